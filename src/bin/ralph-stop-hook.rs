@@ -1,0 +1,3 @@
+fn main() {
+    ralph::hook::main("Stop");
+}

@@ -1,0 +1,53 @@
+//! Hook output: one JSON object, or nothing at all.
+
+use serde_json::{Map, Value, json};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Keeps the agent going with this prompt, or refuses a command with this answer.
+    pub block: Option<String>,
+    /// Shown to the user.
+    pub message: Option<String>,
+    /// Goes into the agent's context.
+    pub context: Option<(&'static str, String)>,
+}
+
+impl Answer {
+    pub fn silent() -> Self {
+        Answer::default()
+    }
+
+    pub fn tell(message: impl Into<String>) -> Self {
+        Answer { message: Some(message.into()), ..Answer::default() }
+    }
+
+    pub fn block(reason: impl Into<String>) -> Self {
+        Answer { block: Some(reason.into()), ..Answer::default() }
+    }
+
+    /// Adds a line to what the user reads.
+    pub fn also(mut self, line: &str) -> Self {
+        self.message = Some(match self.message {
+            Some(message) => format!("{message}\n{line}"),
+            None => line.to_owned(),
+        });
+        self
+    }
+
+    /// The text for stdout; empty where there is nothing to say.
+    pub fn render(&self) -> String {
+        let mut fields = Map::new();
+        if let Some(reason) = &self.block {
+            fields.insert("decision".into(), "block".into());
+            fields.insert("reason".into(), reason.as_str().into());
+        }
+        if let Some(message) = &self.message {
+            fields.insert("systemMessage".into(), message.as_str().into());
+        }
+        if let Some((event, context)) = &self.context {
+            let output = json!({"hookEventName": event, "additionalContext": context});
+            fields.insert("hookSpecificOutput".into(), output);
+        }
+        if fields.is_empty() { String::new() } else { format!("{}\n", Value::Object(fields)) }
+    }
+}

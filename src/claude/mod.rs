@@ -1,0 +1,6 @@
+//! Everything that knows Claude Code's formats.
+
+pub mod answer;
+pub mod input;
+pub mod plugin;
+pub mod transcript;

@@ -1,0 +1,529 @@
+//! The session's transcript as evidence: read from where the last hook stopped, whole lines only.
+//!
+//! It lags behind the hooks, new types come with every version, and lines may be megabytes: what does
+//! not parse is skipped, and never more than `MOST_BYTES` is read in one go.
+
+use crate::core::clean;
+use crate::core::record::{Loop, Queued, Reading};
+use crate::core::runtime::{Event, Evidence};
+use crate::core::time::Stamp;
+use crate::core::turn::Gained;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+const MOST_BYTES: u64 = 32 << 20;
+/// The first look goes back in steps of this size until it is before the loop's start.
+const FIRST_STEP: u64 = 32 << 10;
+const MOST_QUEUED: usize = 32;
+
+/// What the transcript gained since the loop last read it; `None` where it cannot be used.
+pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
+    let name = path.to_str()?;
+    let mut file = File::open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() {
+        return None;
+    }
+    let length = meta.len();
+    let known = &lap.reading;
+    let mut reader = Reader { gained: Gained::default(), since: lap.armed_at };
+    reader.gained.reading = if known.path == name { known.clone() } else { Reading::default() };
+    let from = match known.offset.filter(|offset| known.path == name && *offset <= length) {
+        Some(offset) => {
+            reader.since = Stamp(i64::MIN);
+            offset.max(length.saturating_sub(MOST_BYTES))
+        }
+        None => first_look(&mut file, length, lap.armed_at)?,
+    };
+    let bytes = read_from(&mut file, from, length)?;
+    // A position we chose ourselves may be inside a line, which then does not parse and is skipped.
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    for line in bytes[..whole].split(|byte| *byte == b'\n') {
+        reader.line(line);
+    }
+    let mut gained = reader.gained;
+    if from == 0 {
+        // The whole session was seen: without an earlier figure nothing was spent before the loop.
+        gained.reading.session_cost_usd.get_or_insert(0.0);
+    }
+    gained.reading.path = name.to_owned();
+    gained.reading.offset = Some(from + whole as u64);
+    Some(gained)
+}
+
+fn read_from(file: &mut File, from: u64, to: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(to - from).ok()?);
+    file.seek(SeekFrom::Start(from)).ok()?;
+    file.take(to - from).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A position before everything the loop did, without reading what came long before it.
+fn first_look(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
+    let mut step = FIRST_STEP;
+    loop {
+        let from = length.saturating_sub(step);
+        if from == 0 || step >= MOST_BYTES {
+            return Some(from);
+        }
+        let head = read_from(file, from, (from + FIRST_STEP).min(length))?;
+        let times = head.split(|byte| *byte == b'\n').skip(1).filter_map(parse).filter_map(|line| line.at());
+        if times.into_iter().next().is_some_and(|at| at < since) {
+            return Some(from);
+        }
+        step *= 4;
+    }
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    timestamp: Option<&'a RawValue>,
+    #[serde(rename = "isSidechain", default)]
+    sidechain: Option<bool>,
+    #[serde(rename = "isMeta", default)]
+    meta: Option<bool>,
+    #[serde(rename = "isCompactSummary", default)]
+    compact_summary: Option<bool>,
+    #[serde(rename = "promptId", borrow, default)]
+    prompt_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    operation: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(rename = "costUSD", default)]
+    cost: Option<f64>,
+    #[serde(rename = "totalCostUSD", default)]
+    session_cost: Option<f64>,
+}
+
+impl Line<'_> {
+    fn at(&self) -> Option<Stamp> {
+        Stamp::parse(&serde_json::from_str::<String>(self.timestamp?.get()).ok()?)
+    }
+}
+
+fn parse(line: &[u8]) -> Option<Line<'_>> {
+    if line.len() < 2 {
+        return None;
+    }
+    serde_json::from_slice(line).ok()
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    content: Content<'a>,
+    #[serde(default)]
+    usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+}
+
+/// A message's content: one text, or blocks of which we know three kinds.
+#[derive(Default)]
+struct Content<'a> {
+    text: Option<Cow<'a, str>>,
+    calls: Vec<String>,
+    results: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    tool_use_id: Option<Cow<'a, str>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Content<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a list of blocks")
+            }
+
+            fn visit_unit<E>(self) -> Result<Content<'de>, E> {
+                Ok(Content::default())
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Content<'de>, E> {
+                Ok(Content { text: Some(text.into()), ..Content::default() })
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Content<'de>, E> {
+                Ok(Content { text: Some(text.to_owned().into()), ..Content::default() })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content<'de>, A::Error> {
+                let mut content = Content::default();
+                while let Some(raw) = seq.next_element::<&'de RawValue>()? {
+                    let Ok(block) = serde_json::from_str::<Block>(raw.get()) else { continue };
+                    match block.kind.as_deref() {
+                        Some("text") => content.text = block.text.or(content.text),
+                        Some("tool_use") => content.calls.push(block.id.unwrap_or_default().into_owned()),
+                        Some("tool_result") => {
+                            content.results.push(block.tool_use_id.unwrap_or_default().into_owned())
+                        }
+                        _ => {}
+                    }
+                }
+                Ok(content)
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Content<'de>, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Content::default())
+            }
+        }
+        deserializer.deserialize_any(Collect)
+    }
+}
+
+/// The client logs whole requests beside the conversation: such a line names its type first, and need not
+/// be parsed to be passed over.
+fn foreign(line: &[u8]) -> bool {
+    const OURS: [&[u8]; 4] = [b"queue-operation\"", b"assistant\"", b"user\"", b"cost-state\""];
+    let kind = line.strip_prefix(b"{\"type\":\"");
+    kind.is_some_and(|kind| !OURS.iter().any(|ours| kind.starts_with(ours)))
+}
+
+struct Reader {
+    gained: Gained,
+    /// Entries before this moment are not the loop's.
+    since: Stamp,
+}
+
+impl Reader {
+    fn line(&mut self, bytes: &[u8]) {
+        if foreign(bytes) {
+            return;
+        }
+        let Some(line) = parse(bytes) else { return };
+        if let Some(cost) = line.session_cost.filter(|_| line.kind.as_deref() == Some("cost-state")) {
+            self.session_cost(cost);
+        }
+        let Some(at) = line.at().filter(|at| *at >= self.since) else { return };
+        match line.kind.as_deref() {
+            Some("queue-operation") => self.queue(&line, at),
+            Some("assistant") if line.sidechain != Some(true) => self.assistant(&line, at),
+            Some("user") if line.sidechain != Some(true) => self.user(&line, at),
+            _ => {}
+        }
+    }
+
+    fn assistant(&mut self, line: &Line, at: Stamp) {
+        let Some(message) = line.message.and_then(|raw| serde_json::from_str::<Message>(raw.get()).ok())
+        else {
+            return;
+        };
+        self.gained.entries += 1;
+        self.evidence(at, Event::Answer);
+        self.gained.tools_used += message.content.calls.len() as u64;
+        for id in message.content.calls {
+            self.evidence(at, Event::Call(id));
+        }
+        if let Some(text) = message.content.text {
+            self.gained.last_text = Some(text.into_owned());
+        }
+        let (usage, id) = (&mut self.gained.usage, message.id.unwrap_or_default());
+        if let Some(cost) = line.cost.filter(|cost| cost.is_finite() && *cost > 0.0) {
+            *usage.cost_usd.get_or_insert(0.0) += cost;
+        }
+        // Each block of a message is an entry of its own and repeats the message's figures.
+        if id.is_empty() || self.gained.reading.counted_message == id {
+            return;
+        }
+        if let Some(tokens) = message.usage {
+            let figure = |tokens: Option<u64>| tokens.unwrap_or(0);
+            let (input, read) = (figure(tokens.input_tokens), figure(tokens.cache_read_input_tokens));
+            let write = figure(tokens.cache_creation_input_tokens);
+            usage.input_tokens = usage.input_tokens.saturating_add(input);
+            usage.cache_read_tokens = usage.cache_read_tokens.saturating_add(read);
+            usage.cache_write_tokens = usage.cache_write_tokens.saturating_add(write);
+            usage.output_tokens = usage.output_tokens.saturating_add(figure(tokens.output_tokens));
+            usage.context_tokens = input.saturating_add(read).saturating_add(write);
+            self.gained.reading.counted_message = id.into_owned();
+        }
+    }
+
+    fn user(&mut self, line: &Line, at: Stamp) {
+        let Some(message) = line.message.and_then(|raw| serde_json::from_str::<Message>(raw.get()).ok())
+        else {
+            return;
+        };
+        if line.compact_summary == Some(true) {
+            return;
+        }
+        self.gained.entries += 1;
+        if let Some(id) = &line.prompt_id {
+            self.gained.reading.prompt_id = id.clone().into_owned();
+        }
+        let content = message.content;
+        for id in &content.results {
+            self.evidence(at, Event::Result(id.clone()));
+        }
+        let Some(text) = content.text else { return };
+        if text.starts_with("[Request interrupted by user") {
+            self.gained.interrupted_at = Some(at);
+            self.evidence(at, Event::Interrupt);
+        } else if line.meta == Some(true) {
+            self.evidence(at, Event::Sent);
+        } else if content.results.is_empty() {
+            self.gained.prompted = true;
+            self.evidence(at, Event::Prompt);
+        }
+    }
+
+    fn evidence(&mut self, at: Stamp, event: Event) {
+        self.gained.evidence.push(Evidence { at, event });
+    }
+
+    /// The client's queue: what was typed while the agent works waits there for the turn to end.
+    fn queue(&mut self, line: &Line, at: Stamp) {
+        let text =
+            line.content.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()).unwrap_or_default();
+        let queue = &mut self.gained.reading.queue;
+        match line.operation.as_deref() {
+            Some("enqueue") if queue.len() < MOST_QUEUED => {
+                queue.push(Queued { text: clean::excerpt(&text, 200), at });
+            }
+            Some("dequeue") if !queue.is_empty() => drop(queue.remove(0)),
+            Some("remove") => {
+                let text = clean::excerpt(&text, 200);
+                match queue.iter().position(|queued| queued.text == text) {
+                    Some(at) => drop(queue.remove(at)),
+                    None => drop(queue.pop()),
+                }
+            }
+            Some("dequeue" | "enqueue") => {}
+            // An operation we do not know may have changed anything: better no queue than a wrong one.
+            _ => queue.clear(),
+        }
+    }
+
+    /// The client's running total for the session; only what came after the loop's start is the loop's.
+    fn session_cost(&mut self, total: f64) {
+        if !total.is_finite() || total < 0.0 {
+            return;
+        }
+        let before = self.gained.reading.session_cost_usd.replace(total);
+        if let Some(spent) = before.map(|before| total - before).filter(|spent| *spent > 0.0) {
+            *self.gained.usage.cost_usd.get_or_insert(0.0) += spent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::record::LoopState;
+    use std::io::Write;
+
+    fn lap() -> Loop {
+        Loop {
+            state: LoopState::Running,
+            armed_at: Stamp::parse("2026-11-16T08:00:00Z").unwrap(),
+            ..Loop::default()
+        }
+    }
+
+    fn entry(kind: &str, second: u32, fields: &str) -> String {
+        format!(r#"{{"type":"{kind}","timestamp":"2026-11-16T08:00:{second:02}.000Z",{fields}}}"#) + "\n"
+    }
+
+    fn assistant(second: u32, id: &str, block: &str) -> String {
+        let usage = r#""usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100}"#;
+        entry("assistant", second, &format!(r#""message":{{"id":"{id}","content":[{block}],{usage}}}"#))
+    }
+
+    fn user(second: u32, fields: &str) -> String {
+        entry("user", second, fields)
+    }
+
+    fn queue(operation: &str, content: &str) -> String {
+        entry("queue-operation", 5, &format!(r#""operation":"{operation}","content":"{content}""#))
+    }
+
+    const TEXT: &str = r#"{"type":"text","text":"done"}"#;
+    const CALL: &str = r#"{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"x"}}"#;
+
+    struct Transcript(tempfile::NamedTempFile);
+
+    impl Transcript {
+        fn of(lines: &[String]) -> Self {
+            let mut file = Transcript(tempfile::NamedTempFile::new().unwrap());
+            file.add(lines);
+            file
+        }
+
+        fn add(&mut self, lines: &[String]) {
+            self.0.write_all(lines.concat().as_bytes()).unwrap();
+        }
+
+        fn read(&self, lap: &Loop) -> Gained {
+            read(self.0.path(), lap).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_turn_becomes_evidence_tools_and_tokens() {
+        let transcript = Transcript::of(&[
+            user(1, r#""promptId":"p1","message":{"role":"user","content":"go"}"#),
+            assistant(2, "m1", TEXT),
+            assistant(3, "m1", CALL),
+            user(
+                9,
+                r#""message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"[Request interrupted by user"}]}"#,
+            ),
+            assistant(10, "m2", TEXT),
+            user(11, r#""isMeta":true,"message":{"content":"Stop hook feedback:\ngo on"}"#),
+        ]);
+        let gained = transcript.read(&lap());
+        let kinds: Vec<_> = gained.evidence.iter().map(|e| e.event.clone()).collect();
+        let (call, result) = (Event::Call("t1".into()), Event::Result("t1".into()));
+        assert_eq!(
+            kinds,
+            [Event::Prompt, Event::Answer, Event::Answer, call, result, Event::Answer, Event::Sent]
+        );
+        assert_eq!((gained.tools_used, gained.entries, gained.prompted), (1, 6, true));
+        assert_eq!(
+            (gained.usage.input_tokens, gained.usage.output_tokens, gained.usage.context_tokens),
+            (20, 10, 110)
+        );
+        assert_eq!((gained.last_text.as_deref(), gained.reading.prompt_id.as_str()), (Some("done"), "p1"));
+        assert_eq!(gained.interrupted_at, None, "a tool's output is nobody's word");
+    }
+
+    #[test]
+    fn only_what_is_new_is_read_and_a_line_being_written_waits() {
+        let mut transcript = Transcript::of(&[assistant(1, "m1", TEXT)]);
+        let half = assistant(2, "m2", CALL);
+        transcript.add(&[half[..40].to_owned()]);
+        let mut lap = lap();
+        let first = transcript.read(&lap);
+        assert_eq!((first.entries, first.tools_used), (1, 0));
+        lap.reading = first.reading;
+        transcript.add(&[half[40..].to_owned(), assistant(3, "m2", TEXT)]);
+        let second = transcript.read(&lap);
+        assert_eq!((second.entries, second.tools_used, second.usage.input_tokens), (2, 1, 10));
+        lap.reading = second.reading;
+        assert_eq!(transcript.read(&lap).entries, 0);
+    }
+
+    #[test]
+    fn the_queue_is_followed() {
+        let waiting = |operations: &[(&str, &str)]| {
+            let lines: Vec<_> = operations.iter().map(|(operation, text)| queue(operation, text)).collect();
+            let queue = Transcript::of(&lines).read(&lap()).reading.queue;
+            queue.into_iter().map(|queued| queued.text).collect::<Vec<_>>()
+        };
+        assert_eq!(waiting(&[("enqueue", "/a"), ("enqueue", "/b"), ("dequeue", "")]), ["/b"]);
+        assert_eq!(waiting(&[("enqueue", "/a"), ("enqueue", "/b"), ("remove", "/b")]), ["/a"]);
+        assert!(waiting(&[("dequeue", ""), ("remove", "x")]).is_empty());
+        assert!(waiting(&[("enqueue", "/a"), ("popAll", "")]).is_empty());
+        let hostile = Transcript::of(&[queue("enqueue", "/x \\u001b[2J\\u0007y")]).read(&lap()).reading.queue;
+        assert_eq!(hostile[0].text, "/x [2Jy");
+    }
+
+    #[test]
+    fn esc_is_seen_with_its_time() {
+        let esc = user(
+            7,
+            r#""interruptedMessageId":"m","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}"#,
+        );
+        let at = Transcript::of(&[esc]).read(&lap()).interrupted_at;
+        assert_eq!(at, Stamp::parse("2026-11-16T08:00:07Z"));
+    }
+
+    #[test]
+    fn cost_is_what_the_client_says() {
+        let own = entry("assistant", 1, r#""costUSD":0.25,"message":{"id":"m","content":[]}"#);
+        assert_eq!(Transcript::of(&[own]).read(&lap()).usage.cost_usd, Some(0.25));
+        let total = |usd: f64| format!("{{\"type\":\"cost-state\",\"totalCostUSD\":{usd}}}\n");
+        let mut transcript = Transcript::of(&[total(1.5)]);
+        let mut lap = lap();
+        let gained = transcript.read(&lap);
+        assert_eq!(gained.usage.cost_usd, None, "spent before the loop");
+        lap.reading = gained.reading;
+        transcript.add(&[total(4.0)]);
+        assert_eq!(transcript.read(&lap).usage.cost_usd, Some(2.5));
+    }
+
+    #[test]
+    fn rubbish_is_skipped() {
+        let mut transcript = Transcript::of(&[
+            "\n\n{}\n[]\nnull\n{\"type\":7}\n{\"type\":\"assistant\"\n".to_owned(),
+            r#"{"type":"assistant","timestamp":5,"message":{"content":[]}}"#.to_owned() + "\n",
+            r#"{"type":"user","timestamp":"2026-11-16T08:00:01Z","message":{"content":{"odd":1}}}"#.to_owned() + "\n",
+            r#"{"type":"user","timestamp":"2026-11-16T08:00:01Z","message":"odd"}"#.to_owned() + "\n",
+            entry("brand-new-type", 1, r#""x":1"#),
+            r#"{"type":"assistant","isSidechain":true,"timestamp":"2026-11-16T08:00:01Z","message":{"content":[]}}"#.to_owned() + "\n",
+        ]);
+        transcript.0.write_all(b"\xff\xfe\x00\n").unwrap();
+        transcript.add(&[assistant(2, "m", CALL)]);
+        let gained = transcript.read(&lap());
+        assert_eq!((gained.tools_used, gained.evidence.len()), (1, 2), "{:?}", gained.evidence);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(read(dir.path(), &lap()).is_none(), "a directory");
+        assert!(read(&dir.path().join("missing"), &lap()).is_none());
+        let mut shrunk = lap();
+        let transcript = Transcript::of(&[assistant(1, "m", CALL)]);
+        shrunk.reading = Reading {
+            path: transcript.0.path().display().to_string(),
+            offset: Some(1 << 40),
+            ..Reading::default()
+        };
+        assert_eq!(
+            transcript.read(&shrunk).tools_used,
+            1,
+            "a file that was replaced by a shorter one is read anew"
+        );
+    }
+
+    #[test]
+    fn the_first_look_skips_what_came_before_the_loop() {
+        let old = r#"{"type":"assistant","timestamp":"2026-11-16T07:00:00Z","message":{"id":"o","content":[{"type":"tool_use","id":"x"}]}}"#;
+        let old = format!("{old}\n").repeat(20_000);
+        let transcript = Transcript::of(&[old.clone(), assistant(1, "m", CALL)]);
+        let gained = transcript.read(&lap());
+        assert_eq!((gained.tools_used, gained.entries), (1, 1));
+        let mut file = File::open(transcript.0.path()).unwrap();
+        let length = file.metadata().unwrap().len();
+        let from = first_look(&mut file, length, lap().armed_at).unwrap();
+        assert_eq!(from, length - FIRST_STEP, "one step back is enough");
+    }
+}

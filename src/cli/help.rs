@@ -1,0 +1,44 @@
+//! The help of the slash commands, made from the same tables the program goes by.
+
+use crate::core::request::SWITCHES;
+use crate::core::settings::{KEYS, PRESETS};
+
+pub fn text() -> String {
+    let mut text = String::from(
+        "Ralph keeps Claude Code working on a task until it is done or a limit is reached.\n\n\
+         /ralph:start TASK [flags]   start a loop in this session\n\
+         /ralph:start --resume       go on with a paused, ended or orphaned loop\n\
+         /ralph:status               where the loops of this project are\n\
+         /ralph:stop [--all]         end this session's loop, or every loop of yours\n\
+         /ralph:config [KEY [VALUE]] show the settings, or set one\n\
+         /ralph:help                 this text\n\nFlags of start:\n",
+    );
+    let mut row = |flag: String, help: &str| text.push_str(&format!("  {flag:<24} {help}\n"));
+    for key in KEYS.iter() {
+        if let Some(flag) = key.flag {
+            row(format!("--{flag} {}", value_name(flag)), key.help);
+        }
+    }
+    for preset in &PRESETS {
+        row(format!("--{}", preset.name), preset.help);
+    }
+    for (switch, help) in SWITCHES {
+        row(format!("--{switch}"), help);
+    }
+    text.push_str(
+        "\nEsc pauses the loop. `touch .claude/STOP_LOOP` stops every loop of the project.\n\
+         In a terminal: `ralph --help`.\n\n\
+         From the official plugin: /ralph-loop \"TASK\" --completion-promise X --max-iterations N\n\
+         is here /ralph:start TASK --promise X --max-iterations N",
+    );
+    text
+}
+
+pub fn value_name(flag: &str) -> &'static str {
+    match flag {
+        "promise" => "TEXT",
+        "notify" => "CMD",
+        "max-cost" => "USD",
+        _ => "N",
+    }
+}

@@ -1,0 +1,12 @@
+//! The command line: one file per command, named after it.
+
+pub mod config;
+pub mod failure;
+pub mod help;
+pub mod history;
+pub mod install;
+pub mod program;
+pub mod slash;
+pub mod start;
+pub mod status;
+pub mod stop;

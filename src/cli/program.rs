@@ -1,0 +1,235 @@
+//! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
+
+use super::failure::{Exit, Failure};
+use super::{config, help, history, install, slash, start, status, stop};
+use crate::core::request::{SWITCHES, StartRequest};
+use crate::core::settings::{self, KEYS, PRESETS};
+use crate::hook;
+use crate::store::project::Project;
+use crate::store::world::World;
+use crate::view::paint;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+const MOST_STDIN: u64 = 16 << 20;
+
+pub fn main() -> ExitCode {
+    // The waker is a hook and starts at every turn: it does not pay for an argument parser.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "wake") {
+        return hook::wake::main();
+    }
+    let (text, code) = match command().try_get_matches() {
+        Ok(matches) => match run(&matches) {
+            Ok(text) => (Ok(text), ExitCode::SUCCESS),
+            Err(failure) => (Err(failure.to_string()), ExitCode::from(failure.exit as u8)),
+        },
+        Err(error) if error.use_stderr() => (Err(error.to_string()), ExitCode::from(Exit::Usage as u8)),
+        Err(asked) => (Ok(asked.to_string()), ExitCode::SUCCESS),
+    };
+    // A reader that went away is no error of ours.
+    let _ = match text {
+        Ok(text) => write_line(&mut std::io::stdout().lock(), &text),
+        Err(text) => write_line(&mut std::io::stderr().lock(), &text),
+    };
+    code
+}
+
+fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+fn run(matches: &ArgMatches) -> Result<String, Failure> {
+    let mut world = World::from_env().map_err(|error| Failure::usage(format!("{error:#}")))?;
+    let Some((name, matches)) = matches.subcommand() else { return Ok(help::text()) };
+    if let Ok(Some(session)) = matches.try_get_one::<String>("session") {
+        world.session_id = Some(session.clone());
+    }
+    let project = Project::find(&world, None);
+    let json = matches!(matches.try_get_one::<bool>("json"), Ok(Some(true)));
+    let session = world.session_id.as_deref();
+    match name {
+        "start" => {
+            let request = start_request(matches)?;
+            start::check_session(session.unwrap_or_default())?;
+            Ok(start::start(&world, &project, session.unwrap_or_default(), &request)?.user)
+        }
+        "stop" => {
+            let scope = match session {
+                _ if matches.get_flag("all") => stop::Scope::All,
+                Some(session) => stop::Scope::Session(session.to_owned()),
+                None => stop::Scope::Project,
+            };
+            stop::stop(&world, &project, &scope)
+        }
+        "status" if json => status::json(&world, &project, session),
+        "status" => status::text(&world, &project, session, paint::wanted()),
+        "config" => config::run(&world, &project, &config_request(matches), json),
+        "history" => {
+            let most = matches.get_one::<usize>("last").copied().unwrap_or(usize::MAX);
+            history::run(&world, &project, most, json, paint::wanted())
+        }
+        "install" => install::run(std::path::Path::new(text(matches, "to"))),
+        "relay" => Ok(slash::relay(&world, session.unwrap_or_default(), slash_command(matches)?)),
+        "slash" => {
+            let words = stdin()?;
+            let reply = slash::run(
+                &world,
+                &project,
+                session.unwrap_or_default(),
+                slash_command(matches)?,
+                words.trim_end_matches('\n'),
+            )?;
+            Ok(reply.agent.map_or(reply.user.clone(), |agent| format!("{}\n\n{agent}", reply.user)))
+        }
+        _ => Ok(help::text()),
+    }
+}
+
+fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
+    matches.get_one::<String>(name).map_or("", String::as_str)
+}
+
+fn slash_command(matches: &ArgMatches) -> Result<slash::Command, Failure> {
+    let name = text(matches, "command");
+    slash::Command::named(name).ok_or_else(|| Failure::usage(format!("there is no slash command '{name}'")))
+}
+
+fn start_request(matches: &ArgMatches) -> Result<StartRequest, Failure> {
+    let mut request = StartRequest::default();
+    for flag in KEYS.iter().filter_map(|key| key.flag).chain(["run"]) {
+        if let Some(value) = matches.get_one::<String>(flag) {
+            request.set(flag, Some(value)).map_err(Failure::usage)?;
+        }
+    }
+    for flag in PRESETS.iter().map(|preset| preset.name).chain(SWITCHES.iter().map(|(name, _)| *name)) {
+        if matches.get_flag(flag) {
+            request.set(flag, None).map_err(Failure::usage)?;
+        }
+    }
+    let words: Vec<&str> =
+        matches.get_many::<String>("task").unwrap_or_default().map(String::as_str).collect();
+    request.task = if words == ["-"] { stdin()? } else { words.join(" ") };
+    request.checked().map_err(Failure::usage)
+}
+
+fn config_request(matches: &ArgMatches) -> config::Request {
+    let (key, user) = (text(matches, "key").to_owned(), matches.get_flag("user"));
+    match matches.get_one::<String>("value") {
+        _ if key.is_empty() => config::Request::Show,
+        _ if matches.get_flag("unset") => config::Request::Unset { key, user },
+        Some(value) => config::Request::Set { key, value: value.clone(), user },
+        None => config::Request::ShowOne(key),
+    }
+}
+
+fn stdin() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(MOST_STDIN + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::usage(format!("stdin could not be read: {error}")))?;
+    if bytes.len() as u64 > MOST_STDIN {
+        return Err(Failure::usage(format!("stdin holds more than {} MB", MOST_STDIN >> 20)));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+fn session() -> Arg {
+    Arg::new("session")
+        .long("session")
+        .value_name("ID")
+        .help("the Claude Code session [default: $CLAUDE_CODE_SESSION_ID]")
+}
+
+/// The one definition of the command line.
+pub fn command() -> Command {
+    let mut start = Command::new("start")
+        .about("Start a loop in a Claude Code session, or go on with one")
+        .arg(
+            Arg::new("task")
+                .value_name("TASK")
+                .num_args(0..)
+                .help("what the agent is to do; - reads it from stdin"),
+        )
+        .arg(session());
+    for key in &KEYS {
+        if let Some(flag) = key.flag {
+            let mut arg = Arg::new(flag)
+                .long(flag)
+                .value_name(help::value_name(flag))
+                .help(key.help)
+                .allow_hyphen_values(true);
+            for alias in settings::aliases(flag) {
+                arg = arg.alias(alias);
+            }
+            start = start.arg(arg);
+        }
+    }
+    start = start.args(PRESETS.iter().map(|preset| flag(preset.name, preset.help)));
+    start = start.args(SWITCHES.iter().map(|&(name, help)| flag(name, help)));
+    start = start.arg(
+        Arg::new("run")
+            .long("run")
+            .value_name("ID")
+            .help("with --resume: which loop, by the beginning of its run id"),
+    );
+    let slash_command = || Arg::new("command").required(true);
+    Command::new("ralph")
+        .about("Keeps Claude Code working on a task exactly as long as it should")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .subcommand(start)
+        .subcommand(
+            Command::new("stop")
+                .about("End a session's loop, every loop of this project, or every loop of yours")
+                .arg(session())
+                .arg(flag("all", "every loop of yours, in every project").conflicts_with("session")),
+        )
+        .subcommand(
+            Command::new("status")
+                .about("Show every loop of this project")
+                .arg(session())
+                .arg(flag("json", "one JSON object")),
+        )
+        .subcommand(
+            Command::new("config")
+                .about("Show the effective settings and where they come from, or set one")
+                .arg(Arg::new("key").value_name("KEY"))
+                .arg(Arg::new("value").value_name("VALUE").allow_hyphen_values(true))
+                .arg(flag("unset", "remove the key from the file").requires("key").conflicts_with("value"))
+                .arg(flag("user", "write your own file instead of the project's"))
+                .arg(flag("json", "one JSON object").conflicts_with_all(["value", "unset"])),
+        )
+        .subcommand(
+            Command::new("history")
+                .about("List the past runs of this project, newest first")
+                .arg(
+                    Arg::new("last")
+                        .long("last")
+                        .value_name("N")
+                        .value_parser(clap::value_parser!(usize))
+                        .help("only the newest N"),
+                )
+                .arg(flag("json", "one JSON object a run, one a line")),
+        )
+        .subcommand(
+            Command::new("install").about("Lay out the plugin for Claude Code in a folder").arg(
+                Arg::new("to")
+                    .long("to")
+                    .value_name("DIR")
+                    .required(true)
+                    .help("the folder: new, empty, or an earlier copy"),
+            ),
+        )
+        .subcommand(Command::new("help").about("Explain the slash commands"))
+        .subcommand(Command::new("relay").hide(true).arg(slash_command()).arg(session()))
+        .subcommand(Command::new("slash").hide(true).arg(slash_command()).arg(session()))
+}

@@ -1,0 +1,242 @@
+//! `ralph start`: arms a loop in a session, or goes on with one.
+
+use super::failure::Failure;
+use crate::core::record::{Given, Loop, LoopState};
+use crate::core::request::StartRequest;
+use crate::core::settings::Settings;
+use crate::core::{clean, guidance, limits, message, outcome::Outcome, prompt, time};
+use crate::store::project::Project;
+use crate::store::question::{self, Question};
+use crate::store::state::{self, Document, Locked};
+use crate::store::world::{self, World};
+use crate::store::{armed, config, ending, git, stop as stops};
+
+/// What a start says to the user, and to the agent that is to work.
+#[derive(Clone, Debug)]
+pub struct Started {
+    pub user: String,
+    pub agent: String,
+}
+
+pub fn start(
+    world: &World,
+    project: &Project,
+    session: &str,
+    request: &StartRequest,
+) -> Result<Started, Failure> {
+    check_session(session)?;
+    let question = open_question(project, request)?;
+    let mut state = Locked::open(project, world.now)?;
+    let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
+
+    let (lap, word) = if request.resume {
+        resume(world, project, session, request, &mut state.document)?
+    } else {
+        (begin(world, project, session, request, &mut state.document)?, "started")
+    };
+    let resolved = config::load(world, project, &lap.given);
+    let settings = resolved.settings();
+    if request.resume {
+        refuse_at_limit(&lap, &settings)?;
+    }
+    let mut guidance = state.document.guidance();
+    let purged = guidance.purge(world.now, settings.guidance_max_age_ms);
+    if !purged.is_empty() {
+        notes.extend(guidance::purged(&purged));
+    }
+    let mut lap = Loop { warned: resolved.warnings.join("\n"), ..lap };
+    lap.told_limits = Some((settings.max_iterations, settings.max_runtime_ms));
+    let mut agent = prompt::whole(&lap, &guidance, &settings, world.now);
+    if let Some(question) = &question {
+        agent.push_str(&format!(
+            "\n\nYour earlier question was answered.\n{}\n\nThe answer:\n{}",
+            question.question, question.answer
+        ));
+    }
+    if guidance.deliver() || !purged.is_empty() {
+        state.document.set_guidance(&guidance)?;
+    }
+    state.document.set_loop(session, &lap)?;
+    // The record of the arming first: a loop in the file without it is nobody's.
+    armed::arm(world, project, session, &lap)?;
+    if let Err(error) = state.save() {
+        armed::disarm(world, &lap);
+        return Err(error.into());
+    }
+    stops::clear_kill_switch(project);
+    if let Err(error) = git::exclude_ours(project) {
+        notes.push(format!("git still sees Ralph's files: {error:#}"));
+    }
+    if let Some(question) = &question
+        && let Err(error) = question::file_away(question, world.now)
+    {
+        notes.push(format!("{} could not be filed away: {error:#}", question.path.display()));
+    }
+    notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
+    Ok(Started { user: told(&lap, word, &settings, &notes), agent })
+}
+
+pub fn check_session(session: &str) -> Result<(), Failure> {
+    if state::usable_session_id(session) {
+        return Ok(());
+    }
+    let most = state::LONGEST_SESSION_ID;
+    Err(Failure::usage("no usable session id").hint(format!(
+        "A loop belongs to a Claude Code session. Type /ralph:start there, or give its id with --session \
+         (at most {most} characters)."
+    )))
+}
+
+fn begin(
+    world: &World,
+    project: &Project,
+    session: &str,
+    request: &StartRequest,
+    document: &mut Document,
+) -> Result<Loop, Failure> {
+    let present = document.loop_of(session).filter(|lap| armed::is_armed(world, project, session, lap));
+    if let Some(mut present) = present {
+        if present.is_alive() {
+            if !request.replace {
+                let state = if present.state == LoopState::Paused { "is paused" } else { "already runs" };
+                let what = clean::excerpt(&present.task, 60);
+                return Err(Failure::refused(format!("a loop {state} in this session: \"{what}\", {} iterations", present.iteration))
+                    .hint("--resume goes on with it, --replace ends it and starts the new one, /ralph:stop ends it."));
+            }
+            present.end(Outcome::Stopped, "replaced by a new start", world.now);
+            ending::finish(world, project, session, &present, &config::load(world, project, &present.given));
+        }
+        armed::disarm(world, &present);
+    }
+    Ok(Loop {
+        run_id: format!("{:032x}", world::unique()),
+        state: LoopState::Running,
+        task: request.task.clone(),
+        started_at: world.now,
+        armed_at: world.now,
+        last_hook_timestamp: world.now.seconds(),
+        given: Given {
+            flags: request.flags.clone(),
+            preset: request.preset.clone(),
+            environment: config::environment(),
+        },
+        ..Loop::default()
+    })
+}
+
+/// Finds the loop to go on with: this session's own, else the one loop that lost or ended its session.
+fn resume(
+    world: &World,
+    project: &Project,
+    session: &str,
+    request: &StartRequest,
+    document: &mut Document,
+) -> Result<(Loop, &'static str), Failure> {
+    let genuine = |id: &str, lap: &Loop| !lap.is_alive() || armed::is_armed(world, project, id, lap);
+    let mut loops: Vec<_> = document.loops().into_iter().filter(|(id, lap)| genuine(id, lap)).collect();
+    if let Some(run) = &request.run {
+        loops.retain(|(_, lap)| lap.run_id.starts_with(run.as_str()));
+    } else if let Some(own) = loops.iter().position(|(id, _)| id == session) {
+        loops = vec![loops.swap_remove(own)];
+    } else {
+        loops.retain(|(_, lap)| lap.is_alive());
+        if loops.iter().any(|(_, lap)| lap.orphaned_at.is_some()) {
+            loops.retain(|(_, lap)| lap.orphaned_at.is_some());
+        }
+    }
+    let (id, mut lap) = match loops.len() {
+        1 => loops.remove(0),
+        0 => {
+            return Err(Failure::refused("there is no loop to resume here")
+                .hint("`ralph history` lists past runs; /ralph:start TASK begins a new one."));
+        }
+        _ => {
+            let list: Vec<_> = loops
+                .iter()
+                .map(|(id, lap)| {
+                    format!(
+                        "  --run {}  {}  (session {})",
+                        &clean::excerpt(&lap.run_id, 9),
+                        clean::excerpt(&lap.task, 40),
+                        clean::excerpt(id, 9)
+                    )
+                })
+                .collect();
+            return Err(Failure::refused("several loops could be resumed")
+                .hint(format!("Say which:\n{}", list.join("\n").replace('…', ""))));
+        }
+    };
+    if id != session {
+        let present = document
+            .loop_of(session)
+            .filter(|lap| lap.is_alive() && armed::is_armed(world, project, session, lap));
+        if present.is_some() {
+            return Err(Failure::refused("a loop already runs in this session").hint("/ralph:stop ends it."));
+        }
+        document.remove_loop(&id);
+    }
+    if !request.task.is_empty() {
+        lap.task.clone_from(&request.task);
+    }
+    lap.given.flags.extend(request.flags.clone());
+    if !request.preset.is_empty() {
+        lap.given.preset.clone_from(&request.preset);
+    }
+    lap.resume(world.now);
+    Ok((lap, if id == session { "goes on" } else { "adopted" }))
+}
+
+/// A loop that would end at its very next turn is not worth the turn.
+fn refuse_at_limit(lap: &Loop, settings: &Settings) -> Result<(), Failure> {
+    match limits::reached(lap, settings) {
+        None => Ok(()),
+        Some((outcome, reason)) => Err(Failure::refused(format!("the loop is at its limit: {reason}"))
+            .hint(message::next_step(outcome).unwrap_or_default())),
+    }
+}
+
+fn open_question(project: &Project, request: &StartRequest) -> Result<Option<Question>, Failure> {
+    match question::decide(project)? {
+        Some(question) if !question.answer.is_empty() => Ok(Some(question)),
+        Some(question) if !request.ignore_open_questions => Err(Failure::refused(format!(
+            "a question waits for your answer in {}:\n{}",
+            question.path.display(),
+            clean::block(&question.question)
+        ))
+        .hint("Write the answer below its last line and start again, or give --ignore-open-questions.")),
+        _ => Ok(None),
+    }
+}
+
+fn told(lap: &Loop, word: &str, settings: &Settings, notes: &[String]) -> String {
+    let mut limits = Vec::new();
+    limits.push(match settings.max_iterations {
+        0 => "no iteration limit".to_owned(),
+        most => format!("{most} iterations"),
+    });
+    limits.push(match settings.max_runtime_ms {
+        0 => "no runtime limit".to_owned(),
+        most => format!("{} runtime", time::span(most)),
+    });
+    if let Some(cost) = settings.max_cost_usd {
+        limits.push(format!("${cost:.2}"));
+    }
+    let mut least = Vec::new();
+    if settings.min_iterations > 0 {
+        least.push(format!("{} iterations", settings.min_iterations));
+    }
+    if settings.min_runtime_ms > 0 {
+        least.push(time::span(settings.min_runtime_ms));
+    }
+    let mut text = format!("Ralph {word}: {}\n", clean::excerpt(&lap.task, 200));
+    text.push_str(&format!("Ends at {}", limits.join(" or ")));
+    if !least.is_empty() {
+        text.push_str(&format!(", not before {}", least.join(" and ")));
+    }
+    text.push_str(&format!(", or when the agent promises \"{}\".\n", clean::line(&settings.promise)));
+    text.push_str("/ralph:status shows it, /ralph:stop ends it, Esc pauses it.");
+    for note in notes {
+        text.push_str(&format!("\nNote: {note}"));
+    }
+    text
+}

@@ -1,0 +1,17 @@
+//! The pure middle: no files, no clock, no environment, no processes. `now` is an argument.
+
+pub mod circuit;
+pub mod clean;
+pub mod decide;
+pub mod guidance;
+pub mod limits;
+pub mod message;
+pub mod outcome;
+pub mod prompt;
+pub mod record;
+pub mod request;
+pub mod runtime;
+pub mod settings;
+pub mod signal;
+pub mod time;
+pub mod turn;

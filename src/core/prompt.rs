@@ -1,0 +1,102 @@
+//! What the agent reads. Each word is paid for at every later turn, so an ordinary turn gets a few lines
+//! and the whole task only where the agent may have lost it.
+
+use super::clean;
+use super::decide::Note;
+use super::guidance::Guidance;
+use super::record::Loop;
+use super::settings::Settings;
+use super::time::{self, Stamp};
+
+/// The prompt of an ordinary turn.
+pub fn go_on(lap: &Loop, note: &Note, guidance: &Guidance, settings: &Settings, now: Stamp) -> String {
+    let mut text = format!("Ralph: {}. ", position(lap, settings));
+    if note.repeat_task {
+        text.push_str(&format!("The task again:\n\n{}\n\nGo on with it.", lap.task));
+    } else {
+        text.push_str(&format!("Go on with the task: {}", clean::excerpt(&lap.task, 100)));
+    }
+    if note.limits_changed {
+        text.push_str("\nThe limits were changed by the user.");
+    }
+    if let Some(held) = &note.held {
+        text.push_str(&format!(
+            "\nYour finish is not accepted yet: {held}. Put the time to use: prove the work, test its edges, \
+             review your own diff, simplify."
+        ));
+    }
+    if let Some(pivot) = &note.pivot {
+        text.push_str(&format!("\n{pivot}"));
+    }
+    text.push_str(&guidance.lists(now));
+    text.push_str(&format!(
+        "\nDone, proven? Then end with this alone on the last line: <promise>{}</promise> \
+         (or BLOCKED:reason, DECIDE:question in the tag).",
+        settings.promise
+    ));
+    text
+}
+
+/// The first prompt, and the one after the agent may have forgotten everything.
+pub fn whole(lap: &Loop, guidance: &Guidance, settings: &Settings, now: Stamp) -> String {
+    let promise = &settings.promise;
+    format!(
+        "You are in a Ralph loop ({}). Each time you end your turn, Ralph sends you on, until the task is done or a \
+         limit is reached. Work in small verified steps and do not wait for a person.\n\n\
+         The task:\n\n{}\n{}\n\n\
+         How to signal, with the tag alone on the last line of your message:\n\
+         - <promise>{promise}</promise>: the whole task is done and you have proven it\n\
+         - <promise>BLOCKED:reason</promise>: you cannot go on without a person\n\
+         - <promise>DECIDE:question</promise>: a person must choose\n\
+         Never promise what is not true to get out of the loop.",
+        position(lap, settings),
+        lap.task,
+        guidance.lists(now),
+    )
+}
+
+fn position(lap: &Loop, settings: &Settings) -> String {
+    let mut text = format!("iteration {}", lap.iteration + 1);
+    if settings.max_iterations > 0 {
+        text.push_str(&format!(" of {}", settings.max_iterations));
+    }
+    if settings.max_runtime_ms > 0 {
+        let (spent, limit) = (time::span(lap.runtime_ms()), time::span(settings.max_runtime_ms));
+        text.push_str(&format!(", runtime {spent} of {limit}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::signal;
+
+    #[test]
+    fn an_ordinary_turn_costs_less_than_600_characters() {
+        let lap = Loop { task: "make the suite green ".repeat(500), iteration: 1_000_000, ..Loop::default() };
+        let text = go_on(&lap, &Note::default(), &Guidance::default(), &Settings::default(), Stamp(0));
+        assert!(text.chars().count() < 600, "{} characters:\n{text}", text.chars().count());
+        assert!(text.contains("iteration 1000001 of 50") && text.contains("make the suite green"), "{text}");
+    }
+
+    #[test]
+    fn our_own_words_are_never_a_signal() {
+        let lap = Loop { task: "do it".into(), ..Loop::default() };
+        let (guidance, settings) = (Guidance::default(), Settings::default());
+        for text in [
+            go_on(&lap, &Note::default(), &guidance, &settings, Stamp(0)),
+            whole(&lap, &guidance, &settings, Stamp(0)),
+        ] {
+            assert_eq!(signal::promise(&text, &settings.promise), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_whole_task_comes_back_where_it_may_be_lost() {
+        let lap = Loop { task: "line one\n---\nline two".into(), ..Loop::default() };
+        let note = Note { repeat_task: true, ..Note::default() };
+        let text = go_on(&lap, &note, &Guidance::default(), &Settings::default(), Stamp(0));
+        assert!(text.contains("line one\n---\nline two"), "{text}");
+    }
+}

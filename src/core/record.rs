@@ -1,0 +1,250 @@
+//! The loop: everything Ralph remembers about one autonomous run between two hooks.
+//!
+//! Fields are read leniently (absent, `null` or of another type means the default) and unknown ones are
+//! kept, so that a newer or older Ralph beside this one loses nothing.
+
+use super::circuit::Circuit;
+use super::outcome::Outcome;
+use super::runtime::Clock;
+use super::time::Stamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    #[default]
+    InSession,
+    Runner,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoopState {
+    Running,
+    Paused,
+    #[default]
+    Stopped,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Loop {
+    #[serde(deserialize_with = "lenient")]
+    pub run_id: String,
+    #[serde(deserialize_with = "lenient")]
+    pub engine: Engine,
+    #[serde(deserialize_with = "lenient")]
+    pub state: LoopState,
+    #[serde(deserialize_with = "lenient")]
+    pub task: String,
+    #[serde(deserialize_with = "lenient")]
+    pub iteration: u64,
+    #[serde(deserialize_with = "lenient")]
+    pub started_at: Stamp,
+    /// When it was last started or resumed: a stop given before that does not concern it.
+    #[serde(deserialize_with = "lenient")]
+    pub armed_at: Stamp,
+    #[serde(deserialize_with = "lenient")]
+    pub accumulated_runtime_seconds: f64,
+    #[serde(deserialize_with = "lenient")]
+    pub last_hook_timestamp: f64,
+    #[serde(deserialize_with = "lenient")]
+    pub stuck_count: u64,
+    #[serde(deserialize_with = "lenient")]
+    pub circuit: Circuit,
+    #[serde(deserialize_with = "lenient")]
+    pub usage: Usage,
+    #[serde(deserialize_with = "lenient")]
+    pub given: Given,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
+    #[serde(deserialize_with = "lenient")]
+    pub reading: Reading,
+    /// The limits the agent was last told, so that a change is news.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub told_limits: Option<(u64, i64)>,
+    /// The settings' warnings the user was last told.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
+    pub warned: String,
+    /// What the agent must be told again: the whole task, where it may have lost it.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
+    pub repeat_task: bool,
+    /// What the last stop was allowed for, while the loop stays armed.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+    /// Its session was cleared away; `start --resume` adopts it.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub orphaned_at: Option<Stamp>,
+    /// The API error that ended the last turn.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Stamp>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Why it is paused or has ended.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether the user of its session has been told that it is paused or has ended.
+    #[serde(deserialize_with = "lenient")]
+    pub announced: bool,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Settings given at the start, by key: they stay with the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Given {
+    pub flags: Map<String, Value>,
+    pub preset: Map<String, Value>,
+    pub environment: Map<String, Value>,
+}
+
+/// Tokens and cost as the client reports them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_write_tokens: u64,
+    /// Tokens in the context of the newest answer.
+    pub context_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl Usage {
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+    }
+}
+
+/// How far the transcript has been read, and what must be remembered from it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reading {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Where to read on; unknown before the first look, which then begins at `armed_at`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Prompts and commands that wait for the turn to end, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<Queued>,
+    /// The message whose usage was counted last: its blocks repeat the figures.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub counted_message: String,
+    /// The session's own running cost figure when it was last seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_cost_usd: Option<f64>,
+    /// The prompt that the newest entries belong to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub prompt_id: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Queued {
+    pub text: String,
+    pub at: Stamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Waiting {
+    #[serde(rename = "for")]
+    pub what: WaitingFor,
+    pub since: Stamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitingFor {
+    /// A prompt or command of the user's, which goes first.
+    User(Queued),
+    /// Work in the background; the client wakes the session when it ends.
+    Background(String),
+}
+
+impl Loop {
+    pub fn is_alive(&self) -> bool {
+        self.state != LoopState::Stopped
+    }
+
+    pub fn runtime_ms(&self) -> i64 {
+        Stamp::from_seconds(self.accumulated_runtime_seconds).0.max(0)
+    }
+
+    pub fn wall_ms(&self, now: Stamp) -> i64 {
+        (self.ended_at.unwrap_or(now) - self.started_at).max(0)
+    }
+
+    pub fn last_seen(&self) -> Stamp {
+        Stamp::from_seconds(self.last_hook_timestamp).max(self.armed_at)
+    }
+
+    pub fn end(&mut self, outcome: Outcome, reason: impl Into<String>, now: Stamp) {
+        self.state = LoopState::Stopped;
+        self.outcome = Some(outcome);
+        self.reason = Some(reason.into());
+        self.ended_at = Some(now);
+        self.waiting = None;
+        self.announced = false;
+    }
+
+    pub fn pause(&mut self, reason: impl Into<String>) {
+        self.state = LoopState::Paused;
+        self.reason = Some(reason.into());
+        self.waiting = None;
+        self.announced = false;
+    }
+
+    /// Goes on, with its counters, from a pause or an ending. The time until now was not work.
+    pub fn resume(&mut self, now: Stamp) {
+        self.state = LoopState::Running;
+        self.armed_at = now;
+        self.last_hook_timestamp = now.seconds();
+        self.clock = None;
+        self.reading = Reading::default();
+        self.circuit = Circuit::default();
+        self.waiting = None;
+        self.orphaned_at = None;
+        self.last_error = None;
+        self.ended_at = None;
+        self.outcome = None;
+        self.reason = None;
+        self.announced = false;
+        self.repeat_task = true;
+    }
+}
+
+/// Any value that does not fit is the default: one bad field must not cost the rest of the record.
+pub fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn nulls_and_wrong_types_are_defaults_and_unknown_fields_stay() {
+        let old = json!({"run_id": "r", "iteration": "many", "started_at": null, "accumulated_runtime_seconds": 1.5,
+            "circuit": 7, "reading": {"offset": null}, "colour": {"of": "magic"}});
+        let record: Loop = serde_json::from_value(old).unwrap();
+        assert_eq!((record.run_id.as_str(), record.iteration, record.runtime_ms()), ("r", 0, 1500));
+        assert_eq!(record.state, LoopState::Stopped, "a loop that does not say it runs does not run");
+        let again = serde_json::to_value(&record).unwrap();
+        assert_eq!(again["colour"], json!({"of": "magic"}));
+        assert_eq!(serde_json::from_value::<Loop>(again).unwrap(), record);
+    }
+}

@@ -1,0 +1,114 @@
+//! What the agent says about itself: the promise on the last line of its message.
+
+use super::clean;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Promise {
+    Complete,
+    Blocked(String),
+    Decide(String),
+}
+
+const OPEN: &str = "<promise>";
+const CLOSE: &str = "</promise>";
+
+/// The promise that stands alone on the last non-empty line, outside a code fence.
+///
+/// `expected` is the configured completion text. A sentence that mentions the tag is no promise, and
+/// neither is a tag with an empty reason or another text than the expected one.
+pub fn promise(message: &str, expected: &str) -> Option<Promise> {
+    let last = message.trim_end();
+    let start = last.rfind('\n').map_or(0, |at| at + 1);
+    let inner = last[start..].trim().strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+    if inner.contains(OPEN) || inner.contains(CLOSE) || ends_inside_fence(&last[..start]) {
+        return None;
+    }
+    let inner = clean::line(inner);
+    if inner == clean::line(expected) {
+        return Some(Promise::Complete);
+    }
+    let (word, rest) = inner.split_once(':')?;
+    let rest = rest.trim().to_owned();
+    match word.trim() {
+        _ if rest.is_empty() => None,
+        "BLOCKED" => Some(Promise::Blocked(rest)),
+        "DECIDE" => Some(Promise::Decide(rest)),
+        _ => None,
+    }
+}
+
+/// Whether a fence opened in `text` is still open at its end. A fence closes with at least as many of
+/// the same mark, so a longer fence may quote a shorter one.
+fn ends_inside_fence(text: &str) -> bool {
+    let mut open: Option<(char, usize)> = None;
+    for line in text.lines() {
+        let line = line.trim_start();
+        let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { continue };
+        let length = line.chars().take_while(|&c| c == mark).count();
+        if length < 3 {
+            continue;
+        }
+        match open {
+            None => open = Some((mark, length)),
+            Some((m, n)) if m == mark && length >= n && line[length..].trim().is_empty() => open = None,
+            Some(_) => {}
+        }
+    }
+    open.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_and_what_only_looks_like_one() {
+        let complete = Some(Promise::Complete);
+        let blocked = |s: &str| Some(Promise::Blocked(s.into()));
+        let cases: &[(&str, &str, Option<Promise>)] = &[
+            ("alone", "<promise>COMPLETE</promise>", complete.clone()),
+            ("after prose", "All tests pass.\n\n<promise>COMPLETE</promise>\n", complete.clone()),
+            ("white space folded", "done\n  <promise>  COMPLETE\t</promise>  \n\n", complete.clone()),
+            ("carriage return", "done\r\n<promise>COMPLETE</promise>\r\n", complete.clone()),
+            (
+                "the second of two tags",
+                "<promise>DONE</promise>\nand\n<promise>COMPLETE</promise>",
+                complete.clone(),
+            ),
+            ("after a closed fence", "```\ncode\n```\n<promise>COMPLETE</promise>", complete.clone()),
+            ("control character", "ok\u{7}\n<promise>COMP\u{1b}LETE</promise>", complete.clone()),
+            ("blocked", "<promise>BLOCKED: no key </promise>", blocked("no key")),
+            ("blocked with colons", "<promise>BLOCKED:see http://x:1</promise>", blocked("see http://x:1")),
+            ("decide", "x\n<promise>DECIDE:A or B?</promise>", Some(Promise::Decide("A or B?".into()))),
+            ("mentioned in prose", "I will print <promise>COMPLETE</promise> when finished", None),
+            ("sentence around it", "Now: <promise>COMPLETE</promise>", None),
+            ("not the last line", "<promise>COMPLETE</promise>\nNext I will test.", None),
+            ("inside a fence", "```\n<promise>COMPLETE</promise>", None),
+            ("inside a tilde fence", "~~~text\n<promise>COMPLETE</promise>", None),
+            ("fence quoting a fence", "````\n```\n<promise>COMPLETE</promise>", None),
+            ("inline code", "`<promise>COMPLETE</promise>`", None),
+            ("quotation", "> <promise>COMPLETE</promise>", None),
+            ("two tags on a line", "<promise>A</promise><promise>COMPLETE</promise>", None),
+            ("other text", "<promise>DONE</promise>", None),
+            ("other case", "<promise>complete</promise>", None),
+            ("empty reason", "<promise>BLOCKED:  </promise>", None),
+            ("no reason", "<promise>BLOCKED</promise>", None),
+            ("empty", "", None),
+            ("cut off", "<promise>COMPLETE", None),
+        ];
+        for (name, message, expected) in cases {
+            assert_eq!(&promise(message, "COMPLETE"), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_expected_text_may_hold_anything() {
+        for text in ["it's \"done\"", "a  b", "[x] (y).*", "BLOCKED:never", "$(rm)"] {
+            assert_eq!(
+                promise(&format!("ok\n<promise>{text}</promise>"), text),
+                Some(Promise::Complete),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Points in time as whole milliseconds, and how spans of time are written for people.
+//!
+//! Integers keep sums exact: the same work gives the same runtime however it was cut into hooks.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::ops::Sub;
+
+/// Milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(pub i64);
+
+impl Stamp {
+    pub fn from_seconds(seconds: f64) -> Self {
+        Stamp((seconds * 1000.0).round() as i64)
+    }
+
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
+    /// RFC 3339 with any offset, or Unix seconds.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+            return Some(Stamp(time.timestamp_millis()));
+        }
+        text.parse::<f64>().ok().filter(|s| s.is_finite()).map(Stamp::from_seconds)
+    }
+
+    pub fn rfc3339(self) -> String {
+        self.utc().to_rfc3339_opts(SecondsFormat::Millis, true)
+    }
+
+    /// `2026-11-16 08:05 UTC`, for people.
+    pub fn minute(self) -> String {
+        self.utc().format("%Y-%m-%d %H:%M UTC").to_string()
+    }
+
+    /// `20261116T080512345`, for file names.
+    pub fn compact(self) -> String {
+        self.utc().format("%Y%m%dT%H%M%S%3f").to_string()
+    }
+
+    pub fn plus_ms(self, ms: i64) -> Self {
+        Stamp(self.0.saturating_add(ms))
+    }
+
+    fn utc(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
+    }
+}
+
+/// The span from `rhs` to `self` in milliseconds; negative where the clock went back.
+impl Sub for Stamp {
+    type Output = i64;
+
+    fn sub(self, rhs: Stamp) -> i64 {
+        self.0.saturating_sub(rhs.0)
+    }
+}
+
+impl Serialize for Stamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.rfc3339())
+    }
+}
+
+impl<'de> Deserialize<'de> for Stamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Wire<'a> {
+            Seconds(f64),
+            Borrowed(&'a str),
+            Owned(String),
+        }
+        let stamp = match Wire::deserialize(deserializer)? {
+            Wire::Seconds(seconds) => Some(Stamp::from_seconds(seconds)),
+            Wire::Borrowed(text) => Stamp::parse(text),
+            Wire::Owned(text) => Stamp::parse(&text),
+        };
+        stamp.ok_or_else(|| serde::de::Error::custom("not a time: expected RFC 3339 or Unix seconds"))
+    }
+}
+
+/// Hours with one decimal, as in `Runtime: 3.2h/9.0h`.
+pub fn hours(ms: i64) -> String {
+    format!("{:.1}h", ms.max(0) as f64 / 3_600_000.0)
+}
+
+/// A span in its largest useful unit: `45s`, `12m`, `3.2h`, `5d`.
+pub fn span(ms: i64) -> String {
+    let seconds = ms.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..172_800 => format!("{:.1}h", seconds as f64 / 3600.0),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_offset_and_unix_seconds_name_the_same_moment() {
+        let expected = Some(Stamp(1_794_816_000_000));
+        for text in [
+            "2026-11-16T08:00:00Z",
+            "2026-11-16T10:00:00+02:00",
+            "2026-11-16T08:00:00.000Z",
+            "1794816000",
+            " 1794816000.0 ",
+        ] {
+            assert_eq!(Stamp::parse(text), expected, "{text}");
+        }
+        for text in ["", "yesterday", "NaN", "inf", "2026-13-01T00:00:00Z"] {
+            assert_eq!(Stamp::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_are_short() {
+        assert_eq!(span(-5), "0s");
+        assert_eq!(span(45_900), "45s");
+        assert_eq!(span(12 * 60_000), "12m");
+        assert_eq!(span(11_520_000), "3.2h");
+        assert_eq!(span(5 * 86_400_000), "5d");
+        assert_eq!(hours(11_520_000), "3.2h");
+    }
+}

@@ -1,0 +1,52 @@
+//! The facts about one turn that ended, gathered before anything is decided.
+
+use super::record::{Reading, Usage};
+use super::runtime::{Evidence, Mark};
+use super::time::Stamp;
+
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The agent's last message, where the client or the transcript gives it.
+    pub message: Option<String>,
+    /// `.claude/STOP_LOOP` is there.
+    pub kill_switch: bool,
+    /// When `ralph stop --all` was last given.
+    pub stopped_all_at: Option<Stamp>,
+    /// Descriptions of work that goes on in the background.
+    pub background: Vec<String>,
+    pub mark: Mark,
+    /// `None` where there is no usable transcript.
+    pub gained: Option<Gained>,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn {
+            message: None,
+            kill_switch: false,
+            stopped_all_at: None,
+            background: Vec::new(),
+            mark: Mark::Seen,
+            gained: None,
+        }
+    }
+}
+
+/// What the transcript gained since it was last read.
+#[derive(Clone, Debug, Default)]
+pub struct Gained {
+    pub evidence: Vec<Evidence>,
+    /// Entries of the conversation itself: without any, nothing is known about the turn.
+    pub entries: u64,
+    pub tools_used: u64,
+    /// When the user last pressed Esc.
+    pub interrupted_at: Option<Stamp>,
+    /// The last text the agent wrote.
+    pub last_text: Option<String>,
+    /// Whether a new prompt was among the entries.
+    pub prompted: bool,
+    /// Tokens and cost to add.
+    pub usage: Usage,
+    /// Where to read on.
+    pub reading: Reading,
+}

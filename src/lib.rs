@@ -1,0 +1,18 @@
+//! Ralph keeps Claude Code working on a task exactly as long as it should.
+//!
+//! Data flows one way: bytes in, a typed event, facts, a decision, text out. The disk is touched before
+//! and after, never in between. Dependencies point inward, and `tests/architecture.rs` keeps it so.
+//!
+//! - [`core`]: the pure middle: time, limits, signals, breaker, the decision, all texts
+//! - [`store`]: the only writer of files; clock and environment enter here
+//! - [`claude`]: Claude Code's formats: hook input and output, transcript, plugin
+//! - [`hook`]: what each hook event does
+//! - [`view`]: what people look at
+//! - [`cli`]: one file per command
+
+pub mod claude;
+pub mod cli;
+pub mod core;
+pub mod hook;
+pub mod store;
+pub mod view;

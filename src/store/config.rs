@@ -1,0 +1,136 @@
+//! Settings from where people write them: flags kept with the run, variables, the project's and the
+//! user's file.
+
+use super::file::{self, Privacy};
+use super::project::Project;
+use super::world::{self, World};
+use crate::core::record::Given;
+use crate::core::settings::{self, KEYS, Key, Kind, Layer, Resolved, Source};
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+use std::path::Path;
+
+const LARGEST: u64 = 1 << 20;
+
+/// The effective settings of a loop that was started with `given`.
+pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
+    let mut warnings = Vec::new();
+    let layer = |source: Source, place: &str, values: Map<String, Value>| Layer {
+        source,
+        place: place.into(),
+        values,
+    };
+    let mut layers = vec![
+        layer(Source::Flag, "flags", given.flags.clone()),
+        layer(Source::Preset, "preset", given.preset.clone()),
+    ];
+    layers.extend(variables());
+    layers.push(layer(Source::Environment, "environment at the start", given.environment.clone()));
+    let mut from_file = |source: Source, path: &Path| match read(path) {
+        Ok(values) => layers.push(layer(source, &path.display().to_string(), values)),
+        Err(error) => warnings.push(format!("{error:#}, ignored")),
+    };
+    from_file(Source::Project, &project.config());
+    if let Some(path) = world.user_config() {
+        from_file(Source::User, &path);
+    }
+    for layer in layers.iter_mut().filter(|layer| layer.source == Source::Project) {
+        for key in KEYS.iter().filter(|key| key.kind == Kind::Command) {
+            if layer.values.remove(key.name).is_some_and(|value| !value.is_null()) {
+                warnings.push(format!(
+                    "{}: {} is not run: a project's file cannot give commands; give it as a flag or in your own file",
+                    layer.place, key.name
+                ));
+            }
+        }
+    }
+    let mut resolved = settings::resolve(&layers);
+    warnings.append(&mut resolved.warnings);
+    Resolved { warnings, ..resolved }
+}
+
+/// One layer for each variable that is set, so that a warning names it.
+fn variables() -> impl Iterator<Item = Layer> {
+    KEYS.iter().flat_map(|key| {
+        key.variables().filter_map(move |name| {
+            let value = Value::from(world::text(&name)?);
+            let values = Map::from_iter([(key.name.to_owned(), value)]);
+            Some(Layer { source: Source::Environment, place: name, values })
+        })
+    })
+}
+
+/// What the environment gives now, to be kept with a run that other processes will judge.
+pub fn environment() -> Map<String, Value> {
+    let mut values = Map::new();
+    for layer in variables() {
+        for (key, value) in layer.values {
+            values.entry(key).or_insert(value);
+        }
+    }
+    values
+}
+
+/// A file's values by dotted key; nested objects and dotted names both work.
+fn read(path: &Path) -> Result<Map<String, Value>> {
+    let mut values = Map::new();
+    flatten("", document(path)?, &mut values);
+    Ok(values)
+}
+
+fn flatten(prefix: &str, fields: Map<String, Value>, into: &mut Map<String, Value>) {
+    for (name, value) in fields {
+        let name = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match value {
+            Value::Object(fields) if settings::find(&name).is_none() => flatten(&name, fields, into),
+            value => drop(into.insert(name, value)),
+        }
+    }
+}
+
+fn document(path: &Path) -> Result<Map<String, Value>> {
+    let Some(bytes) = file::read_bounded(path, LARGEST)? else { return Ok(Map::new()) };
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => bail!("{} is not a JSON object", path.display()),
+        Err(error) => Err(error).with_context(|| format!("{} is not valid JSON", path.display())),
+    }
+}
+
+/// Keys in the files that this version does not know, with their file.
+pub fn unknown(world: &World, project: &Project) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in [Some(project.config()), world.user_config()].into_iter().flatten() {
+        for name in read(&path).unwrap_or_default().keys().filter(|name| settings::find(name).is_none()) {
+            found.push(format!("{}: {name} is not a setting this version knows", path.display()));
+        }
+    }
+    found
+}
+
+/// Sets one key in a file, or removes it; everything else in the file stays.
+pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<()> {
+    let mut fields = document(path).context("fix or remove it first; nothing was changed")?;
+    fields.shift_remove(key.name);
+    let (group, name) = key.name.split_once('.').unwrap_or(("", key.name));
+    let slot = fields.entry(group).or_insert_with(|| Value::Object(Map::new()));
+    if slot.is_null() {
+        *slot = Value::Object(Map::new());
+    }
+    let Value::Object(group_fields) = slot else {
+        bail!("{}: {group} is not an object; nothing was changed", path.display());
+    };
+    match value {
+        Some(value) => drop(group_fields.insert(name.to_owned(), value)),
+        None => drop(group_fields.shift_remove(name)),
+    }
+    if group_fields.is_empty() {
+        fields.shift_remove(group);
+    }
+    let text = serde_json::to_string_pretty(&Value::Object(fields))? + "\n";
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)
+            .with_context(|| format!("could not create the folder {}", dir.display()))?;
+    }
+    file::replace(path, text.as_bytes(), Privacy::Shared)
+}

@@ -1,0 +1,98 @@
+//! Files written whole or not at all.
+
+use super::world;
+use anyhow::{Context, Result};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+/// Who may read a file we create.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Privacy {
+    /// The user only.
+    Private,
+    /// Whoever the user's umask allows.
+    Shared,
+}
+
+/// Replaces `path` with `bytes`: a temporary file beside it, flushed to disk, then renamed.
+pub fn replace(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
+    let name = path.file_name().context("a file name is missing")?.to_string_lossy();
+    let temporary =
+        path.with_file_name(format!("{name}.tmp-{}-{:08x}", std::process::id(), world::unique() as u32));
+    let written = write_new(&temporary, bytes, privacy).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written.with_context(|| format!("could not write {}", path.display()))?;
+    sync_dir(path);
+    Ok(())
+}
+
+fn write_new(path: &Path, bytes: &[u8], privacy: Privacy) -> std::io::Result<()> {
+    let mut file = creating(privacy).write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Adds one line at the end, in a single write.
+pub fn append_line(path: &Path, line: &str) -> Result<()> {
+    let write = || {
+        let mut file = creating(Privacy::Private).append(true).create(true).open(path)?;
+        file.write_all(format!("{line}\n").as_bytes())?;
+        file.sync_data()
+    };
+    write().with_context(|| format!("could not write {}", path.display()))
+}
+
+/// Creates a folder and its parents for the user only.
+pub fn create_dir(path: &Path) -> Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).with_context(|| format!("could not create the folder {}", path.display()))
+}
+
+/// Open options that create a file with the permissions asked for.
+pub fn creating(privacy: Privacy) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    if privacy == Privacy::Private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = privacy;
+    options
+}
+
+/// A rename is durable once its folder is. Where folders cannot be flushed the rename still happened.
+fn sync_dir(path: &Path) {
+    #[cfg(unix)]
+    if let Some(Ok(dir)) = path.parent().map(File::open) {
+        let _ = dir.sync_all();
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
+/// Reads at most `limit` bytes of a regular file; `None` where there is no file.
+pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
+    use std::io::Read;
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("could not read {}", path.display())),
+    };
+    let meta = file.metadata().with_context(|| format!("could not read {}", path.display()))?;
+    anyhow::ensure!(meta.is_file(), "{} is not a regular file", path.display());
+    anyhow::ensure!(
+        meta.len() <= limit,
+        "{} is too large: {} bytes, at most {limit}",
+        path.display(),
+        meta.len()
+    );
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 1);
+    file.take(limit).read_to_end(&mut bytes).with_context(|| format!("could not read {}", path.display()))?;
+    Ok(Some(bytes))
+}

@@ -1,0 +1,42 @@
+//! The lock on a project's state: a sidecar file that is never renamed or removed.
+//!
+//! The operating system drops the lock with its holder, so a dead one holds nobody up.
+
+use super::file::{Privacy, creating};
+use anyhow::{Context, Result, bail};
+use fs2::FileExt;
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const FIRST_NAP: Duration = Duration::from_millis(1);
+const LONGEST_NAP: Duration = Duration::from_millis(25);
+
+/// Held until dropped.
+#[derive(Debug)]
+pub struct Lock(#[allow(dead_code, reason = "held, not read")] File);
+
+impl Lock {
+    pub fn acquire(path: &Path) -> Result<Lock> {
+        let open = creating(Privacy::Private).read(true).write(true).create(true).truncate(false).open(path);
+        let file = open.with_context(|| format!("could not open the lock {}", path.display()))?;
+        let began = Instant::now();
+        let mut nap = FIRST_NAP;
+        loop {
+            match FileExt::try_lock_exclusive(&file) {
+                Ok(()) => return Ok(Lock(file)),
+                Err(error) if error.kind() == fs2::lock_contended_error().kind() => {}
+                Err(error) => {
+                    return Err(error)
+                        .with_context(|| format!("this file system cannot lock {}", path.display()));
+                }
+            }
+            if began.elapsed() >= LONGEST_WAIT {
+                bail!("{} is held by another Ralph for over {} s", path.display(), LONGEST_WAIT.as_secs());
+            }
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(LONGEST_NAP);
+        }
+    }
+}

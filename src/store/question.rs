@@ -1,0 +1,64 @@
+//! `ralph/blocked.txt` and `ralph/decide.txt`: what the human must settle before the work can go on.
+
+use super::file::{self, Privacy};
+use super::project::Project;
+use crate::core::clean;
+use crate::core::outcome::Outcome;
+use crate::core::record::Loop;
+use crate::core::time::Stamp;
+use anyhow::Result;
+use std::path::PathBuf;
+
+const LARGEST: u64 = 1 << 20;
+const SEPARATOR: &str = "---";
+const ANSWER: &str = "## Answer";
+
+/// A question the agent asked, and what the human wrote below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    pub path: PathBuf,
+    pub question: String,
+    pub answer: String,
+}
+
+fn path(project: &Project, name: &str) -> Result<PathBuf> {
+    project.resolve(&project.work_dir().join(name))
+}
+
+/// Writes the file that belongs to a BLOCKED or DECIDE ending; other endings have none.
+pub fn ask(project: &Project, lap: &Loop, now: Stamp) -> Result<Option<PathBuf>> {
+    let (name, title) = match lap.outcome {
+        Some(Outcome::Blocked) => ("blocked.txt", "Blocked"),
+        Some(Outcome::Decide) => ("decide.txt", "Question"),
+        _ => return Ok(None),
+    };
+    let path = path(project, name)?;
+    let reason = clean::block(lap.reason.as_deref().unwrap_or(""));
+    let text = format!(
+        "## {title} (from iteration {}, {})\n{reason}\n\n{SEPARATOR}\n{ANSWER}\n",
+        lap.iteration,
+        now.rfc3339()
+    );
+    std::fs::create_dir_all(project.work_dir())?;
+    file::replace(&path, text.as_bytes(), Privacy::Private)?;
+    Ok(Some(path))
+}
+
+/// The open question in `ralph/decide.txt`, with its answer so far.
+pub fn decide(project: &Project) -> Result<Option<Question>> {
+    let path = path(project, "decide.txt")?;
+    let Some(bytes) = file::read_bounded(&path, LARGEST)? else { return Ok(None) };
+    let text = String::from_utf8_lossy(&bytes);
+    let (question, answer) = match text.split_once(&format!("\n{SEPARATOR}")) {
+        Some((question, answer)) => (question, answer.trim().strip_prefix(ANSWER).unwrap_or(answer)),
+        None => (text.as_ref(), ""),
+    };
+    Ok(Some(Question { question: clean::block(question.trim()), answer: clean::block(answer.trim()), path }))
+}
+
+/// Files an answered question away, out of the next start's sight.
+pub fn file_away(question: &Question, now: Stamp) -> Result<()> {
+    let dir = question.path.with_file_name("answered");
+    file::create_dir(&dir)?;
+    Ok(std::fs::rename(&question.path, dir.join(format!("decide-{}.txt", now.compact())))?)
+}

@@ -1,0 +1,300 @@
+//! `.claude/ralph-state.json`: loops by session id, guidance, constraints.
+//!
+//! The document is kept as raw pieces and only what is asked for is parsed, so that a hook costs the
+//! same with a hundred sessions in the file, and what this version does not know survives to the letter.
+
+use super::file::{self, Privacy};
+use super::lock::Lock;
+use super::project::Project;
+use crate::core::guidance::Guidance;
+use crate::core::record::Loop;
+use crate::core::time::Stamp;
+use anyhow::{Context, Result};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+use std::path::PathBuf;
+
+pub const VERSION: u64 = 1;
+const LARGEST: u64 = 64 << 20;
+/// Longer than any id the client gives; more would only bloat the file.
+pub const LONGEST_SESSION_ID: usize = 256;
+
+/// Session ids we keep a loop for: without one there is no loop.
+pub fn usable_session_id(id: &str) -> bool {
+    !id.trim().is_empty() && id.len() <= LONGEST_SESSION_ID && !id.chars().any(char::is_control)
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    version: Option<u64>,
+    loops: Fields,
+    /// Everything else, in the order it was found.
+    rest: Fields,
+}
+
+#[derive(Debug)]
+pub enum StateError {
+    /// Written by a newer Ralph: may be read, must not be written.
+    Newer(PathBuf, u64),
+    /// Does not parse.
+    Damaged(PathBuf, String),
+    Other(anyhow::Error),
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StateError::Newer(path, version) => write!(
+                f,
+                "{} was written by a newer Ralph (version {version}, this one knows {VERSION}): upgrade this one",
+                path.display()
+            ),
+            StateError::Damaged(path, why) => write!(f, "{} is damaged: {why}", path.display()),
+            StateError::Other(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl std::error::Error for StateError {}
+
+impl From<anyhow::Error> for StateError {
+    fn from(error: anyhow::Error) -> Self {
+        StateError::Other(error)
+    }
+}
+
+/// A look without the lock, for readers. Writes replace the file whole, so a look is never torn.
+pub fn peek(project: &Project) -> Result<Option<Document>, StateError> {
+    let path = project.resolve(&project.state())?;
+    read(path)
+}
+
+fn read(path: PathBuf) -> Result<Option<Document>, StateError> {
+    let Some(bytes) = file::read_bounded(&path, LARGEST)? else { return Ok(None) };
+    match Document::parse(&bytes) {
+        Ok(document) => Ok(Some(document)),
+        Err(error) => Err(StateError::Damaged(path, error.to_string())),
+    }
+}
+
+/// The state under its lock, from load to save.
+pub struct Locked {
+    pub document: Document,
+    /// What happened to a damaged file, to be told.
+    pub moved_aside: Option<String>,
+    path: PathBuf,
+    saved: Option<Vec<u8>>,
+    _lock: Lock,
+}
+
+impl Locked {
+    /// Locks and loads. A damaged file is moved aside, never deleted; the state then begins anew.
+    pub fn open(project: &Project, now: Stamp) -> Result<Locked, StateError> {
+        project.resolve(&project.claude_dir())?;
+        let dir = project.claude_dir();
+        std::fs::create_dir_all(&dir)
+            .with_context(|| format!("could not create the folder {}", dir.display()))?;
+        let lock = Lock::acquire(&project.resolve(&project.lock())?)?;
+        let path = project.resolve(&project.state())?;
+        let bytes = file::read_bounded(&path, LARGEST)?;
+        let mut moved_aside = None;
+        let document = match bytes.as_deref().map(Document::parse) {
+            None => Document::default(),
+            Some(Ok(document)) => document,
+            Some(Err(error)) => {
+                let aside = path.with_file_name(format!("ralph-state.json.corrupt-{}", now.compact()));
+                std::fs::rename(&path, &aside)
+                    .with_context(|| format!("could not move the damaged {} aside", path.display()))?;
+                moved_aside =
+                    Some(format!("{} was damaged ({error}) and is now {}", path.display(), aside.display()));
+                Document::default()
+            }
+        };
+        if let Some(version) = document.version.filter(|version| *version > VERSION) {
+            return Err(StateError::Newer(path, version));
+        }
+        let saved = if moved_aside.is_some() { None } else { bytes };
+        Ok(Locked { document, moved_aside, path, saved, _lock: lock })
+    }
+
+    /// Writes the document where it changed.
+    pub fn save(&mut self) -> Result<()> {
+        let bytes = self.document.write();
+        if self.saved.as_deref() == Some(&bytes) || (self.saved.is_none() && self.document.is_empty()) {
+            return Ok(());
+        }
+        file::replace(&self.path, &bytes, Privacy::Private)?;
+        self.saved = Some(bytes);
+        Ok(())
+    }
+}
+
+impl Document {
+    fn parse(bytes: &[u8]) -> Result<Document, serde_json::Error> {
+        let mut document = Document::default();
+        for (name, raw) in serde_json::from_slice::<Fields>(bytes)?.0 {
+            match name.as_str() {
+                "version" => document.version = serde_json::from_str::<Option<u64>>(raw.get())?,
+                "loops" => {
+                    document.loops = serde_json::from_str::<Option<Fields>>(raw.get())?.unwrap_or_default()
+                }
+                _ => document.rest.0.push((name, raw)),
+            }
+        }
+        Ok(document)
+    }
+
+    /// One line for each loop: readable in an editor, small in a diff.
+    fn write(&self) -> Vec<u8> {
+        let mut out = format!("{{\n  \"version\": {},\n  \"loops\": {{", self.version.unwrap_or(VERSION));
+        for (index, (session, raw)) in self.loops.0.iter().enumerate() {
+            out.push_str(if index == 0 { "\n    " } else { ",\n    " });
+            out.push_str(&quote(session));
+            out.push_str(": ");
+            out.push_str(raw.get());
+        }
+        out.push_str(if self.loops.0.is_empty() { "}" } else { "\n  }" });
+        for (name, raw) in &self.rest.0 {
+            out.push_str(",\n  ");
+            out.push_str(&quote(name));
+            out.push_str(": ");
+            out.push_str(raw.get());
+        }
+        out.push_str("\n}\n");
+        out.into_bytes()
+    }
+
+    /// Nothing was found in it, as in one that did not parse.
+    pub fn is_blank(&self) -> bool {
+        self.version.is_none() && self.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.loops.0.is_empty() && self.rest.0.is_empty()
+    }
+
+    pub fn newer_than_us(&self) -> bool {
+        self.version.is_some_and(|version| version > VERSION)
+    }
+
+    pub fn loop_of(&self, session: &str) -> Option<Loop> {
+        if !usable_session_id(session) {
+            return None;
+        }
+        serde_json::from_str(self.loops.get(session)?.get()).ok()
+    }
+
+    pub fn set_loop(&mut self, session: &str, lap: &Loop) -> Result<()> {
+        self.loops.set(session, serde_json::value::to_raw_value(lap)?);
+        Ok(())
+    }
+
+    pub fn remove_loop(&mut self, session: &str) {
+        self.loops.0.retain(|(id, _)| id != session);
+    }
+
+    /// Every loop that can be read, with its session id.
+    pub fn loops(&self) -> Vec<(String, Loop)> {
+        self.loops
+            .0
+            .iter()
+            .filter_map(|(id, raw)| Some((id.clone(), serde_json::from_str(raw.get()).ok()?)))
+            .collect()
+    }
+
+    /// The findings of the last scan, as they were written.
+    pub fn constraints(&self) -> serde_json::Value {
+        let list = self.rest.get("constraints").and_then(|raw| serde_json::from_str(raw.get()).ok());
+        list.filter(serde_json::Value::is_array).unwrap_or_else(|| serde_json::Value::Array(Vec::new()))
+    }
+
+    pub fn guidance(&self) -> Guidance {
+        self.rest.get("guidance").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+
+    pub fn set_guidance(&mut self, guidance: &Guidance) -> Result<()> {
+        self.rest.set("guidance", serde_json::value::to_raw_value(guidance)?);
+        Ok(())
+    }
+}
+
+fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A JSON object whose values stay as they were written.
+#[derive(Clone, Debug, Default)]
+struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl Fields {
+    fn get(&self, name: &str) -> Option<&RawValue> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| raw.as_ref())
+    }
+
+    fn set(&mut self, name: &str, raw: Box<RawValue>) {
+        match self.0.iter_mut().rev().find(|(key, _)| key == name) {
+            Some((_, slot)) => *slot = raw,
+            None => self.0.push((name.to_owned(), raw)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(entry) = map.next_entry()? {
+                    fields.0.push(entry);
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_we_do_not_know_survives_to_the_letter() {
+        let text = r#"{"future":{"a": [1, 2.50]},"version":1,"loops":{"s 1":{"run_id":"r","x":  "y"},"odd":[1]},"guidance":null}"#;
+        let mut document = Document::parse(text.as_bytes()).unwrap();
+        let lap = document.loop_of("s 1").unwrap();
+        assert!(document.loop_of("odd").is_none());
+        document.set_loop("s 2", &lap).unwrap();
+        let written = String::from_utf8(document.write()).unwrap();
+        for kept in [r#""future": {"a": [1, 2.50]}"#, r#""s 1": {"run_id":"r","x":  "y"}"#, r#""odd": [1]"#] {
+            assert!(written.contains(kept), "{written}");
+        }
+        let again = Document::parse(written.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(again.write()).unwrap(), written);
+        assert_eq!(again.loop_of("s 2"), Some(lap));
+    }
+
+    #[test]
+    fn nulls_are_absent_and_wrong_shapes_are_damage() {
+        assert!(Document::parse(br#"{"version":null,"loops":null}"#).unwrap().loops().is_empty());
+        for damaged in ["", "[]", "{", "{\"loops\":[]}", "{\"version\":\"x\"}", "null", "{} {}"] {
+            assert!(Document::parse(damaged.as_bytes()).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn an_id_that_cannot_be_one_has_no_loop() {
+        for id in ["", "  ", "a\nb", &"x".repeat(257)] {
+            assert!(!usable_session_id(id), "{id:?}");
+        }
+        assert!(usable_session_id("../../etc/passwd"), "it is only ever a key");
+    }
+}

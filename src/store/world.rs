@@ -1,0 +1,80 @@
+//! Clock, environment and the user's folders, read once at the edge and passed on.
+
+use crate::core::time::Stamp;
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Clone, Debug)]
+pub struct World {
+    pub now: Stamp,
+    pub working_dir: PathBuf,
+    /// `CLAUDE_PROJECT_DIR`: where the client was launched.
+    pub launch_dir: Option<PathBuf>,
+    pub session_id: Option<String>,
+    pub home: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
+    config_dir: Option<PathBuf>,
+}
+
+impl World {
+    pub fn from_env() -> Result<Self> {
+        Ok(World {
+            now: now()?,
+            working_dir: std::env::current_dir().unwrap_or_default(),
+            launch_dir: path("CLAUDE_PROJECT_DIR"),
+            session_id: text("CLAUDE_CODE_SESSION_ID"),
+            home: dirs::home_dir(),
+            data_dir: path("RALPH_DATA_DIR").or_else(|| Some(dirs::data_local_dir()?.join("ralph"))),
+            config_dir: path("RALPH_CONFIG_DIR").or_else(|| Some(dirs::config_dir()?.join("ralph"))),
+        })
+    }
+
+    pub fn data_dir(&self) -> Result<&Path> {
+        self.data_dir
+            .as_deref()
+            .context("no home directory to keep Ralph's records in: set HOME or RALPH_DATA_DIR")
+    }
+
+    pub fn user_config(&self) -> Option<PathBuf> {
+        Some(self.config_dir.as_ref()?.join("config.json"))
+    }
+}
+
+/// A variable that is set, not empty, and text.
+pub fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The clock, or `RALPH_NOW` in its place.
+fn now() -> Result<Stamp> {
+    match text("RALPH_NOW") {
+        Some(text) => Stamp::parse(&text).with_context(|| {
+            format!("RALPH_NOW is '{text}': expected RFC 3339 or Unix seconds, or unset it")
+        }),
+        None => Ok(clock()),
+    }
+}
+
+fn clock() -> Stamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Stamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A number no two processes share, for run ids and temporary names.
+pub fn unique() -> u128 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    // RandomState is seeded from the system's randomness, which needs no crate of its own.
+    let word = || {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u32(std::process::id());
+        hasher.write_i64(clock().0);
+        u128::from(hasher.finish())
+    };
+    (word() << 64) | word()
+}

@@ -1,0 +1,6 @@
+//! What people look at.
+
+pub mod config;
+pub mod history;
+pub mod paint;
+pub mod status;

@@ -1,0 +1,51 @@
+//! Colours where a person looks at a terminal, plain text everywhere else.
+
+use std::fmt::Display;
+use std::io::IsTerminal;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Paint(bool);
+
+impl Paint {
+    pub fn new(colour: bool) -> Self {
+        Paint(colour)
+    }
+
+    pub fn bold(self, text: impl Display) -> String {
+        self.code("1", text)
+    }
+
+    pub fn dim(self, text: impl Display) -> String {
+        self.code("2", text)
+    }
+
+    pub fn green(self, text: impl Display) -> String {
+        self.code("32", text)
+    }
+
+    pub fn yellow(self, text: impl Display) -> String {
+        self.code("33", text)
+    }
+
+    pub fn red(self, text: impl Display) -> String {
+        self.code("31", text)
+    }
+
+    fn code(self, code: &str, text: impl Display) -> String {
+        if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_string() }
+    }
+}
+
+/// Whether stdout wants colours.
+pub fn wanted() -> bool {
+    let off = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    std::io::stdout().is_terminal()
+        && !off("NO_COLOR")
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// `████████░░░░` of `width` cells.
+pub fn bar(part: f64, width: usize) -> String {
+    let filled = (part.clamp(0.0, 1.0) * width as f64).round() as usize;
+    "█".repeat(filled) + &"░".repeat(width - filled)
+}

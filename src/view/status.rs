@@ -1,0 +1,223 @@
+//! The status of a project, for people at 80 columns and for scripts.
+
+use super::paint::{Paint, bar};
+use crate::core::circuit::CircuitState;
+use crate::core::guidance::{Entry, Guidance};
+use crate::core::record::{Loop, LoopState, WaitingFor};
+use crate::core::settings::Settings;
+use crate::core::time::{self, Stamp};
+use crate::core::{clean, limits, message};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+#[derive(Debug)]
+pub struct Status {
+    pub project: PathBuf,
+    pub now: Stamp,
+    pub loops: Vec<Shown>,
+    pub guidance: Guidance,
+    pub constraints: Value,
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug)]
+pub struct Shown {
+    pub session_id: String,
+    /// It belongs to the session that asks.
+    pub own: bool,
+    pub lap: Loop,
+    pub settings: Settings,
+}
+
+const WIDTH: usize = 80;
+const LABEL: usize = 11;
+const VALUE: usize = WIDTH - LABEL - 2;
+
+impl Status {
+    pub fn human(&self, paint: Paint) -> String {
+        let mut out = format!(
+            "{}\n",
+            paint.bold(clean::excerpt(&format!("Ralph · {}", self.project.display()), WIDTH))
+        );
+        if self.loops.is_empty() {
+            out.push_str("\nNo loop here. In Claude Code: /ralph:start TASK\n");
+        }
+        for shown in &self.loops {
+            out.push('\n');
+            out.push_str(&shown.human(self.now, paint));
+        }
+        if !self.guidance.is_empty() {
+            out.push('\n');
+            for (title, list) in
+                [("Encouraged", &self.guidance.encouraged), ("Forbidden", &self.guidance.forbidden)]
+            {
+                for (index, entry) in list.iter().enumerate() {
+                    let label = if index == 0 { title } else { "" };
+                    let age = entry.age_ms(self.now).map_or("undated".into(), time::span);
+                    let delivered = if entry.delivered { "delivered" } else { "not delivered yet" };
+                    let tail = format!(" ({age}, {delivered})");
+                    let text = clean::excerpt(&entry.text, VALUE.saturating_sub(tail.chars().count()));
+                    row(&mut out, paint, label, &format!("{text}{}", paint.dim(tail)));
+                }
+            }
+        }
+        for note in &self.notes {
+            out.push_str(&format!("\n{} {}\n", paint.yellow("Note:"), clean::line(note)));
+        }
+        out
+    }
+
+    pub fn json(&self) -> Value {
+        json!({
+            "project": self.project,
+            "loops": self.loops.iter().map(|shown| shown.json(self.now)).collect::<Vec<_>>(),
+            "guidance": guidance_json(&self.guidance, self.now),
+            "constraints": self.constraints,
+            "notes": self.notes,
+        })
+    }
+}
+
+pub fn guidance_json(guidance: &Guidance, now: Stamp) -> Value {
+    let entry = |entry: &Entry| {
+        json!({
+            "text": entry.text,
+            "timestamp": entry.timestamp,
+            "age_seconds": entry.age_ms(now).map(|age| Stamp(age).seconds()),
+            "delivered": entry.delivered,
+        })
+    };
+    json!({
+        "encouraged": guidance.encouraged.iter().map(entry).collect::<Vec<_>>(),
+        "forbidden": guidance.forbidden.iter().map(entry).collect::<Vec<_>>(),
+    })
+}
+
+fn row(out: &mut String, paint: Paint, label: &str, value: &str) {
+    out.push_str(&format!("  {} {value}\n", paint.dim(format!("{label:<LABEL$}", LABEL = LABEL - 1))));
+}
+
+impl Shown {
+    fn human(&self, now: Stamp, paint: Paint) -> String {
+        let (lap, settings) = (&self.lap, &self.settings);
+        let (mark, state) = match (lap.state, lap.outcome) {
+            (LoopState::Running, _) => (paint.green("●"), paint.green("running")),
+            (LoopState::Paused, _) => (paint.yellow("◐"), paint.yellow("paused")),
+            (LoopState::Stopped, Some(outcome)) => (paint.dim("■"), format!("ended: {}", outcome.words())),
+            (LoopState::Stopped, None) => (paint.dim("■"), "ended".into()),
+        };
+        let whose = if self.own {
+            "this session".into()
+        } else {
+            format!("session {}", clean::excerpt(&self.session_id, 36))
+        };
+        let mut out = format!("{mark} {state} {}\n", paint.dim(format!("· {whose}")));
+        let mut add = |label: &str, value: String| row(&mut out, paint, label, &value);
+        add("Task", clean::excerpt(&lap.task, VALUE));
+        if let Some(reason) = &lap.reason {
+            add("Why", clean::excerpt(reason, VALUE));
+        }
+        add(
+            "Iterations",
+            progress(lap.iteration as f64, settings.max_iterations as f64, |n| format!("{n:.0}")),
+        );
+        add("Time", message::times(lap, settings, now));
+        let mut limits_text = Vec::new();
+        if settings.min_iterations > 0 {
+            limits_text.push(format!("at least {} iterations", settings.min_iterations));
+        }
+        if settings.min_runtime_ms > 0 {
+            limits_text.push(format!("at least {}", time::span(settings.min_runtime_ms)));
+        }
+        if let Some(cost) = settings.max_cost_usd {
+            limits_text.push(format!("at most ${cost:.2}"));
+        }
+        if lap.state == LoopState::Running && limits::ending_soon(lap, settings) {
+            limits_text.push(paint.yellow("ENDING SOON"));
+        }
+        if !limits_text.is_empty() {
+            add("Limits", limits_text.join(" · "));
+        }
+        add("Circuit", circuit_text(lap, settings, paint));
+        if lap.usage.tokens() > 0 || lap.usage.cost_usd.is_some() {
+            let mut usage = format!("{} tokens", message::tokens(lap.usage.tokens()));
+            if lap.usage.context_tokens > 0 {
+                usage.push_str(&format!(" · context {}", message::tokens(lap.usage.context_tokens)));
+            }
+            if let Some(cost) = lap.usage.cost_usd {
+                usage.push_str(&format!(" · ${cost:.2}"));
+            }
+            add("Usage", usage);
+        }
+        match lap.waiting.as_ref().map(|waiting| &waiting.what) {
+            Some(WaitingFor::User(queued)) => {
+                add("Waiting", format!("for your \"{}\"", clean::excerpt(&queued.text, 50)))
+            }
+            Some(WaitingFor::Background(work)) => {
+                add("Waiting", format!("for background work: {}", clean::excerpt(work, 40)))
+            }
+            None => {}
+        }
+        if let Some(error) = &lap.last_error {
+            add("Last error", format!("{} (any prompt in the session goes on)", clean::excerpt(error, 35)));
+        }
+        if lap.orphaned_at.is_some() && lap.is_alive() {
+            add("Orphaned", "its session was cleared; /ralph:start --resume adopts it".into());
+        }
+        let seen = match lap.ended_at {
+            Some(ended) => format!("{} ago", time::span(now - ended)),
+            None => format!("{} ago", time::span(now - lap.last_seen())),
+        };
+        add(
+            if lap.ended_at.is_some() { "Ended" } else { "Last turn" },
+            format!("{seen} · run {}", clean::excerpt(&lap.run_id, 8).replace('…', "")),
+        );
+        if let (false, Some(next)) = (lap.is_alive(), lap.outcome.and_then(message::next_step)) {
+            add("Next", next.into());
+        }
+        out
+    }
+
+    fn json(&self, now: Stamp) -> Value {
+        let lap = &self.lap;
+        json!({
+            "session_id": self.session_id,
+            "run_id": lap.run_id,
+            "engine": lap.engine,
+            "state": lap.state,
+            "task": lap.task,
+            "iteration": lap.iteration,
+            "max_iterations": self.settings.max_iterations,
+            "runtime_seconds": lap.accumulated_runtime_seconds,
+            "max_runtime_seconds": Stamp(self.settings.max_runtime_ms).seconds(),
+            "wall_seconds": Stamp(lap.wall_ms(now)).seconds(),
+            "started_at": lap.started_at,
+            "ended_at": lap.ended_at,
+            "last_seen_at": lap.last_seen(),
+            "outcome": lap.outcome,
+            "reason": lap.reason,
+            "circuit": {"state": lap.circuit.state, "reason": lap.circuit.reason},
+            "usage": lap.usage,
+            "orphaned": lap.orphaned_at.is_some(),
+            "last_error": lap.last_error,
+        })
+    }
+}
+
+fn progress(count: f64, limit: f64, show: impl Fn(f64) -> String) -> String {
+    if limit == 0.0 {
+        return format!("{} (no limit)", show(count));
+    }
+    format!("{}/{}  {}", show(count), show(limit), bar(count / limit, 20))
+}
+
+fn circuit_text(lap: &Loop, settings: &Settings, paint: Paint) -> String {
+    match lap.circuit.state {
+        CircuitState::Tripped => {
+            let reason = clean::excerpt(lap.circuit.reason.as_deref().unwrap_or(""), VALUE - 10);
+            format!("{} {reason}", paint.red("tripped:"))
+        }
+        CircuitState::Closed if settings.idle == 0 => "closed · idle check off".into(),
+        CircuitState::Closed => format!("closed · idle {}/{}", lap.circuit.idle, settings.idle),
+    }
+}

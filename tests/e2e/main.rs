@@ -1,0 +1,23 @@
+//! End-to-end tests against the real Claude Code, with a scripted model.
+//!
+//! They need the client (`npm ci --prefix tests/e2e/client`, or `RALPH_E2E_CLAUDE=path/to/claude`) and tmux; a
+//! test says so and passes where one is missing, unless `RALPH_E2E_REQUIRED=1`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that cannot go on has to say so"
+)]
+
+#[path = "../support/client.rs"]
+mod client;
+#[path = "../support/messages_api.rs"]
+mod messages_api;
+#[path = "../support/run.rs"]
+mod run;
+#[path = "../support/tmux.rs"]
+mod tmux;
+
+mod support;

@@ -1,0 +1,179 @@
+//! Claude Code as a person sees it: the TUI in a private tmux server, typed into and read like a terminal.
+#![allow(dead_code, reason = "each test crate uses its own part of the support")]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::{Session, runs, skip};
+use crate::run::kill_process_group;
+
+const POLL: Duration = Duration::from_millis(50);
+const START: Duration = Duration::from_secs(60);
+const ECHO: Duration = Duration::from_secs(5);
+
+/// Time for the client to settle, for example its menu of commands, before Enter acts on what it shows.
+const BEFORE_ENTER: Duration = Duration::from_millis(150);
+
+/// What the prompt shows in place of a text of more than about 800 characters.
+const LONG_TEXT: &str = "[Pastedtext";
+
+/// A running TUI; dropping it ends the client and its tmux server.
+pub struct Screen {
+    server: String,
+    sockets: PathBuf,
+}
+
+impl Screen {
+    /// Whether there is a tmux; without one the test says so and has to return.
+    pub fn available() -> bool {
+        let available = runs(Path::new("tmux"), "-V");
+        if !available {
+            skip("tmux is not installed");
+        }
+        available
+    }
+
+    /// Starts the client and returns when it is ready for a prompt.
+    pub fn start(session: &Session) -> Self {
+        Self::start_with(session, &[])
+    }
+
+    /// The same with arguments for this run only, for example `--resume` and an id.
+    pub fn start_with(session: &Session, args: &[&str]) -> Self {
+        static SERVERS: AtomicUsize = AtomicUsize::new(0);
+        let number = SERVERS.fetch_add(1, Ordering::Relaxed);
+        let server = format!("ralph-e2e-{}-{number}", std::process::id());
+        // tmux leaves its socket behind; in the session's folder it goes away with the rest.
+        let screen = Self { server, sockets: session.root().to_owned() };
+
+        let mut command = screen.tmux();
+        // Set before the session exists, so that a client that dies at once still leaves its last words.
+        command.args(["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"]);
+        command.args(["set-option", "-g", "history-limit", "5000", ";"]);
+        command
+            .args(["new-session", "-d", "-s", "client", "-x", "120", "-y", "45", "-c"])
+            .arg(session.project());
+        command.args(["env", "-i"]).args(assignments(session)).arg(session.program());
+        // As with `-p`: the TUI's own default, auto mode, runs tools that `Session::allow` does not name.
+        command.args(["--permission-mode", "default"]).args(session.args()).args(args);
+        let started = command.output().expect("tmux runs");
+        assert!(started.status.success(), "tmux: {}", String::from_utf8_lossy(&started.stderr));
+
+        screen.wait_until(prompt_is_ready, START);
+        screen
+    }
+
+    /// Types a line into the prompt and sends it.
+    pub fn type_line(&self, line: &str) {
+        self.type_text(line);
+        self.key("Enter");
+    }
+
+    /// Types without sending; returns when the prompt shows it.
+    pub fn type_text(&self, text: &str) {
+        // tmux takes an argument's last semicolon for the end of a command.
+        let literal = text.strip_suffix(';').map_or_else(|| text.to_owned(), |rest| format!("{rest}\\;"));
+        self.control(&["send-keys", "-t", "client", "-l", "--", &literal]);
+        let tail = tail_without_spaces(text, 20);
+        let shown = |area: &str| area.contains(&tail) || area.contains(LONG_TEXT);
+        self.wait_until(|screen| shown(&prompt_area(screen)), ECHO);
+        thread::sleep(BEFORE_ENTER);
+    }
+
+    /// Presses a key by tmux's name for it: `Escape`, `Enter`, `Up`, `C-c`.
+    pub fn key(&self, name: &str) {
+        self.control(&["send-keys", "-t", "client", name]);
+    }
+
+    /// The screen and what scrolled off it.
+    pub fn text(&self) -> String {
+        self.control(&["capture-pane", "-p", "-t", "client", "-S", "-2000"])
+    }
+
+    /// Returns the text as soon as it contains `needle`; panics with the screen when that takes too long.
+    pub fn wait_for(&self, needle: &str, timeout: Duration) -> String {
+        self.poll(|screen| screen.contains(needle), timeout, &format!("`{needle}`"))
+    }
+
+    /// The same for any condition on the text.
+    pub fn wait_until(&self, enough: impl Fn(&str) -> bool, timeout: Duration) -> String {
+        self.poll(enough, timeout, "the expected screen")
+    }
+
+    fn poll(&self, enough: impl Fn(&str) -> bool, timeout: Duration, what: &str) -> String {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let text = self.text();
+            if enough(&text) {
+                return text;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{what} did not come within {timeout:?}:\n{}",
+                text.trim_end()
+            );
+            thread::sleep(POLL);
+        }
+    }
+
+    fn control(&self, args: &[&str]) -> String {
+        let output = self.tmux().args(args).output().expect("tmux runs");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "tmux {args:?}: {complaint}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn tmux(&self) -> Command {
+        let mut command = Command::new("tmux");
+        command.args(["-L", &self.server, "-f", "/dev/null"]).stdin(Stdio::null());
+        // A tmux around the tests must not be taken for ours.
+        command.env_remove("TMUX").env("TMUX_TMPDIR", &self.sockets).env("LANG", "C.UTF-8");
+        command
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Not `control`: a panic here, during another one, would abort the whole test run.
+        let pane = self.tmux().args(["display-message", "-p", "-t", "client", "#{pane_pid}"]).output();
+        let leader = pane.ok().and_then(|pane| String::from_utf8_lossy(&pane.stdout).trim().parse().ok());
+        drop(self.tmux().arg("kill-server").stderr(Stdio::null()).status());
+        // The client may survive the hangup.
+        leader.into_iter().for_each(kill_process_group);
+    }
+}
+
+fn assignments(session: &Session) -> Vec<OsString> {
+    // Without the alternate screen the conversation stays in the scrollback, where `text` finds all of it.
+    let terminal = [("TERM", "xterm-256color"), ("CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN", "1")];
+    let terminal = terminal.into_iter().map(|(name, value)| OsString::from(format!("{name}={value}")));
+    let inherited = session.variables().map(|(name, value)| {
+        let mut assignment = name.to_owned();
+        assignment.push("=");
+        assignment.push(value);
+        assignment
+    });
+    terminal.chain(inherited).collect()
+}
+
+/// The input box is drawn to its lower edge, and the line below it too.
+fn prompt_is_ready(screen: &str) -> bool {
+    let lines: Vec<_> = screen.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    lines.iter().rposition(|line| line.starts_with('❯')).is_some_and(|prompt| prompt + 2 < lines.len())
+}
+
+/// The input box and what is below it, without the spaces and line breaks that wrapping moves around. Only the
+/// box and sent lines have the mark in the first column; the menu of commands has it further right.
+fn prompt_area(screen: &str) -> String {
+    let area = screen.rfind("\n❯").map_or(screen, |start| &screen[start..]);
+    area.split_whitespace().collect()
+}
+
+fn tail_without_spaces(text: &str, length: usize) -> String {
+    let text: Vec<char> = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+    text[text.len().saturating_sub(length)..].iter().collect()
+}
