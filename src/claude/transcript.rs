@@ -246,7 +246,6 @@ impl Reader {
         else {
             return;
         };
-        self.gained.entries += 1;
         self.evidence(at, Event::Answer);
         self.gained.tools_used += message.content.calls.len() as u64;
         for id in message.content.calls {
@@ -284,7 +283,6 @@ impl Reader {
         if line.compact_summary == Some(true) {
             return;
         }
-        self.gained.entries += 1;
         if let Some(id) = &line.prompt_id {
             self.gained.reading.prompt_id = id.clone().into_owned();
         }
@@ -293,6 +291,10 @@ impl Reader {
             self.evidence(at, Event::Result(id.clone()));
         }
         let Some(text) = content.text else { return };
+        // What the client answers itself (`/compact`, `/clear`) is noted here but sent to nobody.
+        if text.starts_with("<local-command") || text.starts_with("<command-name>") {
+            return;
+        }
         if text.starts_with("[Request interrupted by user") {
             self.gained.interrupted_at = Some(at);
             self.evidence(at, Event::Interrupt);
@@ -415,7 +417,7 @@ mod tests {
             kinds,
             [Event::Prompt, Event::Answer, Event::Answer, call, result, Event::Answer, Event::Sent]
         );
-        assert_eq!((gained.tools_used, gained.entries, gained.prompted), (1, 6, true));
+        assert_eq!((gained.tools_used, gained.prompted), (1, true));
         assert_eq!(
             (gained.usage.input_tokens, gained.usage.output_tokens, gained.usage.context_tokens),
             (20, 10, 110)
@@ -431,13 +433,13 @@ mod tests {
         transcript.add(&[half[..40].to_owned()]);
         let mut lap = lap();
         let first = transcript.read(&lap);
-        assert_eq!((first.entries, first.tools_used), (1, 0));
+        assert_eq!((first.evidence.len(), first.tools_used), (1, 0));
         lap.reading = first.reading;
         transcript.add(&[half[40..].to_owned(), assistant(3, "m2", TEXT)]);
         let second = transcript.read(&lap);
-        assert_eq!((second.entries, second.tools_used, second.usage.input_tokens), (2, 1, 10));
+        assert_eq!((second.evidence.len(), second.tools_used, second.usage.input_tokens), (3, 1, 10));
         lap.reading = second.reading;
-        assert_eq!(transcript.read(&lap).entries, 0);
+        assert_eq!(transcript.read(&lap).evidence, []);
     }
 
     #[test]
@@ -520,7 +522,7 @@ mod tests {
         let old = format!("{old}\n").repeat(20_000);
         let transcript = Transcript::of(&[old.clone(), assistant(1, "m", CALL)]);
         let gained = transcript.read(&lap());
-        assert_eq!((gained.tools_used, gained.entries), (1, 1));
+        assert_eq!((gained.tools_used, gained.evidence.len()), (1, 2));
         let mut file = File::open(transcript.0.path()).unwrap();
         let length = file.metadata().unwrap().len();
         let from = first_look(&mut file, length, lap().armed_at).unwrap();

@@ -59,11 +59,12 @@ pub fn decide(lap: Loop, turn: &Turn, settings: &Settings, now: Stamp) -> (Loop,
     }
     account(&mut lap, turn, settings, now);
     let yielded_to = lap.waiting.take();
+    lap.last_error = None;
     if interrupted(&lap, turn) {
         lap.pause("you interrupted the agent");
         return announce(lap, Decision::Paused);
     }
-    let tools_used = turn.gained.as_ref().filter(|gained| gained.entries > 0).map(|gained| gained.tools_used);
+    let tools_used = turn.gained.as_ref().map(|gained| gained.tools_used);
     let promise = turn.message.as_deref().and_then(|message| signal::promise(message, &settings.promise));
 
     let before = lap.iteration;
@@ -126,7 +127,6 @@ pub fn account(lap: &mut Loop, turn: &Turn, settings: &Settings, now: Stamp) {
     lap.accumulated_runtime_seconds = Stamp(runtime).seconds();
     lap.last_hook_timestamp = now.seconds();
     lap.clock = Some(clock);
-    lap.last_error = None;
     if let Some(Gained { usage, reading, .. }) = &turn.gained {
         lap.usage.input_tokens += usage.input_tokens;
         lap.usage.output_tokens += usage.output_tokens;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn gained(tools_used: u64) -> Gained {
-        Gained { entries: 2, tools_used, ..Gained::default() }
+        Gained { tools_used, ..Gained::default() }
     }
 
     fn minute(n: i64) -> Stamp {

@@ -36,8 +36,8 @@ impl Default for Turn {
 #[derive(Clone, Debug, Default)]
 pub struct Gained {
     pub evidence: Vec<Evidence>,
-    /// Entries of the conversation itself: without any, nothing is known about the turn.
-    pub entries: u64,
+    /// Tools called. The transcript lags, so a turn's last calls may show only at the next one: never so
+    /// late that working turns could pass for a row of idle ones.
     pub tools_used: u64,
     /// When the user last pressed Esc.
     pub interrupted_at: Option<Stamp>,

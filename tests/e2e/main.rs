@@ -20,4 +20,7 @@ mod run;
 #[path = "../support/tmux.rs"]
 mod tmux;
 
+mod printed;
+mod ralph;
+mod screen;
 mod support;

@@ -1,0 +1,667 @@
+//! What a Stop costs: instructions by callgrind, and time as a multiple of an empty process.
+//!
+//! `cargo bench --bench hook` prints the table; `RALPH_BENCH_ROUNDS` sets how many rounds are timed. Every
+//! run is a real one: loops are armed by `ralph start`, the hook reads a transcript shaped like the client's,
+//! and its answer is checked. Before a run, outside the timed part, the state and the transcript are put back
+//! and one turn's gain is appended.
+//!
+//! The empty process is `fn main() {}`, compiled here by rustc with the flags of our release profile, so that
+//! the package needs no binary for it. It runs right before each timed hook with the same input and
+//! environment; the ratio is the median over all rounds, which survives a busy machine. Only instructions
+//! can fail the benchmark. The files live below the temporary folder: set `TMPDIR` to measure another disk.
+
+use ralph::core::time::Stamp;
+use serde_json::{Value, json};
+use std::error::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const HOOK: &str = env!("CARGO_BIN_EXE_ralph-stop-hook");
+const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+const SESSION: &str = "5f0c4f7e-2b4d-4f0a-9c1e-0d7b6a5e4f31";
+const ROUNDS: usize = 61;
+const BIG: u64 = 100 << 20;
+const TASK: &str = "Make the whole test suite green, one failing test at a time: read the failure, find the \
+    cause, fix it with the smallest change that is right, run the suite again and commit. Keep a list of what \
+    you found in notes.md and do not touch the public interface.";
+
+/// The limits of a Stop: instructions, and time against an empty process.
+#[derive(Clone, Copy)]
+struct Limits {
+    instructions: u64,
+    ratio: f64,
+}
+
+const WITHOUT_LOOP: Limits = Limits { instructions: 450_000, ratio: 1.5 };
+const WITH_LOOP: Limits = Limits { instructions: 2_500_000, ratio: 3.0 };
+
+fn main() -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    if !std::env::args().any(|argument| argument == "--bench") {
+        let _ = writeln!(out, "hook: measured only by `cargo bench --bench hook`");
+        return ExitCode::SUCCESS;
+    }
+    match run(&mut out) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "hook: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(out: &mut impl Write) -> Outcome<bool> {
+    let rounds = std::env::var("RALPH_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let rounds: usize = rounds.unwrap_or(ROUNDS).max(1);
+    let dir = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
+    let in_memory = memory_dir();
+    let empty = compile_empty(dir.path())?;
+    let scenarios = scenarios(dir.path(), in_memory.as_ref().map(tempfile::TempDir::path))?;
+
+    let valgrind = find_program("valgrind");
+    let count = |program: &Path, scenario: &Scenario| -> Outcome<Option<u64>> {
+        valgrind.as_deref().map(|valgrind| scenario.instructions(valgrind, program, dir.path())).transpose()
+    };
+    let baseline = count(&empty, &scenarios[0])?;
+    let mut instructions = Vec::new();
+    for scenario in &scenarios {
+        instructions.push(count(Path::new(HOOK), scenario)?);
+    }
+    let mut times: Vec<Vec<(Duration, Duration)>> = vec![Vec::new(); scenarios.len()];
+    for _ in 0..rounds {
+        for (scenario, times) in scenarios.iter().zip(&mut times) {
+            times.push((scenario.time(&empty)?, scenario.time(Path::new(HOOK))?));
+        }
+    }
+
+    writeln!(out, "\nA Stop, {rounds} interleaved rounds, files in {}\n", dir.path().display())?;
+    if valgrind.is_none() {
+        writeln!(out, "valgrind is not installed: instructions are not counted, limits not checked\n")?;
+    }
+    let heading = ["scenario", "instructions", "limit", "", "× empty", "limit", "", "median"];
+    row(out, &heading.map(str::to_owned))?;
+    let typical = median(times.iter().flatten().map(|(empty, _)| empty.as_secs_f64()));
+    let cells = ["an empty process", &millions(baseline), "", "", "1.00", "", "", &milliseconds(typical)];
+    row(out, &cells.map(str::to_owned))?;
+    let mut kept = true;
+    let mut medians = Vec::new();
+    for ((scenario, instructions), times) in scenarios.iter().zip(instructions).zip(&times) {
+        let ratio = median(times.iter().map(|(empty, hook)| hook.as_secs_f64() / empty.as_secs_f64()));
+        let time = median(times.iter().map(|(_, hook)| hook.as_secs_f64()));
+        let over = scenario.limits.and_then(|limits| Some(instructions? > limits.instructions));
+        let slow = scenario.limits.map(|limits| ratio > limits.ratio);
+        kept &= over != Some(true);
+        let cells = [
+            scenario.name.to_owned(),
+            millions(instructions),
+            scenario.limits.map_or_else(String::new, |limits| millions(Some(limits.instructions))),
+            verdict(over),
+            format!("{ratio:.2}"),
+            scenario.limits.map_or_else(String::new, |limits| format!("{:.2}", limits.ratio)),
+            verdict(slow),
+            milliseconds(time),
+        ];
+        row(out, &cells)?;
+        medians.push((scenario.name, time));
+    }
+
+    let of = |name| medians.iter().find(|(other, _)| *other == name).map(|(_, time)| *time);
+    writeln!(out)?;
+    match (of(RUNNING), of(RUNNING_IN_MEMORY)) {
+        (Some(disk), Some(memory)) => writeln!(
+            out,
+            "Waiting for the disk (fsync of the state and its folder): {} of {}, {:.0} %, by the same loop in /dev/shm",
+            milliseconds((disk - memory).max(0.0)),
+            milliseconds(disk),
+            (1.0 - memory / disk).max(0.0) * 100.0,
+        )?,
+        _ => writeln!(out, "/dev/shm cannot be used: the disk's share of the time is not known")?,
+    }
+    writeln!(out, "OVER in instructions fails, OVER in time only warns.")?;
+    Ok(kept)
+}
+
+fn row(out: &mut impl Write, cells: &[String; 8]) -> std::io::Result<()> {
+    let [name, instructions, most, verdict, ratio, slowest, slow, time] = cells;
+    writeln!(
+        out,
+        "{name:<48} {instructions:>12} {most:>7} {verdict:<4}  {ratio:>7} {slowest:>6} {slow:<4} {time:>9}"
+    )
+}
+
+fn verdict(over: Option<bool>) -> String {
+    over.map_or("", |over| if over { "OVER" } else { "ok" }).to_owned()
+}
+
+fn millions(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| format!("{:.3} M", count as f64 / 1e6))
+}
+
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.2} ms", seconds * 1e3)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A folder whose flushes cost nothing.
+fn memory_dir() -> Option<tempfile::TempDir> {
+    tempfile::Builder::new().prefix("ralph-bench-").tempdir_in("/dev/shm").ok()
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+/// `fn main() {}` with the flags of `[profile.release]`.
+fn compile_empty(dir: &Path) -> Outcome<PathBuf> {
+    let (source, program) = (dir.join("empty.rs"), dir.join("empty"));
+    fs::write(&source, "fn main() {}\n")?;
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let flags = ["opt-level=3", "lto=fat", "codegen-units=1", "panic=abort", "strip=symbols"];
+    let status = Command::new(rustc)
+        .args(["--edition", "2024"])
+        .args(flags.iter().flat_map(|flag| ["-C", flag]))
+        .arg("-o")
+        .args([&program, &source])
+        .status()?;
+    if !status.success() {
+        return Err("rustc could not compile the empty program".into());
+    }
+    Ok(program)
+}
+
+/// A user and a project of their own; nothing is inherited.
+struct World {
+    dir: PathBuf,
+}
+
+impl World {
+    fn new(dir: PathBuf) -> Outcome<World> {
+        for part in ["home", "data", "config", "project/.git", "project/src"] {
+            fs::create_dir_all(dir.join(part))?;
+        }
+        fs::write(dir.join("project/.git/HEAD"), "ref: refs/heads/main\n")?;
+        Ok(World { dir })
+    }
+
+    fn project(&self) -> PathBuf {
+        self.dir.join("project")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.project().join(".claude/ralph-state.json")
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("HOME", self.dir.join("home"))
+            .env("RALPH_DATA_DIR", self.dir.join("data"))
+            .env("RALPH_CONFIG_DIR", self.dir.join("config"))
+            .env("CLAUDE_PROJECT_DIR", self.project())
+            .env("CLAUDE_PLUGIN_ROOT", "/home/user/.claude/plugins/cache/ralph")
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LANG", "C.UTF-8")
+            .current_dir(self.project());
+        command
+    }
+
+    fn start(&self, session: &str) -> Outcome<()> {
+        let output = self
+            .command(Path::new(RALPH))
+            .args(["start", "--session", session, "--max-iterations", "20000", "--max-hours", "0", TASK])
+            .stdin(Stdio::null())
+            .output()?;
+        if !output.status.success() {
+            return Err(format!("ralph start: {}", String::from_utf8_lossy(&output.stderr)).into());
+        }
+        Ok(())
+    }
+
+    /// One Stop as the client calls it.
+    fn stop(&self, session: &str, transcript: &Path) -> Outcome<Vec<u8>> {
+        let path = self.dir.join("stop.json");
+        fs::write(&path, self.stop_input(session, transcript))?;
+        Ok(self.command(Path::new(HOOK)).stdin(File::open(path)?).output()?.stdout)
+    }
+
+    fn stop_input(&self, session: &str, transcript: &Path) -> String {
+        json!({
+            "session_id": session, "transcript_path": transcript, "cwd": self.project(),
+            "prompt_id": PROMPT, "permission_mode": "default", "effort": {"level": "medium"},
+            "hook_event_name": "Stop", "stop_hook_active": true,
+            "last_assistant_message": said(0), "background_tasks": [], "session_crons": [],
+        })
+        .to_string()
+    }
+
+    /// As if the loop had gone on for days.
+    fn age(&self, iterations: u64) -> Outcome<()> {
+        let mut state: Value = serde_json::from_slice(&fs::read(self.state())?)?;
+        let lap = &mut state["loops"][SESSION];
+        lap["iteration"] = json!(iterations);
+        lap["started_at"] = json!(now().plus_ms(-400 * 3_600_000).rfc3339());
+        lap["accumulated_runtime_seconds"] = json!(iterations as f64 * 127.437);
+        lap["usage"] = json!({
+            "input_tokens": iterations * 812, "output_tokens": iterations * 4_211,
+            "cache_read_tokens": iterations * 912_345, "cache_write_tokens": iterations * 5_127,
+            "context_tokens": 143_211, "cost_usd": iterations as f64 * 0.3719,
+        });
+        fs::write(self.state(), serde_json::to_vec(&state)?)?;
+        Ok(())
+    }
+}
+
+/// What a Stop must answer for the measurement to count.
+#[derive(Clone, Copy, PartialEq)]
+enum Expected {
+    Silence,
+    Block,
+}
+
+struct Scenario {
+    name: &'static str,
+    limits: Option<Limits>,
+    world: World,
+    input: PathBuf,
+    expected: Expected,
+    /// The state each run starts from.
+    state: Option<Vec<u8>>,
+    transcript: Transcript,
+}
+
+/// A transcript that is put back before each run: `length` bytes that stay, then what comes after them.
+#[derive(Clone)]
+struct Transcript {
+    path: PathBuf,
+    length: u64,
+    tail: Vec<u8>,
+}
+
+impl Transcript {
+    fn cut(&self) -> std::io::Result<()> {
+        OpenOptions::new().write(true).create(true).truncate(false).open(&self.path)?.set_len(self.length)
+    }
+
+    fn grow(&self) -> std::io::Result<()> {
+        let mut file = OpenOptions::new().write(true).open(&self.path)?;
+        file.seek(SeekFrom::Start(self.length))?;
+        file.write_all(&self.tail)
+    }
+}
+
+impl Scenario {
+    /// Puts back what the last run changed. The state is flushed here so that the hook does not pay for it;
+    /// the transcript's gain is not, as the client does not flush either.
+    fn prepare(&self) -> Outcome<()> {
+        self.transcript.cut()?;
+        if let Some(state) = &self.state {
+            let mut file = File::create(self.world.state())?;
+            file.write_all(state)?;
+            file.sync_all()?;
+        }
+        Ok(self.transcript.grow()?)
+    }
+
+    fn command(&self, program: &Path) -> Outcome<Command> {
+        let mut command = self.world.command(program);
+        command.stdin(File::open(&self.input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    fn time(&self, program: &Path) -> Outcome<Duration> {
+        self.prepare()?;
+        let mut command = self.command(program)?;
+        let began = Instant::now();
+        let output = command.output()?;
+        let took = began.elapsed();
+        self.check(program, &output.stdout)?;
+        Ok(took)
+    }
+
+    fn instructions(&self, valgrind: &Path, program: &Path, dir: &Path) -> Outcome<u64> {
+        let report = dir.join("callgrind.out");
+        self.prepare()?;
+        let mut command = self.command(valgrind)?;
+        command
+            .arg("--tool=callgrind")
+            .arg(format!("--callgrind-out-file={}", report.display()))
+            .arg(program);
+        let output = command.output()?;
+        self.check(program, &output.stdout)?;
+        let text = fs::read_to_string(&report)?;
+        let total = text.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok());
+        if let Some(keep) = std::env::var_os("RALPH_BENCH_CALLGRIND") {
+            fs::create_dir_all(&keep)?;
+            fs::copy(
+                &report,
+                Path::new(&keep).join(format!("{}.callgrind", self.name.replace([' ', ','], "-"))),
+            )?;
+        }
+        total.ok_or_else(|| {
+            format!("callgrind counted nothing: {}", String::from_utf8_lossy(&output.stderr)).into()
+        })
+    }
+
+    fn check(&self, program: &Path, stdout: &[u8]) -> Outcome<()> {
+        let blocked =
+            || serde_json::from_slice::<Value>(stdout).is_ok_and(|answer| answer["decision"] == "block");
+        let right = match self.expected {
+            Expected::Block if program == Path::new(HOOK) => blocked(),
+            Expected::Block | Expected::Silence => stdout.is_empty(),
+        };
+        if right {
+            Ok(())
+        } else {
+            Err(format!("{}: answered {}", self.name, String::from_utf8_lossy(stdout)).into())
+        }
+    }
+}
+
+const RUNNING: &str = "running loop";
+const RUNNING_IN_MEMORY: &str = "running loop, files in /dev/shm";
+
+/// How a running loop is set up.
+#[derive(Clone, Copy, Default)]
+struct Setup {
+    iterations: u64,
+    sessions: usize,
+    /// The Stop to measure is the first one after the start.
+    first: bool,
+}
+
+fn scenarios(dir: &Path, in_memory: Option<&Path>) -> Outcome<Vec<Scenario>> {
+    let history = now().plus_ms(-3_600_000);
+    let small = |world: &World| Transcript {
+        path: world.dir.join("session.jsonl"),
+        length: 0,
+        tail: session_start(history),
+    };
+    let big = Transcript {
+        path: dir.join("big.jsonl"),
+        length: write_big(&dir.join("big.jsonl"), history)?,
+        tail: Vec::new(),
+    };
+    let world = |name: &str| World::new(dir.join(name));
+    let turn = || turn(now(), 2);
+    let old = Setup { iterations: 10_000, ..Setup::default() };
+    let crowd = Setup { sessions: 100, ..Setup::default() };
+    let first = Setup { first: true, ..Setup::default() };
+    let all = Setup { iterations: 10_000, sessions: 100, first: false };
+
+    let nothing = world("nothing")?;
+    let other = world("other")?;
+    other.start("another-session")?;
+    let crowded = world("crowded")?;
+    fill(&crowded, 100)?;
+    let mut list = Vec::new();
+    for (name, world) in [
+        ("no loop, no files of ours", nothing),
+        ("no loop, another session's in the file", other),
+        ("no loop, 100 other sessions' in the file", crowded),
+    ] {
+        let transcript = small(&world);
+        list.push(Scenario::new(name, Some(WITHOUT_LOOP), world, Expected::Silence, transcript)?);
+    }
+    let mut running =
+        |name, limits, world: World, transcript: Transcript, setup, gain: &dyn Fn() -> Vec<u8>| {
+            list.push(loop_scenario(name, limits, world, transcript, setup, gain)?);
+            Outcome::Ok(())
+        };
+    let limits = Some(WITH_LOOP);
+    for (name, at, setup) in [
+        (RUNNING, Some(dir.join("running")), Setup::default()),
+        (RUNNING_IN_MEMORY, in_memory.map(|dir| dir.join("running")), Setup::default()),
+        ("running loop, first Stop after the start", Some(dir.join("first")), first),
+        ("running loop, 10,000 iterations", Some(dir.join("old")), old),
+        ("running loop, 100 sessions", Some(dir.join("crowd")), crowd),
+    ] {
+        let Some(at) = at else { continue };
+        let world = World::new(at)?;
+        let transcript = small(&world);
+        running(name, limits, world, transcript, setup, &turn)?;
+    }
+    running("running loop, 100 MB", limits, world("big")?, big.clone(), Setup::default(), &turn)?;
+    running("running loop, 100 MB, first Stop", limits, world("big-first")?, big.clone(), first, &turn)?;
+    running(
+        "running loop, 100 MB, first Stop of a new session",
+        limits,
+        world("big-new")?,
+        big.clone(),
+        first,
+        &|| [session_start(now()), self::turn(now(), 2)].concat(),
+    )?;
+    running("running loop, all together", limits, world("all")?, big.clone(), all, &turn)?;
+    running(
+        "running loop, a turn of 200 calls (0.9 MB)",
+        None,
+        world("long")?,
+        big,
+        Setup::default(),
+        &|| self::turn(now(), 200),
+    )?;
+    Ok(list)
+}
+
+impl Scenario {
+    fn new(
+        name: &'static str,
+        limits: Option<Limits>,
+        world: World,
+        expected: Expected,
+        transcript: Transcript,
+    ) -> Outcome<Scenario> {
+        let input = world.dir.join("input.json");
+        fs::write(&input, world.stop_input(SESSION, &transcript.path))?;
+        let state = fs::read(world.state()).ok();
+        Ok(Scenario { name, limits, world, input, expected, state, transcript })
+    }
+}
+
+fn loop_scenario(
+    name: &'static str,
+    limits: Option<Limits>,
+    world: World,
+    mut transcript: Transcript,
+    setup: Setup,
+    gain: &dyn Fn() -> Vec<u8>,
+) -> Outcome<Scenario> {
+    fill(&world, setup.sessions.saturating_sub(1))?;
+    world.start(SESSION)?;
+    if setup.iterations > 0 {
+        world.age(setup.iterations)?;
+    }
+    if !setup.first {
+        // The Stop that makes the transcript known.
+        transcript.tail.extend(turn(now(), 2));
+        transcript.cut()?;
+        transcript.grow()?;
+        world.stop(SESSION, &transcript.path)?;
+    }
+    transcript.tail.extend(gain());
+    Scenario::new(name, limits, world, Expected::Block, transcript)
+}
+
+/// Loops of other sessions, each with a Stop behind it.
+fn fill(world: &World, sessions: usize) -> Outcome<()> {
+    for number in 0..sessions {
+        let session = format!("0badcafe-0000-4000-8000-{number:012}");
+        let transcript = world.dir.join(format!("{session}.jsonl"));
+        world.start(&session)?;
+        fs::write(&transcript, turn(now(), 1))?;
+        world.stop(&session, &transcript)?;
+    }
+    Ok(())
+}
+
+fn now() -> Stamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Stamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+const PROMPT: &str = "7d1f6f0a-90a1-4b0e-8f5b-3f2f7a0c1d22";
+
+/// Text of about `length` bytes with the escapes that real text has.
+fn prose(length: usize) -> String {
+    const LINE: &str =
+        "- run `cargo test -- --nocapture` and read \"what failed\" — not only the last line.\n";
+    LINE.repeat(length / LINE.len() + 1)
+}
+
+fn said(number: usize) -> String {
+    format!("Test {number} passes now: the cause was an off-by-one in the range check.\n\n{}", prose(400))
+}
+
+/// An entry of the conversation, in the client's order of fields: links, content, type, then the rest.
+fn entry(at: Stamp, kind: &str, fields: Value, after: Value) -> String {
+    let head = json!({"parentUuid": "596d14b1-82ed-46e6-b97f-0df3e702c4c5", "isSidechain": false});
+    let tail = json!({
+        "type": kind, "uuid": "95b91509-38e5-40ef-89d8-b1dbf452f79e", "timestamp": at.rfc3339(),
+    });
+    let common = json!({
+        "userType": "external", "entrypoint": "cli", "cwd": "/home/user/project", "sessionId": SESSION,
+        "version": "2.1.325", "gitBranch": "main",
+    });
+    line([head, fields, tail, after, common])
+}
+
+fn line(parts: impl IntoIterator<Item = Value>) -> String {
+    let fields: serde_json::Map<String, Value> = parts
+        .into_iter()
+        .filter_map(|part| match part {
+            Value::Object(fields) => Some(fields),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    Value::Object(fields).to_string() + "\n"
+}
+
+fn assistant(at: Stamp, message: usize, block: Value) -> String {
+    let message = json!({
+        "id": format!("msg_{message:024}"), "type": "message", "role": "assistant", "model": "claude-opus-5-5",
+        "content": [block], "stop_reason": null, "stop_sequence": null,
+        "usage": {
+            "input_tokens": 12, "output_tokens": 211, "cache_read_input_tokens": 91_234,
+            "cache_creation_input_tokens": 512, "service_tier": "standard",
+            "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 512},
+            "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
+        },
+    });
+    let after = json!({"effort": "medium", "perTurnEffort": null, "madeBy": "claude-opus-5-5"});
+    entry(
+        at,
+        "assistant",
+        json!({
+            "message": message, "apiBlockIndex": 0, "requestRef": "aa19c508-99a6-469b-9003-c6fda0c5d19d",
+            "requestedModel": "claude-opus-5-5", "promptCacheRequested": true,
+        }),
+        after,
+    )
+}
+
+fn user(at: Stamp, content: Value, after: Value) -> String {
+    entry(at, "user", json!({"promptId": PROMPT, "message": {"role": "user", "content": content}}), after)
+}
+
+fn attachment(at: Stamp, kind: &str, length: usize) -> String {
+    let content = json!({"attachment": {"type": kind, "hookName": "Stop", "content": prose(length)}});
+    entry(
+        at,
+        "attachment",
+        content,
+        json!({"rendered": [{"content": prose(length / 4)}], "renderedRole": "user"}),
+    )
+}
+
+/// What the client logs of a request, beside the conversation.
+fn request(at: Stamp, kind: &str, length: usize) -> String {
+    line([json!({
+        "type": kind, "sessionId": SESSION, "id": "aa19c508-99a6-469b-9003-c6fda0c5d19d",
+        "timestamp": at.rfc3339(), "version": "2.1.325", "querySource": "repl", "message": prose(length),
+    })])
+}
+
+/// The first entries of a session: the prompt, then the big ones.
+fn session_start(at: Stamp) -> Vec<u8> {
+    let lines = [
+        request(at, "tools-used", 10),
+        user(at, json!("make the suite green"), json!({"turnPosition": {"promptIndex": 0, "turnIndex": 1}})),
+        user(at, json!([{"type": "text", "text": prose(700)}]), json!({"isMeta": true})),
+        attachment(at, "environment", 800),
+        attachment(at, "agent_listing_delta", 2_500),
+        attachment(at, "skill_listing", 10_500),
+        attachment(at, "prompt_snapshot", 4_500),
+        request(at, "api-request-shape", 35_000),
+        request(at, "api-request-blob", 1_300),
+        request(at, "api-request-blob", 9_200),
+        request(at, "api-request", 800),
+        attachment(at, "prompt_snapshot", 42_000),
+    ];
+    lines.concat().into_bytes()
+}
+
+/// One turn after a Stop: our prompt and its echoes, `calls` tool calls with their results, the last word.
+fn turn(at: Stamp, calls: usize) -> Vec<u8> {
+    let feedback = format!("Stop hook feedback:\nRalph: iteration 7 of 50. {TASK}");
+    let mut text = [
+        user(at, json!(feedback), json!({"isMeta": true})),
+        attachment(at, "hook_blocking_error", 600),
+        attachment(at, "hook_system_message", 80),
+        entry(
+            at,
+            "system",
+            json!({"subtype": "stop_hook_summary", "hookErrors": [prose(300)]}),
+            json!({"level": "suggestion"}),
+        ),
+    ]
+    .concat();
+    for call in 0..calls {
+        let id = format!("toolu_{call:022}");
+        text += &request(at, "api-request-blob", 400);
+        text += &request(at, "api-request", 1_000);
+        text += &assistant(
+            at,
+            call,
+            json!({
+                "type": "tool_use", "id": id, "name": "Bash",
+                "input": {"command": "cargo test 2>&1 | tail -40", "description": "Run the tests"},
+            }),
+        );
+        text += &user(
+            at,
+            json!([{"tool_use_id": id, "type": "tool_result", "content": prose(900), "is_error": false}]),
+            json!({"toolUseResult": {"stdout": prose(900), "stderr": "", "interrupted": false}}),
+        );
+    }
+    text += &request(at, "api-request", 1_000);
+    text += &assistant(at, calls, json!({"type": "text", "text": said(calls)}));
+    text += &line([
+        json!({"type": "cost-state", "sessionId": SESSION, "totalCostUSD": 1.25, "totalAPIDuration": 1634}),
+    ]);
+    text.into_bytes()
+}
+
+/// A long session before the loop; the length it has.
+fn write_big(path: &Path, at: Stamp) -> Outcome<u64> {
+    let piece = [session_start(at), turn(at, 10).repeat(10)].concat();
+    let mut file = File::create(path)?;
+    let mut length = 0;
+    while length < BIG {
+        file.write_all(&piece)?;
+        length += piece.len() as u64;
+    }
+    file.sync_all()?;
+    Ok(length)
+}
