@@ -1,7 +1,8 @@
 //! What a Stop costs: instructions by callgrind, and time as a multiple of an empty process.
 //!
-//! `cargo bench --bench hook` prints the table; `RALPH_BENCH_ROUNDS` sets how many rounds are timed. Every
-//! run is a real one: loops are armed by `ralph start`, the hook reads a transcript shaped like the client's,
+//! `cargo bench --bench hook` prints the table; `RALPH_BENCH_ROUNDS` sets how many rounds are timed,
+//! `RALPH_BENCH_CALLGRIND` a folder to keep callgrind's reports in, for `callgrind_annotate` (build with
+//! `CARGO_PROFILE_RELEASE_DEBUG=true CARGO_PROFILE_RELEASE_STRIP=false`). Every run is a real one: loops are armed by `ralph start`, the hook reads a transcript shaped like the client's,
 //! and its answer is checked. Before a run, outside the timed part, the state and the transcript are put back
 //! and one turn's gain is appended.
 //!
@@ -435,7 +436,7 @@ fn scenarios(dir: &Path, in_memory: Option<&Path>) -> Outcome<Vec<Scenario>> {
     running("running loop, 100 MB", limits, world("big")?, big.clone(), Setup::default(), &turn)?;
     running("running loop, 100 MB, first Stop", limits, world("big-first")?, big.clone(), first, &turn)?;
     running(
-        "running loop, 100 MB, first Stop of a new session",
+        "running loop, 100 MB, first Stop, big entries",
         limits,
         world("big-new")?,
         big.clone(),

@@ -1,0 +1,228 @@
+//! Keeps the house in order: which part may know which, and what the pure middle must not touch.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has to say so"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const LONGEST_FILE: usize = 500;
+const LONGEST_BINARY: usize = 15;
+
+/// A source file: its path below `src`, and its lines without comments and tests.
+struct Source {
+    path: String,
+    lines: Vec<String>,
+}
+
+impl Source {
+    /// Lines with their number, for messages.
+    fn with<'a>(&'a self, part: &'a str) -> impl Iterator<Item = String> + 'a {
+        let found = self.lines.iter().enumerate().filter(move |(_, line)| line.contains(part));
+        found.map(|(index, line)| format!("  src/{}:{}: {}", self.path, index + 1, line.trim()))
+    }
+}
+
+fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn sources() -> Vec<Source> {
+    let (mut folders, mut found) = (vec![src()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let production = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
+                // Line numbers stay true: a comment becomes an empty line.
+                let lines = production.map(|line| match line.trim_start().starts_with("//") {
+                    true => String::new(),
+                    false => line.to_owned(),
+                });
+                let lines = lines.collect();
+                let path = path.strip_prefix(src()).unwrap().to_str().unwrap().to_owned();
+                found.push(Source { path, lines });
+            }
+        }
+    }
+    assert!(found.len() > 30, "the sources were not found");
+    found
+}
+
+fn below(folder: &str) -> Vec<Source> {
+    let prefix = format!("{folder}/");
+    let found: Vec<_> = sources().into_iter().filter(|source| source.path.starts_with(&prefix)).collect();
+    assert!(!found.is_empty(), "src/{folder} is empty or has moved: tell this test where");
+    found
+}
+
+fn refuse(sources: &[Source], parts: &[&str], why: &str) {
+    let offences: Vec<_> =
+        sources.iter().flat_map(|source| parts.iter().flat_map(|part| source.with(part))).collect();
+    assert!(offences.is_empty(), "{why}\n{}", offences.join("\n"));
+}
+
+/// Both ways to name a sibling of one's own folder.
+fn refuse_modules(folder: &str, modules: &[&str], why: &str) {
+    let paths: Vec<String> = modules.iter().flat_map(|name| {
+        [format!("crate::{name}"), format!("super::super::{name}"), format!("ralph::{name}")]
+    }).collect();
+    let grouped: Vec<String> = below(folder)
+        .iter()
+        .flat_map(|source| source.with("use crate::{").collect::<Vec<_>>())
+        .filter(|line| modules.iter().any(|name| line.contains(name)))
+        .collect();
+    assert!(grouped.is_empty(), "{why}\n{}", grouped.join("\n"));
+    refuse(&below(folder), &paths.iter().map(String::as_str).collect::<Vec<_>>(), why);
+}
+
+#[test]
+fn the_core_touches_nothing_outside_itself() {
+    let touching = [
+        "std::fs", "std::env", "std::process", "std::net", "std::io", "std::os", "std::thread", "use std::{",
+        "fs2::", "dirs::", "File::",
+    ];
+    refuse(
+        &below("core"),
+        &touching,
+        "src/core decides and must be testable with values alone: files, environment, processes and threads are \
+         read in src/store or src/hook and handed in as arguments",
+    );
+}
+
+#[test]
+fn the_core_has_no_clock() {
+    refuse(
+        &below("core"),
+        &["SystemTime", "Instant", "Utc::now", "Local::now", "chrono::Local", "std::time::", "RandomState"],
+        "src/core gets `now` as an argument, so that a night can be tested in a millisecond and RALPH_NOW rules \
+         every decision: the clock is read in src/store/world.rs only",
+    );
+}
+
+#[test]
+fn the_core_knows_nobody() {
+    refuse_modules(
+        "core",
+        &["store", "claude", "hook", "view", "cli"],
+        "src/core is the middle: everybody may know it, it knows nobody, else the rules could not be read alone",
+    );
+}
+
+#[test]
+fn the_store_knows_only_the_core() {
+    refuse_modules(
+        "store",
+        &["claude", "hook", "view", "cli"],
+        "src/store keeps files for every engine: what it knew of Claude Code or of screens, the runner would inherit",
+    );
+}
+
+#[test]
+fn claudes_formats_know_only_core_and_store() {
+    refuse_modules(
+        "claude",
+        &["hook", "view", "cli"],
+        "src/claude translates Claude Code's formats: what is done with them is the hooks' and the commands' business",
+    );
+}
+
+#[test]
+fn views_know_only_core_and_store() {
+    refuse_modules(
+        "view",
+        &["claude", "hook", "cli"],
+        "src/view shows what it is given: a view that fetched or changed things could not be shown elsewhere",
+    );
+    refuse(
+        &below("view"),
+        &["std::fs", "std::process", "SystemTime", "Instant"],
+        "src/view prints what it is given: reading, writing and the clock are the store's",
+    );
+}
+
+#[test]
+fn commands_do_not_know_the_hooks() {
+    let commands: Vec<_> =
+        below("cli").into_iter().filter(|source| source.path != "cli/program.rs").collect();
+    refuse(
+        &commands,
+        &["crate::hook", "super::super::hook"],
+        "a command works without Claude Code around it; only src/cli/program.rs hands `wake` to its hook",
+    );
+    let program: Vec<_> =
+        below("cli").into_iter().filter(|source| source.path == "cli/program.rs").collect();
+    let uses = program[0].with("hook::").filter(|line| !line.contains("hook::wake::main")).collect::<Vec<_>>();
+    assert!(uses.is_empty(), "src/cli/program.rs only dispatches `wake`\n{}", uses.join("\n"));
+}
+
+#[test]
+fn hooks_and_views_stay_apart() {
+    refuse_modules(
+        "hook",
+        &["view"],
+        "a hook runs at every turn and answers in JSON: screens, colours and tables are not its business",
+    );
+}
+
+#[test]
+fn fs2_stays_behind_one_module() {
+    let others: Vec<_> = sources().into_iter().filter(|source| source.path != "store/lock.rs").collect();
+    refuse(&others, &["fs2"], "src/store/lock.rs is the one place that locks, so that every wait is bounded");
+}
+
+#[test]
+fn the_clock_is_read_in_one_place() {
+    let others: Vec<_> = sources().into_iter().filter(|source| source.path != "store/world.rs").collect();
+    refuse(
+        &others,
+        &["SystemTime", "Utc::now", "Local::now"],
+        "only src/store/world.rs reads the calendar clock, else RALPH_NOW would not replace it in every binary",
+    );
+}
+
+#[test]
+fn hooks_use_no_argument_parser() {
+    for folder in ["core", "store", "claude", "hook", "view"] {
+        refuse(&below(folder), &["clap"], "clap costs a hook more than its work does: it belongs to src/cli");
+    }
+}
+
+#[test]
+fn nothing_is_printed_behind_an_answers_back() {
+    refuse(
+        &sources(),
+        &["println!", "print!(", "eprintln!", "dbg!("],
+        "a hook's stdout holds its one JSON answer and nothing else, and a reader may be gone: use write! on purpose",
+    );
+}
+
+#[test]
+fn a_file_holds_one_idea() {
+    for source in sources() {
+        let length = source.lines.len();
+        assert!(
+            length <= LONGEST_FILE,
+            "src/{} has {length} lines without its tests: over {LONGEST_FILE} a file holds two ideas, split it",
+            source.path
+        );
+    }
+}
+
+#[test]
+fn binaries_only_call_the_library() {
+    for source in below("bin") {
+        let length = source.lines.len();
+        assert!(
+            length <= LONGEST_BINARY,
+            "src/{} has {length} lines: what is in a binary cannot be tested as a library, keep it to {LONGEST_BINARY}",
+            source.path
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! Whole programs in a world of their own: what a user, a script or Claude Code would see.
+//!
+//! No real client here (that is `tests/e2e`): the hooks get the payloads the client sends, time is `RALPH_NOW`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that cannot go on has to say so"
+)]
+#![cfg(unix)]
+
+mod env;
+mod transcript;
+
+mod bad_input;
+mod bad_paths;
+mod concurrency;
+mod config_command;
+mod decisions;
+mod endings;
+mod guests;
+mod official_failures;
+mod projects;
+mod sessions;
+mod settings;
+mod slash;
+mod state_file;
+mod steering;
+mod time;
+mod trust;
+mod views;
