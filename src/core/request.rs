@@ -18,6 +18,9 @@ pub struct StartRequest {
     pub ignore_open_questions: bool,
 }
 
+/// The task is stored with the loop, and that is read and written at every turn.
+const LONGEST_TASK: usize = 50_000;
+
 /// The switches of `start` that are not settings, with their help.
 pub const SWITCHES: [(&str, &str); 3] = [
     ("resume", "go on with a paused, ended or orphaned loop"),
@@ -66,6 +69,12 @@ impl StartRequest {
         self.task = self.task.trim().to_owned();
         if self.task.is_empty() && !self.resume {
             return Err("no task given".into());
+        }
+        let length = self.task.chars().count();
+        if length > LONGEST_TASK {
+            return Err(format!(
+                "the task has {length} characters, at most {LONGEST_TASK} are kept: put it into a file and name the file"
+            ));
         }
         if self.run.is_some() && !self.resume {
             return Err("--run goes with --resume".into());
@@ -287,6 +296,7 @@ mod tests {
             ("--max-hours 4", "no task given"),
             ("", "no task given"),
             ("x --run abc", "--run goes with --resume"),
+            (&"x".repeat(50_001), "put it into a file"),
             ("x --min-hours 5 --max-hours 4", "--min-hours 5 is over --max-hours 4"),
         ] {
             let wrong = StartRequest::from_text(text).unwrap_err();
