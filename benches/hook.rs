@@ -1,10 +1,12 @@
 //! What a Stop costs: instructions by callgrind, and time as a multiple of an empty process.
 //!
-//! `cargo bench --bench hook` prints the table; `RALPH_BENCH_ROUNDS` sets how many rounds are timed,
-//! `RALPH_BENCH_CALLGRIND` a folder to keep callgrind's reports in, for `callgrind_annotate` (build with
-//! `CARGO_PROFILE_RELEASE_DEBUG=true CARGO_PROFILE_RELEASE_STRIP=false`). Every run is a real one: loops are armed by `ralph start`, the hook reads a transcript shaped like the client's,
-//! and its answer is checked. Before a run, outside the timed part, the state and the transcript are put back
-//! and one turn's gain is appended.
+//! `cargo bench --bench hook` prints the table. `RALPH_BENCH_ROUNDS` sets how many rounds are timed, and
+//! `RALPH_BENCH_CALLGRIND` a folder that keeps the reports for `callgrind_annotate`, which wants a build with
+//! `CARGO_PROFILE_RELEASE_DEBUG=true CARGO_PROFILE_RELEASE_STRIP=false`.
+//!
+//! Every run is a real one: loops are armed by `ralph start`, the hook reads a transcript shaped like the
+//! client's, and its answer is checked. Before a run, outside the timed part, the state and the transcript
+//! are put back and one turn's gain is appended.
 //!
 //! The empty process is `fn main() {}`, compiled here by rustc with the flags of our release profile, so that
 //! the package needs no binary for it. It runs right before each timed hook with the same input and
@@ -343,12 +345,10 @@ impl Scenario {
         self.check(program, &output.stdout)?;
         let text = fs::read_to_string(&report)?;
         let total = text.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok());
-        if let Some(keep) = std::env::var_os("RALPH_BENCH_CALLGRIND") {
+        if let Some(keep) = std::env::var_os("RALPH_BENCH_CALLGRIND").map(PathBuf::from) {
+            let name = self.name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
             fs::create_dir_all(&keep)?;
-            fs::copy(
-                &report,
-                Path::new(&keep).join(format!("{}.callgrind", self.name.replace([' ', ','], "-"))),
-            )?;
+            fs::copy(&report, keep.join(name + ".callgrind"))?;
         }
         total.ok_or_else(|| {
             format!("callgrind counted nothing: {}", String::from_utf8_lossy(&output.stderr)).into()
@@ -444,14 +444,9 @@ fn scenarios(dir: &Path, in_memory: Option<&Path>) -> Outcome<Vec<Scenario>> {
         &|| [session_start(now()), self::turn(now(), 2)].concat(),
     )?;
     running("running loop, all together", limits, world("all")?, big.clone(), all, &turn)?;
-    running(
-        "running loop, a turn of 200 calls (0.9 MB)",
-        None,
-        world("long")?,
-        big,
-        Setup::default(),
-        &|| self::turn(now(), 200),
-    )?;
+    running("running loop, a turn of 200 calls", None, world("long")?, big, Setup::default(), &|| {
+        self::turn(now(), 200)
+    })?;
     Ok(list)
 }
 
@@ -549,7 +544,7 @@ fn line(parts: impl IntoIterator<Item = Value>) -> String {
     Value::Object(fields).to_string() + "\n"
 }
 
-fn assistant(at: Stamp, message: usize, block: Value) -> String {
+fn assistant(at: Stamp, message: usize, block: &Value) -> String {
     let message = json!({
         "id": format!("msg_{message:024}"), "type": "message", "role": "assistant", "model": "claude-opus-5-5",
         "content": [block], "stop_reason": null, "stop_sequence": null,
@@ -572,7 +567,7 @@ fn assistant(at: Stamp, message: usize, block: Value) -> String {
     )
 }
 
-fn user(at: Stamp, content: Value, after: Value) -> String {
+fn user(at: Stamp, content: &Value, after: Value) -> String {
     entry(at, "user", json!({"promptId": PROMPT, "message": {"role": "user", "content": content}}), after)
 }
 
@@ -598,8 +593,8 @@ fn request(at: Stamp, kind: &str, length: usize) -> String {
 fn session_start(at: Stamp) -> Vec<u8> {
     let lines = [
         request(at, "tools-used", 10),
-        user(at, json!("make the suite green"), json!({"turnPosition": {"promptIndex": 0, "turnIndex": 1}})),
-        user(at, json!([{"type": "text", "text": prose(700)}]), json!({"isMeta": true})),
+        user(at, &json!("make the suite green"), json!({"turnPosition": {"promptIndex": 0, "turnIndex": 1}})),
+        user(at, &json!([{"type": "text", "text": prose(700)}]), json!({"isMeta": true})),
         attachment(at, "environment", 800),
         attachment(at, "agent_listing_delta", 2_500),
         attachment(at, "skill_listing", 10_500),
@@ -617,7 +612,7 @@ fn session_start(at: Stamp) -> Vec<u8> {
 fn turn(at: Stamp, calls: usize) -> Vec<u8> {
     let feedback = format!("Stop hook feedback:\nRalph: iteration 7 of 50. {TASK}");
     let mut text = [
-        user(at, json!(feedback), json!({"isMeta": true})),
+        user(at, &json!(feedback), json!({"isMeta": true})),
         attachment(at, "hook_blocking_error", 600),
         attachment(at, "hook_system_message", 80),
         entry(
@@ -635,19 +630,19 @@ fn turn(at: Stamp, calls: usize) -> Vec<u8> {
         text += &assistant(
             at,
             call,
-            json!({
+            &json!({
                 "type": "tool_use", "id": id, "name": "Bash",
                 "input": {"command": "cargo test 2>&1 | tail -40", "description": "Run the tests"},
             }),
         );
         text += &user(
             at,
-            json!([{"tool_use_id": id, "type": "tool_result", "content": prose(900), "is_error": false}]),
+            &json!([{"tool_use_id": id, "type": "tool_result", "content": prose(900), "is_error": false}]),
             json!({"toolUseResult": {"stdout": prose(900), "stderr": "", "interrupted": false}}),
         );
     }
     text += &request(at, "api-request", 1_000);
-    text += &assistant(at, calls, json!({"type": "text", "text": said(calls)}));
+    text += &assistant(at, calls, &json!({"type": "text", "text": said(calls)}));
     text += &line([
         json!({"type": "cost-state", "sessionId": SESSION, "totalCostUSD": 1.25, "totalAPIDuration": 1634}),
     ]);

@@ -70,9 +70,12 @@ fn refuse(sources: &[Source], parts: &[&str], why: &str) {
 
 /// Both ways to name a sibling of one's own folder.
 fn refuse_modules(folder: &str, modules: &[&str], why: &str) {
-    let paths: Vec<String> = modules.iter().flat_map(|name| {
-        [format!("crate::{name}"), format!("super::super::{name}"), format!("ralph::{name}")]
-    }).collect();
+    let paths: Vec<String> = modules
+        .iter()
+        .flat_map(|name| {
+            [format!("crate::{name}"), format!("super::super::{name}"), format!("ralph::{name}")]
+        })
+        .collect();
     let grouped: Vec<String> = below(folder)
         .iter()
         .flat_map(|source| source.with("use crate::{").collect::<Vec<_>>())
@@ -85,8 +88,17 @@ fn refuse_modules(folder: &str, modules: &[&str], why: &str) {
 #[test]
 fn the_core_touches_nothing_outside_itself() {
     let touching = [
-        "std::fs", "std::env", "std::process", "std::net", "std::io", "std::os", "std::thread", "use std::{",
-        "fs2::", "dirs::", "File::",
+        "std::fs",
+        "std::env",
+        "std::process",
+        "std::net",
+        "std::io",
+        "std::os",
+        "std::thread",
+        "use std::{",
+        "fs2::",
+        "dirs::",
+        "File::",
     ];
     refuse(
         &below("core"),
@@ -156,9 +168,9 @@ fn commands_do_not_know_the_hooks() {
         &["crate::hook", "super::super::hook"],
         "a command works without Claude Code around it; only src/cli/program.rs hands `wake` to its hook",
     );
-    let program: Vec<_> =
-        below("cli").into_iter().filter(|source| source.path == "cli/program.rs").collect();
-    let uses = program[0].with("hook::").filter(|line| !line.contains("hook::wake::main")).collect::<Vec<_>>();
+    let program: Vec<_> = below("cli").into_iter().filter(|source| source.path == "cli/program.rs").collect();
+    let uses =
+        program[0].with("hook::").filter(|line| !line.contains("hook::wake::main")).collect::<Vec<_>>();
     assert!(uses.is_empty(), "src/cli/program.rs only dispatches `wake`\n{}", uses.join("\n"));
 }
 

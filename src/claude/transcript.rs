@@ -43,8 +43,8 @@ pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
     };
     let bytes = read_from(&mut file, from, length)?;
     // A position we chose ourselves may be inside a line, which then does not parse and is skipped.
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    for line in bytes[..whole].split(|byte| *byte == b'\n') {
+    let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
+    for line in lines(&bytes[..whole]) {
         reader.line(line);
     }
     let mut gained = reader.gained;
@@ -64,21 +64,29 @@ fn read_from(file: &mut File, from: u64, to: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A position before everything the loop did, without reading what came long before it.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
+    ends.scan(0, |start, end| Some(&bytes[std::mem::replace(start, end + 1)..end]))
+}
+
+/// A position before everything the loop did, without reading what came long before it: back in growing
+/// steps, then halving the last one.
 fn first_look(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
-    let mut step = FIRST_STEP;
-    loop {
-        let from = length.saturating_sub(step);
-        if from == 0 || step >= MOST_BYTES {
-            return Some(from);
-        }
+    let mut is_before = |from: u64| -> Option<bool> {
         let head = read_from(file, from, (from + FIRST_STEP).min(length))?;
-        let times = head.split(|byte| *byte == b'\n').skip(1).filter_map(parse).filter_map(|line| line.at());
-        if times.into_iter().next().is_some_and(|at| at < since) {
-            return Some(from);
-        }
-        step *= 4;
+        let first = lines(&head).skip(1).filter_map(parse).find_map(|line| line.at());
+        Some(first.is_some_and(|at| at < since))
+    };
+    let (mut from, mut to) = (length.saturating_sub(FIRST_STEP), length);
+    while from > 0 && length - from < MOST_BYTES && !is_before(from)? {
+        to = from;
+        from = length.saturating_sub((length - from) * 4);
     }
+    while from > 0 && to - from > FIRST_STEP {
+        let middle = from + (to - from) / 2;
+        if is_before(middle)? { from = middle } else { to = middle }
+    }
+    Some(from)
 }
 
 #[derive(Deserialize)]
@@ -209,12 +217,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     }
 }
 
-/// The client logs whole requests beside the conversation: such a line names its type first, and need not
-/// be parsed to be passed over.
+/// The client logs whole requests and attachments beside the conversation. Such a line says what it is
+/// within its first bytes, and need not be parsed to be passed over.
 fn foreign(line: &[u8]) -> bool {
     const OURS: [&[u8]; 4] = [b"queue-operation\"", b"assistant\"", b"user\"", b"cost-state\""];
-    let kind = line.strip_prefix(b"{\"type\":\"");
-    kind.is_some_and(|kind| !OURS.iter().any(|ours| kind.starts_with(ours)))
+    if let Some(kind) = line.strip_prefix(b"{\"type\":\"") {
+        return !OURS.iter().any(|ours| kind.starts_with(ours));
+    }
+    let head = &line[..line.len().min(96)];
+    head.starts_with(b"{\"parentUuid\":") && memchr::memmem::find(head, b",\"attachment\":{").is_some()
 }
 
 struct Reader {

@@ -60,7 +60,7 @@ pub fn start(
     // The record of the arming first: a loop in the file without it is nobody's.
     armed::arm(world, project, session, &lap)?;
     if let Err(error) = state.save() {
-        armed::disarm(world, &lap);
+        armed::disarm(world, project, session);
         return Err(error.into());
     }
     stops::clear_kill_switch(project);
@@ -106,7 +106,7 @@ fn begin(
             present.end(Outcome::Stopped, "replaced by a new start", world.now);
             ending::finish(world, project, session, &present, &config::load(world, project, &present.given));
         }
-        armed::disarm(world, &present);
+        armed::disarm(world, project, session);
     }
     Ok(Loop {
         run_id: format!("{:032x}", world::unique()),
@@ -174,6 +174,7 @@ fn resume(
             return Err(Failure::refused("a loop already runs in this session").hint("/ralph:stop ends it."));
         }
         document.remove_loop(&id);
+        armed::disarm(world, project, &id);
     }
     if !request.task.is_empty() {
         lap.task.clone_from(&request.task);

@@ -11,7 +11,7 @@ pub mod wake;
 use crate::claude::answer::Answer;
 use crate::claude::input::{self, Event, Input};
 use crate::store::project::Project;
-use crate::store::state::{self, Document, StateError};
+use crate::store::state;
 use crate::store::world::World;
 use crate::store::{armed, stop as stops};
 use anyhow::Result;
@@ -53,37 +53,20 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     if let Event::Expansion { command, arguments } = &input.event {
         return expansion::expand(world, &project, session, command, arguments);
     }
-    let Some(document) = look(world, &project, session)? else { return Ok(Answer::silent()) };
+    if let Event::SessionStart { source } = &input.event {
+        return session::started(world, &project, session, input, source);
+    }
+    // The cheapest look: most sessions have no loop, and for them nothing is read, locked, written or said.
+    let kill_switch = stops::kill_switch(&project);
+    if !kill_switch && armed::run_id(world, &project, session).is_none() {
+        return Ok(Answer::silent());
+    }
     match &input.event {
-        Event::Stop { .. } => stop::stop(world, &project, session, input, &document),
-        Event::StopFailure { error } => {
-            session::turn_failed(world, &project, session, input, error, &document)
-        }
-        Event::SessionStart { source } => {
-            session::started(world, &project, session, input, source, &document)
-        }
-        Event::SessionEnd { reason } => session::ended(world, &project, session, input, reason, &document),
-        Event::Expansion { .. } | Event::Other(_) => Ok(Answer::silent()),
+        Event::Stop { .. } => stop::stop(world, &project, session, input, kill_switch),
+        Event::StopFailure { error } => session::turn_failed(world, &project, session, input, error),
+        Event::SessionEnd { reason } => session::ended(world, &project, session, input, reason),
+        _ => Ok(Answer::silent()),
     }
-}
-
-/// The cheapest look: most sessions have no loop, and for them nothing is locked, written or said.
-///
-/// A file that cannot be used concerns only whoever has a loop armed; a damaged one is left to the lock.
-fn look(world: &World, project: &Project, session: &str) -> Result<Option<Document>> {
-    match state::peek(project) {
-        Ok(None) => Ok(None),
-        Ok(Some(document)) if document.newer_than_us() && !armed::has_session(world, session) => Ok(None),
-        Ok(Some(document)) => Ok(Some(document)),
-        Err(StateError::Damaged(..)) => Ok(Some(Document::default())),
-        Err(_) if !armed::has_session(world, session) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether the state must be opened although this session has no loop in what the look found.
-fn concerns_all(project: &Project, document: &Document) -> bool {
-    document.is_blank() || stops::kill_switch(project)
 }
 
 /// The one answer of a hook that could not do its work.

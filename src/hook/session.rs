@@ -13,7 +13,7 @@ use crate::core::turn::Turn;
 use crate::core::{clean, guidance, message, prompt};
 use crate::store::ending::finish;
 use crate::store::project::Project;
-use crate::store::state::{Document, Locked};
+use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::world::World;
 use crate::store::{armed, config};
 use anyhow::Result;
@@ -24,10 +24,9 @@ pub fn started(
     session: &str,
     input: &Input,
     source: &str,
-    seen: &Document,
 ) -> Result<Answer> {
     let settings = config::load(world, project, &Default::default()).settings();
-    if !anything_to_do(world, session, source, seen, &settings) {
+    if !anything_to_do(world, project, session, source, &settings)? {
         return Ok(Answer::silent());
     }
     let mut state = Locked::open(project, world.now)?;
@@ -81,16 +80,29 @@ pub fn started(
     Ok(answer)
 }
 
-/// The look that decides whether the lock is worth taking.
-fn anything_to_do(world: &World, session: &str, source: &str, seen: &Document, settings: &Settings) -> bool {
-    let loops = seen.loops();
-    seen.is_blank()
-        || loops.iter().any(|(id, lap)| {
-            (id == session && lap.is_alive())
-                || (source == "clear" && lap.is_alive())
-                || (id != session && expired(lap, world.now, settings))
-        })
-        || !seen.guidance().purge(world.now, settings.guidance_max_age_ms).is_empty()
+/// The look that decides whether the lock is worth taking. A file that cannot be used concerns only
+/// whoever has a loop armed; a damaged one is moved aside under the lock.
+fn anything_to_do(
+    world: &World,
+    project: &Project,
+    session: &str,
+    source: &str,
+    settings: &Settings,
+) -> Result<bool> {
+    let own = armed::run_id(world, project, session).is_some();
+    let seen = match state::peek(project) {
+        Ok(None) => return Ok(false),
+        Ok(Some(document)) if !document.newer_than_us() => document,
+        Ok(Some(_)) => return Ok(own),
+        Err(StateError::Damaged(..)) => return Ok(true),
+        Err(error) if own => return Err(error.into()),
+        Err(_) => return Ok(false),
+    };
+    let others = seen.loops().into_iter().filter(|(id, _)| id != session);
+    let concerned = |lap: &Loop| (source == "clear" && lap.is_alive()) || expired(lap, world.now, settings);
+    Ok(own
+        || others.into_iter().any(|(_, lap)| concerned(&lap))
+        || !seen.guidance().purge(world.now, settings.guidance_max_age_ms).is_empty())
 }
 
 fn expired(lap: &Loop, now: Stamp, settings: &Settings) -> bool {
@@ -112,7 +124,7 @@ fn close_expired(
         if !lap.is_alive() {
             if lap.ended_at.is_none_or(|ended| world.now - ended > settings.session_expiration_ms) {
                 document.remove_loop(&id);
-                armed::disarm(world, &lap);
+                armed::disarm(world, project, &id);
             }
         } else if armed::is_armed(world, project, &id, &lap) {
             let away = time::span(world.now - lap.last_seen());
@@ -144,15 +156,8 @@ fn orphans(world: &World, project: &Project, session: &str, document: &Document)
         .collect()
 }
 
-pub fn ended(
-    world: &World,
-    project: &Project,
-    session: &str,
-    input: &Input,
-    reason: &str,
-    seen: &Document,
-) -> Result<Answer> {
-    with_own_running_loop(world, project, session, seen, |lap, settings| {
+pub fn ended(world: &World, project: &Project, session: &str, input: &Input, reason: &str) -> Result<Answer> {
+    with_own_running_loop(world, project, session, |lap, settings| {
         observe(world, input, lap, Mark::Seen, settings);
         lap.waiting = None;
         if reason == "clear" {
@@ -167,9 +172,8 @@ pub fn turn_failed(
     session: &str,
     input: &Input,
     error: &str,
-    seen: &Document,
 ) -> Result<Answer> {
-    with_own_running_loop(world, project, session, seen, |lap, settings| {
+    with_own_running_loop(world, project, session, |lap, settings| {
         observe(world, input, lap, Mark::Seen, settings);
         lap.last_error = Some(clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100));
     })
@@ -179,10 +183,9 @@ fn with_own_running_loop(
     world: &World,
     project: &Project,
     session: &str,
-    seen: &Document,
     change: impl FnOnce(&mut Loop, &Settings),
 ) -> Result<Answer> {
-    if seen.loop_of(session).is_none_or(|lap| lap.state != LoopState::Running) {
+    if !project.state().exists() {
         return Ok(Answer::silent());
     }
     let mut state = Locked::open(project, world.now)?;

@@ -1,18 +1,17 @@
 //! A turn ended: from bytes to answer.
 
-use super::concerns_all;
 use crate::claude::answer::Answer;
 use crate::claude::input::{Event, Input};
 use crate::claude::transcript;
 use crate::core::decide::{Decision, decide};
 use crate::core::outcome::Outcome;
-use crate::core::record::{Loop, LoopState};
+use crate::core::record::Loop;
 use crate::core::runtime::Mark;
 use crate::core::turn::{Gained, Turn};
 use crate::core::{guidance, message, prompt};
 use crate::store::ending::finish;
 use crate::store::project::Project;
-use crate::store::state::{Document, Locked};
+use crate::store::state::Locked;
 use crate::store::world::World;
 use crate::store::{armed, config, stop as stops};
 use anyhow::Result;
@@ -22,20 +21,16 @@ pub fn stop(
     project: &Project,
     session: &str,
     input: &Input,
-    seen: &Document,
+    kill_switch: bool,
 ) -> Result<Answer> {
-    if !concerns_all(project, seen) {
-        let Some(lap) = seen.loop_of(session) else { return Ok(Answer::silent()) };
-        // Told once, an ended or paused loop costs a look and no more.
-        let settled = lap.announced && lap.state != LoopState::Running;
-        if (settled && stops::stopped_all_at(world).is_none_or(|at| at < lap.armed_at))
-            || !armed::is_armed(world, project, session, &lap)
-        {
-            return Ok(Answer::silent());
-        }
+    let path = project.resolve(&project.state())?;
+    if !path.exists() {
+        let was_armed = armed::run_id(world, project, session).is_some();
+        armed::disarm(world, project, session);
+        let gone = format!("Ralph: {} is gone, and this session's loop with it", path.display());
+        return Ok(if was_armed { Answer::tell(gone) } else { Answer::silent() });
     }
     let mut state = Locked::open(project, world.now)?;
-    let kill_switch = stops::kill_switch(project);
     let own = state.document.loop_of(session).filter(|lap| armed::is_armed(world, project, session, lap));
     let mut answer = match own {
         Some(lap) => turn(world, project, session, input, lap, kill_switch, &mut state)?,
@@ -105,7 +100,7 @@ fn turn(
     if !lap.is_alive() && lap.announced {
         // The ending is told and kept: nothing of this run is armed any more.
         state.save()?;
-        armed::disarm(world, &lap);
+        armed::disarm(world, project, session);
     }
     Ok(answer)
 }

@@ -18,7 +18,11 @@ pub fn exclude_ours(project: &Project) -> Result<()> {
         below.components().map(|part| format!("{}/", escape(&part.as_os_str().to_string_lossy()))).collect();
     let path = common.join("info").join("exclude");
     let linked = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
-    anyhow::ensure!(!linked(&path) && !linked(&common.join("info")), "{} is behind a symbolic link", path.display());
+    anyhow::ensure!(
+        !linked(&path) && !linked(&common.join("info")),
+        "{} is behind a symbolic link",
+        path.display()
+    );
     let present = file::read_bounded(&path, 16 << 20)?.unwrap_or_default();
     let present = String::from_utf8_lossy(&present);
     let lines: Vec<String> = PATTERNS.iter().map(|pattern| format!("/{prefix}{pattern}")).collect();

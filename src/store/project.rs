@@ -79,9 +79,14 @@ impl Project {
         Ok(resolved)
     }
 
+    /// Without links, so that the same project has one name however it was reached.
+    pub fn real_root(&self) -> PathBuf {
+        self.root.canonicalize().unwrap_or_else(|_| self.root.clone())
+    }
+
     /// A file name in the user's folders that belongs to this project alone.
     pub fn key(&self) -> String {
-        let root = self.root.canonicalize().unwrap_or_else(|_| self.root.clone());
+        let root = self.real_root();
         let name: String = root.file_name().map_or("root".into(), |name| {
             let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
             name.to_string_lossy().chars().take(40).map(safe).collect()

@@ -132,17 +132,7 @@ impl Locked {
 
 impl Document {
     fn parse(bytes: &[u8]) -> Result<Document, serde_json::Error> {
-        let mut document = Document::default();
-        for (name, raw) in serde_json::from_slice::<Fields>(bytes)?.0 {
-            match name.as_str() {
-                "version" => document.version = serde_json::from_str::<Option<u64>>(raw.get())?,
-                "loops" => {
-                    document.loops = serde_json::from_str::<Option<Fields>>(raw.get())?.unwrap_or_default()
-                }
-                _ => document.rest.0.push((name, raw)),
-            }
-        }
-        Ok(document)
+        serde_json::from_slice(bytes)
     }
 
     /// One line for each loop: readable in an editor, small in a diff.
@@ -163,11 +153,6 @@ impl Document {
         }
         out.push_str("\n}\n");
         out.into_bytes()
-    }
-
-    /// Nothing was found in it, as in one that did not parse.
-    pub fn is_blank(&self) -> bool {
-        self.version.is_none() && self.is_empty()
     }
 
     fn is_empty(&self) -> bool {
@@ -220,7 +205,7 @@ impl Document {
 }
 
 fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    serde_json::to_string(text).unwrap_or_default()
 }
 
 /// A JSON object whose values stay as they were written.
@@ -237,6 +222,33 @@ impl Fields {
             Some((_, slot)) => *slot = raw,
             None => self.0.push((name.to_owned(), raw)),
         }
+    }
+}
+
+/// In one pass: the loops' texts are not gone through twice.
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Document;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
+                let mut document = Document::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    match name.as_str() {
+                        "version" => document.version = map.next_value()?,
+                        "loops" => document.loops = map.next_value::<Option<Fields>>()?.unwrap_or_default(),
+                        _ => document.rest.0.push((name, map.next_value()?)),
+                    }
+                }
+                Ok(document)
+            }
+        }
+        deserializer.deserialize_map(Collect)
     }
 }
 

@@ -7,6 +7,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
+    clippy::needless_pass_by_value,
     reason = "a test that cannot go on has to say so"
 )]
 #![cfg(unix)]
@@ -20,7 +21,6 @@ mod concurrency;
 mod config_command;
 mod decisions;
 mod endings;
-mod guests;
 mod official_failures;
 mod projects;
 mod sessions;

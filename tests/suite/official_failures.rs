@@ -84,7 +84,18 @@ fn a_control_character_breaks_neither_promise_nor_answer() {
     let answer = env.turn(SESSION, "bell \u{7} and escape \u{1b}[2J");
     answer.goes_on();
     assert!(!answer.message.unwrap().contains('\u{1b}'), "escape codes never reach a terminal");
-    env.turn(SESSION, "fine\u{0}\u{8}\n<promise>COMPLETE</promise>\u{1}").ended("complete");
+    env.turn(SESSION, "fine\u{0}\u{8}\n<promise>COM\u{1}PLETE</promise>").ended("complete");
+}
+
+#[test]
+fn an_invisible_character_beside_the_promise_hides_it_from_nobody() {
+    for message in
+        ["ok\n<promise>COMPLETE</promise>\u{1}", "ok\n\u{feff}<promise>COMPLETE</promise>\u{200b}\n"]
+    {
+        let env = Env::new();
+        env.start("task", &[]);
+        env.turn(SESSION, message).ended("complete");
+    }
 }
 
 #[test]
@@ -143,6 +154,9 @@ fn both_forms_of_a_flag_limit_the_loop() {
         assert_eq!(env.shown(SESSION)["max_iterations"], 3);
         env.call(Program::Ralph).args(&["stop"]).run().ok();
         env.types(OTHER, "start", &format!("fix it {}", form.join(" ")));
-        assert_eq!((&env.lap(OTHER)["task"], &env.shown(OTHER)["max_iterations"]), (&json!("fix it"), &json!(3)));
+        assert_eq!(
+            (&env.lap(OTHER)["task"], &env.shown(OTHER)["max_iterations"]),
+            (&json!("fix it"), &json!(3))
+        );
     }
 }

@@ -42,7 +42,11 @@ impl Transcript {
     }
 
     pub fn text(&self, seconds: i64, text: &str) -> &Self {
-        self.assistant(seconds, json!({"type": "text", "text": text}), json!({"input_tokens": 10, "output_tokens": 5}))
+        self.assistant(
+            seconds,
+            json!({"type": "text", "text": text}),
+            json!({"input_tokens": 10, "output_tokens": 5}),
+        )
     }
 
     pub fn call(&self, seconds: i64, id: &str) -> &Self {

@@ -1,0 +1,155 @@
+//! Several programs at once, a lock that is held, a program that dies: nothing is lost.
+
+use crate::env::{Env, OTHER, Program, SESSION};
+use fs2::FileExt;
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::time::{Duration, Instant};
+
+fn hold(env: &Env) -> File {
+    let path = env.path(".claude/ralph-state.lock");
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+    FileExt::lock_exclusive(&file).unwrap();
+    file
+}
+
+const BUSY: [&str; 4] = ["--max-iterations", "0", "--max-idle", "0"];
+
+#[test]
+fn a_held_lock_is_waited_for_a_bounded_time_then_the_hook_fails_open() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let lock = hold(&env);
+    let before = env.read(".claude/ralph-state.json");
+    let began = Instant::now();
+    let told = env.turn(SESSION, "<promise>COMPLETE</promise>");
+    let waited = began.elapsed();
+    assert!(told.allows().contains("ralph-state.lock"), "{told:?}");
+    assert!(waited >= Duration::from_millis(1900) && waited < Duration::from_secs(5), "{waited:?}");
+    assert_eq!(env.read(".claude/ralph-state.json"), before);
+    FileExt::unlock(&lock).unwrap();
+    env.turn(SESSION, "x").goes_on();
+}
+
+#[test]
+fn a_held_lock_delays_nobody_without_a_loop() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let _lock = hold(&env);
+    let began = Instant::now();
+    env.turn(OTHER, "x").silent();
+    env.session_start(OTHER, "startup").run().silent();
+    env.ralph(&["status"]).ok();
+    assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_lock_that_is_freed_in_time_costs_only_the_wait() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let lock = hold(&env);
+    let hook = env.stop(SESSION).says("x").call().spawn();
+    std::thread::sleep(Duration::from_millis(150));
+    FileExt::unlock(&lock).unwrap();
+    hook.wait().answer().goes_on();
+    assert_eq!(env.lap(SESSION)["iteration"], 1);
+}
+
+#[test]
+fn a_busy_start_and_stop_say_so() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let _lock = hold(&env);
+    let calls = [
+        env.call(Program::Ralph).args(&["start", "--session", OTHER, "x"]).spawn(),
+        env.call(Program::Ralph).args(&["stop"]).spawn(),
+    ];
+    for call in calls {
+        let run = call.wait();
+        assert!(run.code != Some(0) && run.stderr.contains("ralph-state.lock"), "{run:?}");
+    }
+    assert!(env.lap(OTHER).is_null());
+    let armed = crate::env::names_in(&env.data().join("armed"));
+    assert_eq!(armed.len(), 1, "a start that failed armed nothing");
+}
+
+#[test]
+fn many_hooks_at_once_lose_no_iteration() {
+    let env = Env::new();
+    env.start("task", &BUSY);
+    env.start_in(OTHER, "task", &BUSY);
+    let hooks: Vec<_> = (0..24)
+        .map(|n| env.stop(if n % 2 == 0 { SESSION } else { OTHER }).says("x").call().spawn())
+        .collect();
+    for hook in hooks {
+        hook.wait().answer().goes_on();
+    }
+    assert_eq!((&env.lap(SESSION)["iteration"], &env.lap(OTHER)["iteration"]), (&12.into(), &12.into()));
+    assert_eq!(env.list(".claude"), ["ralph-state.json", "ralph-state.lock"]);
+}
+
+#[test]
+fn a_stop_wins_against_hooks_that_run_at_the_same_time() {
+    let env = Env::new();
+    env.start("task", &BUSY);
+    let hooks: Vec<_> = (0..8).map(|_| env.stop(SESSION).says("x").call().spawn()).collect();
+    env.ralph(&["stop", "--session", SESSION]).ok();
+    let answers: Vec<_> = hooks.into_iter().map(|hook| hook.wait().answer()).collect();
+    assert_eq!(env.lap(SESSION)["state"], "stopped");
+    let told =
+        answers.iter().filter(|answer| answer.message.as_ref().is_some_and(|m| m.contains("ended"))).count();
+    assert!(told <= 1, "an ending is told once: {answers:?}");
+    env.turn(SESSION, "x");
+    env.turn(SESSION, "x").silent();
+    assert_eq!(env.history().len(), 1);
+}
+
+#[test]
+fn starts_at_once_in_many_sessions_all_live() {
+    let env = Env::git();
+    let sessions: Vec<String> = (0..8).map(|n| format!("session-{n}")).collect();
+    let starts: Vec<_> = sessions
+        .iter()
+        .map(|id| env.call(Program::Ralph).args(&["start", "--session", id, "task"]).spawn())
+        .collect();
+    for start in starts {
+        start.wait().ok();
+    }
+    for session in &sessions {
+        env.turn(session, "x").goes_on();
+    }
+    let excluded = env.read(".git/info/exclude");
+    assert_eq!(excluded.matches("ralph-state.*").count(), 1, "{excluded}");
+}
+
+#[test]
+fn a_killed_program_leaves_no_half_file() {
+    let env = Env::new();
+    // Long enough that writing it takes a while.
+    let mut args = vec!["start", "--session", SESSION, "-"];
+    args.extend(BUSY);
+    env.call(Program::Ralph).args(&args).stdin("long task ".repeat(4_900)).run().ok();
+    let mut counted = 0;
+    for n in 0..60u64 {
+        let mut hook = env.stop(SESSION).says("x").call().spawn();
+        std::thread::sleep(Duration::from_micros(n * 150));
+        let _ = hook.child.kill();
+        let _ = hook.child.wait();
+        let state: Value = serde_json::from_str(&env.read(".claude/ralph-state.json")).expect("a whole file");
+        let iteration = state["loops"][SESSION]["iteration"].as_u64().unwrap();
+        assert!(iteration == counted || iteration == counted + 1);
+        counted = iteration;
+    }
+    env.turn(SESSION, "x").goes_on();
+    assert_eq!(env.lap(SESSION)["iteration"], counted + 1, "a dead one holds nobody up");
+}
+
+#[test]
+fn what_a_dead_program_left_behind_is_swept_by_the_living() {
+    let env = Env::new();
+    env.start("task", &BUSY);
+    // Under the lock nobody else is writing: any temporary file of the state belongs to the dead.
+    env.write(".claude/ralph-state.json.tmp-4000000-0123abcd", "{\"half");
+    env.turn(SESSION, "x").goes_on();
+    assert_eq!(env.list(".claude"), ["ralph-state.json", "ralph-state.lock"]);
+}
