@@ -4,7 +4,7 @@
 //! not parse is skipped, and never more than `MOST_BYTES` is read in one go.
 
 use crate::core::clean;
-use crate::core::record::{Loop, Queued, Reading};
+use crate::core::record::{Loop, Queued};
 use crate::core::runtime::{Event, Evidence};
 use crate::core::time::Stamp;
 use crate::core::turn::Gained;
@@ -33,7 +33,7 @@ pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
     let length = meta.len();
     let known = &lap.reading;
     let mut reader = Reader { gained: Gained::default(), since: lap.armed_at };
-    reader.gained.reading = if known.path == name { known.clone() } else { Reading::default() };
+    reader.gained.reading = if known.path == name { known.clone() } else { known.anew() };
     let from = match known.offset.filter(|offset| known.path == name && *offset <= length) {
         Some(offset) => {
             reader.since = Stamp(i64::MIN);
@@ -359,7 +359,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::record::LoopState;
+    use crate::core::record::{LoopState, Reading};
     use std::io::Write;
 
     fn lap() -> Loop {

@@ -5,7 +5,7 @@ use crate::core::record::{Given, LoopState};
 use crate::core::settings::{self, KEYS, Key};
 use crate::store::project::Project;
 use crate::store::world::World;
-use crate::store::{config, state};
+use crate::store::{armed, config, state};
 use crate::view;
 use serde_json::Value;
 
@@ -53,7 +53,10 @@ pub fn run(world: &World, project: &Project, request: &Request, json: bool) -> R
 
 fn show(world: &World, project: &Project, only: Option<&'static Key>, json: bool) -> Result<String, Failure> {
     // In a session with a running loop the run's own flags are what counts.
-    let own = world.session_id.as_deref().and_then(|id| state::peek(project).ok()??.loop_of(id));
+    let own = world.session_id.as_deref().and_then(|id| {
+        let lap = state::peek(project).ok()??.loop_of(id)?;
+        armed::claim(world, project, id, lap)
+    });
     let given = own.filter(|lap| lap.state == LoopState::Running).map(|lap| lap.given).unwrap_or_default();
     let resolved = config::load(world, project, &given);
     Ok(match (json, only) {

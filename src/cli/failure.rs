@@ -1,5 +1,6 @@
 //! What a command can fail with: the message, the way out, and the exit code.
 
+use crate::core::clean;
 use std::fmt;
 
 /// Exit codes, in one place. 2 is free for BLOCKED and for the client's "block", so it is no error here.
@@ -35,9 +36,10 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ralph: {}", self.message)?;
+        // Messages may quote what a file or a session says.
+        write!(f, "ralph: {}", clean::block(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(f, "\n{hint}"),
+            Some(hint) => write!(f, "\n{}", clean::block(hint)),
             None => Ok(()),
         }
     }

@@ -64,7 +64,7 @@ fn run(matches: &ArgMatches) -> Result<String, Failure> {
                 Some(session) => stop::Scope::Session(session.to_owned()),
                 None => stop::Scope::Project,
             };
-            stop::stop(&world, &project, &scope)
+            stop::stop(&world, &project, &scope, None)
         }
         "status" if json => status::json(&world, &project, session),
         "status" => status::text(&world, &project, session, paint::wanted()),

@@ -72,7 +72,7 @@ pub fn run(
                 ["--all"] => stop::Scope::All,
                 _ => return Err(unexpected(text, "/ralph:stop [--all]")),
             };
-            Ok(stop::stop(world, project, &scope)?.into())
+            Ok(stop::stop(world, project, &scope, Some(session))?.into())
         }
         Command::Status => match words[..] {
             [] => Ok(status::text(world, project, Some(session), false)?.into()),

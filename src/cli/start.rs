@@ -1,15 +1,17 @@
 //! `ralph start`: arms a loop in a session, or goes on with one.
 
 use super::failure::Failure;
+use crate::core::decide::account;
 use crate::core::record::{Given, Loop, LoopState};
 use crate::core::request::StartRequest;
 use crate::core::settings::Settings;
+use crate::core::turn::Turn;
 use crate::core::{clean, guidance, limits, message, outcome::Outcome, prompt, time};
 use crate::store::project::Project;
 use crate::store::question::{self, Question};
 use crate::store::state::{self, Document, Locked};
 use crate::store::world::{self, World};
-use crate::store::{armed, config, ending, git, stop as stops};
+use crate::store::{armed, config, ending, git, history, stop as stops};
 
 /// What a start says to the user, and to the agent that is to work.
 #[derive(Clone, Debug)]
@@ -28,11 +30,16 @@ pub fn start(
     let question = open_question(project, request)?;
     let mut state = Locked::open(project, world.now)?;
     let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
+    let mut over = Vec::new();
+    if stops::kill_switch(project) {
+        over = ending::kill_all(world, project, None, &mut state.document)?;
+    }
 
     let (lap, word) = if request.resume {
         resume(world, project, session, request, &mut state.document)?
     } else {
-        (begin(world, project, session, request, &mut state.document)?, "started")
+        over.extend(make_room(world, project, session, request, &state.document)?);
+        (begin(world, request), "started")
     };
     let resolved = config::load(world, project, &lap.given);
     let settings = resolved.settings();
@@ -63,7 +70,9 @@ pub fn start(
         armed::disarm(world, project, session);
         return Err(error.into());
     }
+    drop(state);
     stops::clear_kill_switch(project);
+    ending::announce_all(world, project, &over);
     if let Err(error) = git::exclude_ours(project) {
         notes.push(format!("git still sees Ralph's files: {error:#}"));
     }
@@ -87,41 +96,63 @@ pub fn check_session(session: &str) -> Result<(), Failure> {
     )))
 }
 
-fn begin(
+/// Refuses where a loop is alive in this session, unless it is to be replaced; returns what ended.
+fn make_room(
     world: &World,
     project: &Project,
     session: &str,
     request: &StartRequest,
-    document: &mut Document,
-) -> Result<Loop, Failure> {
-    let present = document.loop_of(session).filter(|lap| armed::is_armed(world, project, session, lap));
-    if let Some(mut present) = present {
-        if present.is_alive() {
-            if !request.replace {
-                let state = if present.state == LoopState::Paused { "is paused" } else { "already runs" };
-                let what = clean::excerpt(&present.task, 60);
-                return Err(Failure::refused(format!("a loop {state} in this session: \"{what}\", {} iterations", present.iteration))
-                    .hint("--resume goes on with it, --replace ends it and starts the new one, /ralph:stop ends it."));
-            }
-            present.end(Outcome::Stopped, "replaced by a new start", world.now);
-            ending::finish(world, project, session, &present, &config::load(world, project, &present.given));
-        }
-        armed::disarm(world, project, session);
+    document: &Document,
+) -> Result<Option<Loop>, Failure> {
+    let present = document.loop_of(session).filter(Loop::is_alive);
+    let Some(mut present) = present.and_then(|lap| armed::claim(world, project, session, lap)) else {
+        return Ok(None);
+    };
+    if !request.replace {
+        let state = if present.state == LoopState::Paused { "is paused" } else { "already runs" };
+        let what = clean::excerpt(&present.task, 60);
+        let iterations = present.iteration;
+        return Err(Failure::refused(format!(
+            "a loop {state} in this session: \"{what}\", {iterations} iterations"
+        ))
+        .hint("--resume goes on with it, --replace ends it and starts the new one, /ralph:stop ends it."));
     }
-    Ok(Loop {
+    present.end(Outcome::Stopped, "replaced by a new start", world.now);
+    ending::record(world, project, session, &present);
+    Ok(Some(present))
+}
+
+fn begin(world: &World, request: &StartRequest) -> Loop {
+    let mut given = Given {
+        flags: request.flags.clone(),
+        preset: request.preset.clone(),
+        environment: config::environment(),
+        ..Given::default()
+    };
+    config::split_commands(&mut given);
+    Loop {
         run_id: format!("{:032x}", world::unique()),
         state: LoopState::Running,
         task: request.task.clone(),
         started_at: world.now,
         armed_at: world.now,
         last_hook_timestamp: world.now.seconds(),
-        given: Given {
-            flags: request.flags.clone(),
-            preset: request.preset.clone(),
-            environment: config::environment(),
-        },
+        stop_all_seen: stops::stopped_all_at(world),
+        given,
         ..Loop::default()
-    })
+    }
+}
+
+/// The loops this user started: alive and armed, or ended and in the user's own history. A state file that
+/// came with a repository may tell of others.
+pub fn genuine_loops(world: &World, project: &Project, document: &Document) -> Vec<(String, Loop)> {
+    let past = history::runs(world, project).unwrap_or_default();
+    let ours = |(id, lap): (String, Loop)| {
+        let claimed = armed::claim(world, project, &id, lap.clone());
+        let ended = || (!lap.is_alive() && past.iter().any(|run| run.run_id == lap.run_id)).then_some(lap);
+        Some((id, claimed.or_else(ended)?))
+    };
+    document.loops().into_iter().filter_map(ours).collect()
 }
 
 /// Finds the loop to go on with: this session's own, else the one loop that lost or ended its session.
@@ -132,14 +163,19 @@ fn resume(
     request: &StartRequest,
     document: &mut Document,
 ) -> Result<(Loop, &'static str), Failure> {
-    let genuine = |id: &str, lap: &Loop| !lap.is_alive() || armed::is_armed(world, project, id, lap);
-    let mut loops: Vec<_> = document.loops().into_iter().filter(|(id, lap)| genuine(id, lap)).collect();
+    let mut loops = genuine_loops(world, project, document);
     if let Some(run) = &request.run {
         loops.retain(|(_, lap)| lap.run_id.starts_with(run.as_str()));
     } else if let Some(own) = loops.iter().position(|(id, _)| id == session) {
         loops = vec![loops.swap_remove(own)];
     } else {
-        loops.retain(|(_, lap)| lap.is_alive());
+        // A loop at work in a session of its own is taken only by name.
+        let threshold = config::load(world, project, &Given::default()).settings().pause_threshold_ms;
+        loops.retain(|(_, lap)| {
+            let quiet = world.now - lap.last_seen() >= threshold;
+            let ours = lap.orphaned_at.is_some() || lap.offered_to.as_deref() == Some(session);
+            lap.is_alive() && (ours || quiet)
+        });
         if loops.iter().any(|(_, lap)| lap.orphaned_at.is_some()) {
             loops.retain(|(_, lap)| lap.orphaned_at.is_some());
         }
@@ -180,10 +216,16 @@ fn resume(
         lap.task.clone_from(&request.task);
     }
     lap.given.flags.extend(request.flags.clone());
+    config::split_commands(&mut lap.given);
     if !request.preset.is_empty() {
         lap.given.preset.clone_from(&request.preset);
     }
+    if lap.state == LoopState::Running {
+        let settings = config::load(world, project, &lap.given).settings();
+        account(&mut lap, &Turn::default(), &settings, world.now);
+    }
     lap.resume(world.now);
+    lap.stop_all_seen = stops::stopped_all_at(world);
     Ok((lap, if id == session { "goes on" } else { "adopted" }))
 }
 

@@ -1,11 +1,12 @@
 //! `ralph status`: every loop of the project.
 
 use super::failure::Failure;
+use super::start::genuine_loops;
 use crate::core::record::Given;
+use crate::store::config;
 use crate::store::project::Project;
 use crate::store::state::{self, Document, StateError};
 use crate::store::world::World;
-use crate::store::{armed, config};
 use crate::view::paint::Paint;
 use crate::view::status::{Shown, Status};
 
@@ -23,10 +24,8 @@ pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result
     if document.newer_than_us() {
         notes.push("the state was written by a newer Ralph: read only, upgrade this one".into());
     }
-    let mut loops: Vec<Shown> = document
-        .loops()
+    let mut loops: Vec<Shown> = genuine_loops(world, project, &document)
         .into_iter()
-        .filter(|(id, lap)| !lap.is_alive() || armed::is_armed(world, project, id, lap))
         .map(|(session_id, lap)| {
             let settings = config::load(world, project, &lap.given).settings();
             Shown { own: session == Some(&session_id), session_id, lap, settings }

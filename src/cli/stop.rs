@@ -16,14 +16,20 @@ pub enum Scope {
     All,
 }
 
-pub fn stop(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
+/// Ends the loops meant; `shown_in` is the session whose user reads the answer, and need not be told again.
+pub fn stop(
+    world: &World,
+    project: &Project,
+    scope: &Scope,
+    shown_in: Option<&str>,
+) -> Result<String, Failure> {
     let mut told = Vec::new();
     match scope {
         Scope::All => {
             // The record first: it reaches loops whose file cannot be written now.
             stops::stop_all(world)?;
             for project in armed::projects(world) {
-                match stop_in(world, &project, None) {
+                match stop_in(world, &project, None, shown_in) {
                     Ok(lines) => told.extend(lines),
                     Err(failure) => told.push(format!(
                         "{}: stops at its next turn ({})",
@@ -37,13 +43,13 @@ pub fn stop(world: &World, project: &Project, scope: &Scope) -> Result<String, F
             }
         }
         Scope::Session(id) => {
-            told = stop_in(world, project, Some(id))?;
+            told = stop_in(world, project, Some(id), shown_in)?;
             if told.is_empty() {
                 return Err(none_running(world, project, id));
             }
         }
         Scope::Project => {
-            told = stop_in(world, project, None)?;
+            told = stop_in(world, project, None, shown_in)?;
             if told.is_empty() {
                 told.push(format!("No loop is running in {}.", project.root.display()));
             }
@@ -52,29 +58,39 @@ pub fn stop(world: &World, project: &Project, scope: &Scope) -> Result<String, F
     Ok(told.join("\n"))
 }
 
-fn stop_in(world: &World, project: &Project, only: Option<&str>) -> Result<Vec<String>, Failure> {
+fn stop_in(
+    world: &World,
+    project: &Project,
+    only: Option<&str>,
+    shown_in: Option<&str>,
+) -> Result<Vec<String>, Failure> {
     if state::peek(project).is_ok_and(|document| document.is_none()) {
         return Ok(Vec::new());
     }
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
-    for (id, mut lap) in state.document.loops() {
-        let meant = only.is_none_or(|only| only == id);
-        if !meant || !lap.is_alive() || !armed::is_armed(world, project, &id, &lap) {
+    let mut ended = Vec::new();
+    for (id, lap) in state.document.loops() {
+        if only.is_some_and(|only| only != id) || !lap.is_alive() {
             continue;
         }
-        lap.end(
-            Outcome::Stopped,
-            format!("\"{}\" was stopped on request", clean::excerpt(&lap.task, 60)),
-            world.now,
-        );
-        let resolved = config::load(world, project, &lap.given);
-        let notes = ending::finish(world, project, &id, &lap, &resolved);
-        told.push(message::ended(&lap, &resolved.settings(), world.now));
+        let Some(mut lap) = armed::claim(world, project, &id, lap) else { continue };
+        lap.end(Outcome::Stopped, format!("\"{}\"", clean::excerpt(&lap.task, 60)), world.now);
+        lap.announced = shown_in == Some(&id);
+        let notes = ending::record(world, project, &id, &lap);
+        told.push(message::ended(&lap, &config::load(world, project, &lap.given).settings(), world.now));
         told.extend(notes);
         state.document.set_loop(&id, &lap)?;
+        ended.push((id, lap));
     }
     state.save()?;
+    drop(state);
+    for (id, lap) in ended {
+        if lap.announced {
+            ending::settle(world, project, &id, &lap);
+        }
+        told.extend(ending::announce(project, &lap, &config::load(world, project, &lap.given)));
+    }
     Ok(told)
 }
 

@@ -1,5 +1,7 @@
 //! Untrusted text made safe to show: no control or escape characters, bounded length.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// One line: control characters removed, white space folded to single spaces, ends trimmed.
 pub fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -23,18 +25,65 @@ pub fn block(text: &str) -> String {
     text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_unsafe(c)).collect()
 }
 
-/// One cleaned line of at most `width` characters, the cut shown by an ellipsis.
+/// One cleaned line of at most `width` columns, the cut shown by an ellipsis.
 pub fn excerpt(text: &str, width: usize) -> String {
-    // Far more than is shown, so that a huge text is not walked to its end for eighty characters.
+    // Far more than is shown, so that a huge text is not walked to its end for eighty columns.
     let bounded: String = text.chars().take(width * 8 + 64).collect();
-    let line = line(&bounded);
-    if line.chars().count() <= width {
-        return line;
+    let mut line = line(&bounded);
+    if columns(&line) > width {
+        let mut used = 1;
+        let mut kept = 0;
+        for c in line.chars() {
+            used += c.width().unwrap_or(0);
+            if used > width {
+                break;
+            }
+            kept += c.len_utf8();
+        }
+        line.truncate(kept);
+        line.truncate(line.trim_end().len());
+        line.push('…');
     }
-    let mut cut: String = line.chars().take(width.saturating_sub(1)).collect();
-    cut.truncate(cut.trim_end().len());
-    cut.push('…');
-    cut
+    line
+}
+
+/// How wide a terminal shows it.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// A cleaned text in lines of at most `width` columns, broken at spaces.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line(text).split(' ') {
+        let mut rest = pieces(word, width);
+        let first = rest.remove(0);
+        let last = lines.len() - 1;
+        let current = &mut lines[last];
+        let gap = usize::from(!current.is_empty());
+        if columns(current) + gap + columns(&first) <= width {
+            current.push_str(&" ".repeat(gap));
+            current.push_str(&first);
+        } else {
+            lines.push(first);
+        }
+        lines.extend(rest);
+    }
+    lines
+}
+
+/// A word cut into pieces that fit.
+fn pieces(word: &str, width: usize) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for c in word.chars() {
+        let last = parts.len() - 1;
+        if columns(&parts[last]) + c.width().unwrap_or(0) > width {
+            parts.push(c.to_string());
+        } else {
+            parts[last].push(c);
+        }
+    }
+    parts
 }
 
 /// Controls, and the invisible characters that reorder or hide what a reader sees.
@@ -55,7 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_is_cut_at_characters() {
+    fn an_excerpt_fits_its_columns() {
+        assert_eq!(excerpt("测试测试测试", 7), "测试测…");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 5), ["abcde", "fgh", "ij"]);
         assert_eq!(excerpt("grün und größer", 8), "grün un…");
         assert_eq!(excerpt("short", 8), "short");
         assert_eq!(excerpt(&"x".repeat(10_000_000), 5), "xxxx…");

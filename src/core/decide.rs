@@ -50,7 +50,7 @@ pub fn decide(lap: Loop, turn: &Turn, settings: &Settings, now: Stamp) -> (Loop,
         lap.end(Outcome::Killed, "the file .claude/STOP_LOOP was there", now);
         return announce(lap, Decision::Ended);
     }
-    if turn.stopped_all_at.is_some_and(|at| at >= lap.armed_at) {
+    if turn.stopped_all_at.is_some() && turn.stopped_all_at != lap.stop_all_seen {
         lap.end(Outcome::Stopped, "`ralph stop --all` was given", now);
         return announce(lap, Decision::Ended);
     }
@@ -128,16 +128,7 @@ pub fn account(lap: &mut Loop, turn: &Turn, settings: &Settings, now: Stamp) {
     lap.last_hook_timestamp = now.seconds();
     lap.clock = Some(clock);
     if let Some(Gained { usage, reading, .. }) = &turn.gained {
-        lap.usage.input_tokens += usage.input_tokens;
-        lap.usage.output_tokens += usage.output_tokens;
-        lap.usage.cache_read_tokens += usage.cache_read_tokens;
-        lap.usage.cache_write_tokens += usage.cache_write_tokens;
-        if usage.context_tokens > 0 {
-            lap.usage.context_tokens = usage.context_tokens;
-        }
-        if let Some(cost) = usage.cost_usd {
-            *lap.usage.cost_usd.get_or_insert(0.0) += cost;
-        }
+        lap.usage.add(usage);
         lap.reading = reading.clone();
     }
 }
@@ -266,10 +257,10 @@ mod tests {
             decide(running(), &turn, &Settings::default(), minute(1)).0.outcome,
             Some(Outcome::Stopped)
         );
-        turn.stopped_all_at = Some(minute(-1));
+        let later = Loop { stop_all_seen: Some(minute(0)), ..running() };
         assert!(
-            decide(running(), &turn, &Settings::default(), minute(1)).0.is_alive(),
-            "an old stop concerns nobody"
+            decide(later, &turn, &Settings::default(), minute(1)).0.is_alive(),
+            "a stop before the start"
         );
     }
 

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Guidance {
-    #[serde(deserialize_with = "super::record::lenient")]
+    #[serde(deserialize_with = "super::record::lenient_list")]
     pub encouraged: Vec<Entry>,
-    #[serde(deserialize_with = "super::record::lenient")]
+    #[serde(deserialize_with = "super::record::lenient_list")]
     pub forbidden: Vec<Entry>,
     /// When the newest entry was given.
     #[serde(deserialize_with = "super::record::lenient", skip_serializing_if = "Option::is_none")]

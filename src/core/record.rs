@@ -74,6 +74,12 @@ pub struct Loop {
     /// What the last stop was allowed for, while the loop stays armed.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// The stop of all loops that was there when it was armed: not meant for it.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub stop_all_seen: Option<Stamp>,
+    /// The session that was told it may adopt this loop.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub offered_to: Option<String>,
     /// Its session was cleared away; `start --resume` adopts it.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub orphaned_at: Option<Stamp>,
@@ -101,6 +107,12 @@ pub struct Given {
     pub flags: Map<String, Value>,
     pub preset: Map<String, Value>,
     pub environment: Map<String, Value>,
+    /// Commands among the flags. They never touch the project's file, where others could write them: the
+    /// user's own record of the arming keeps them.
+    #[serde(skip)]
+    pub commands: Map<String, Value>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// Tokens and cost as the client reports them.
@@ -115,11 +127,30 @@ pub struct Usage {
     pub context_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 impl Usage {
     pub fn tokens(&self) -> u64 {
-        self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+        [self.output_tokens, self.cache_read_tokens, self.cache_write_tokens]
+            .into_iter()
+            .fold(self.input_tokens, u64::saturating_add)
+    }
+
+    /// Adds what a turn used.
+    pub fn add(&mut self, turn: &Usage) {
+        let sum = |total: &mut u64, more: u64| *total = total.saturating_add(more);
+        sum(&mut self.input_tokens, turn.input_tokens);
+        sum(&mut self.output_tokens, turn.output_tokens);
+        sum(&mut self.cache_read_tokens, turn.cache_read_tokens);
+        sum(&mut self.cache_write_tokens, turn.cache_write_tokens);
+        if turn.context_tokens > 0 {
+            self.context_tokens = turn.context_tokens;
+        }
+        if let Some(cost) = turn.cost_usd {
+            *self.cost_usd.get_or_insert(0.0) += cost;
+        }
     }
 }
 
@@ -144,6 +175,15 @@ pub struct Reading {
     /// The prompt that the newest entries belong to.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt_id: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Reading {
+    /// Begins again, with another file or after a pause.
+    pub fn anew(&self) -> Reading {
+        Reading { extra: self.extra.clone(), ..Reading::default() }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -169,6 +209,9 @@ pub enum WaitingFor {
     Background(String),
 }
 
+/// A reason may be the agent's own words, and is kept in state and history.
+const LONGEST_REASON: usize = 4000;
+
 impl Loop {
     pub fn is_alive(&self) -> bool {
         self.state != LoopState::Stopped
@@ -189,7 +232,7 @@ impl Loop {
     pub fn end(&mut self, outcome: Outcome, reason: impl Into<String>, now: Stamp) {
         self.state = LoopState::Stopped;
         self.outcome = Some(outcome);
-        self.reason = Some(reason.into());
+        self.reason = Some(reason.into().chars().take(LONGEST_REASON).collect());
         self.ended_at = Some(now);
         self.waiting = None;
         self.announced = false;
@@ -208,10 +251,11 @@ impl Loop {
         self.armed_at = now;
         self.last_hook_timestamp = now.seconds();
         self.clock = None;
-        self.reading = Reading::default();
+        self.reading = self.reading.anew();
         self.circuit = Circuit::default();
         self.waiting = None;
         self.orphaned_at = None;
+        self.offered_to = None;
         self.last_error = None;
         self.ended_at = None;
         self.outcome = None;
@@ -229,6 +273,16 @@ where
 {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// A list of which the odd elements are left out, not the others.
+pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let values: Vec<Value> = lenient(deserializer)?;
+    Ok(values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
 }
 
 #[cfg(test)]

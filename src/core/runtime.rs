@@ -10,6 +10,7 @@
 
 use super::time::Stamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// One thing the transcript shows, at its own timestamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Clock {
     marks: Vec<i64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open: Vec<Open>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 /// A stretch of work that has begun: a tool by id, the model by the empty id.
@@ -67,6 +70,12 @@ struct Open {
     since: i64,
     /// Runtime at that moment.
     runtime: i64,
+}
+
+impl Open {
+    fn worked_until(&self, at: i64) -> i64 {
+        self.runtime.saturating_add(at.saturating_sub(self.since))
+    }
 }
 
 const MODEL: &str = "";
@@ -129,10 +138,10 @@ impl Clock {
     }
 
     fn advance(&mut self, to: i64, threshold: i64) {
-        let piece = to - self.front;
+        let piece = to.saturating_sub(self.front);
         if piece > 0 {
             if piece < threshold {
-                self.settled += piece;
+                self.settled = self.settled.saturating_add(piece);
             }
             self.front = to;
         }
@@ -170,7 +179,7 @@ impl Clock {
     fn end(&mut self, id: &str, at: i64) {
         if let Some(at_index) = self.open.iter().position(|open| open.id == id) {
             let open = self.open.remove(at_index);
-            self.settled = self.settled.max(open.runtime + (at - open.since));
+            self.settled = self.settled.max(open.worked_until(at));
         }
     }
 
@@ -179,7 +188,7 @@ impl Clock {
         for mark in std::mem::take(&mut ahead.marks) {
             ahead.advance(mark, threshold);
         }
-        let worked = ahead.open.iter().filter_map(|open| Some(open.runtime + (answered? - open.since))).max();
+        let worked = ahead.open.iter().filter_map(|open| Some(open.worked_until(answered?))).max();
         ahead.settled.max(worked.unwrap_or(0))
     }
 }

@@ -17,13 +17,11 @@ const CLOSE: &str = "</promise>";
 /// `expected` is the configured completion text. A sentence that mentions the tag is no promise, and
 /// neither is a tag with an empty reason or another text than the expected one.
 pub fn promise(message: &str, expected: &str) -> Option<Promise> {
-    let last = message.trim_end();
-    let start = last.rfind('\n').map_or(0, |at| at + 1);
-    let inner = last[start..].trim().strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
-    if inner.contains(OPEN) || inner.contains(CLOSE) || ends_inside_fence(&last[..start]) {
+    let (before, last) = last_line(message)?;
+    let inner = last.strip_prefix(OPEN)?.strip_suffix(CLOSE)?.trim();
+    if inner.contains(OPEN) || inner.contains(CLOSE) || ends_inside_fence(before) {
         return None;
     }
-    let inner = clean::line(inner);
     if inner == clean::line(expected) {
         return Some(Promise::Complete);
     }
@@ -35,6 +33,20 @@ pub fn promise(message: &str, expected: &str) -> Option<Promise> {
         "DECIDE" => Some(Promise::Decide(rest)),
         _ => None,
     }
+}
+
+/// The last line that shows anything, cleaned, and what stands before it.
+fn last_line(message: &str) -> Option<(&str, String)> {
+    let mut rest = message;
+    while !rest.is_empty() {
+        let start = rest.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
+        let line = clean::line(&rest[start..]);
+        rest = &rest[..start];
+        if !line.is_empty() {
+            return Some((rest, line));
+        }
+    }
+    None
 }
 
 /// Whether a fence opened in `text` is still open at its end. A fence closes with at least as many of

@@ -30,8 +30,12 @@ pub fn expand(world: &World, project: &Project, session: &str, command: &str, te
             None => return Ok(Answer::block(told)),
         },
     };
-    handoff::leave(world, session, command.name(), &for_agent)?;
-    Ok(Answer::tell(told))
+    let mut answer = Answer::tell(told);
+    if handoff::leave(world, session, command.name(), &for_agent).is_err() {
+        // The command has been carried out: the agent must learn of it one way or the other.
+        answer.context = Some(("UserPromptExpansion", for_agent));
+    }
+    Ok(answer)
 }
 
 /// The prompt that keeps the session's running loop going, if there is one.

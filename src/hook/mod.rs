@@ -45,6 +45,14 @@ fn answer(assumed: &str) -> Answer {
     }
 }
 
+/// One hook call and where it belongs.
+struct Call<'a> {
+    world: &'a World,
+    project: &'a Project,
+    session: &'a str,
+    input: &'a Input,
+}
+
 fn handle(world: &World, input: &Input) -> Result<Answer> {
     let Some(session) = input.session_id.as_deref().filter(|id| state::usable_session_id(id)) else {
         return Ok(Answer::silent());
@@ -53,19 +61,22 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     if let Event::Expansion { command, arguments } = &input.event {
         return expansion::expand(world, &project, session, command, arguments);
     }
-    if let Event::SessionStart { source } = &input.event {
-        return session::started(world, &project, session, input, source);
-    }
     // The cheapest look: most sessions have no loop, and for them nothing is read, locked, written or said.
     let kill_switch = stops::kill_switch(&project);
-    if !kill_switch && armed::run_id(world, &project, session).is_none() {
+    let started = matches!(input.event, Event::SessionStart { .. });
+    if !kill_switch && !started && !armed::any(world, &project, session) {
         return Ok(Answer::silent());
     }
+    if kill_switch && !matches!(input.event, Event::Stop { .. }) {
+        stop::kill(world, &project)?;
+    }
+    let call = Call { world, project: &project, session, input };
     match &input.event {
-        Event::Stop { .. } => stop::stop(world, &project, session, input, kill_switch),
-        Event::StopFailure { error } => session::turn_failed(world, &project, session, input, error),
-        Event::SessionEnd { reason } => session::ended(world, &project, session, input, reason),
-        _ => Ok(Answer::silent()),
+        Event::Stop { .. } => stop::stop(&call, kill_switch),
+        Event::StopFailure { error } => session::turn_failed(&call, error),
+        Event::SessionStart { source } => session::started(&call, source),
+        Event::SessionEnd { reason } => session::ended(&call, reason),
+        Event::Expansion { .. } | Event::Other(_) => Ok(Answer::silent()),
     }
 }
 

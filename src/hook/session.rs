@@ -1,7 +1,7 @@
 //! A session begins, ends, or loses a turn to an error.
 
+use super::Call;
 use crate::claude::answer::Answer;
-use crate::claude::input::Input;
 use crate::claude::transcript;
 use crate::core::decide::account;
 use crate::core::outcome::Outcome;
@@ -11,22 +11,14 @@ use crate::core::settings::Settings;
 use crate::core::time::{self, Stamp};
 use crate::core::turn::Turn;
 use crate::core::{clean, guidance, message, prompt};
-use crate::store::ending::finish;
-use crate::store::project::Project;
 use crate::store::state::{self, Document, Locked, StateError};
-use crate::store::world::World;
-use crate::store::{armed, config};
+use crate::store::{armed, config, ending};
 use anyhow::Result;
 
-pub fn started(
-    world: &World,
-    project: &Project,
-    session: &str,
-    input: &Input,
-    source: &str,
-) -> Result<Answer> {
+pub fn started(call: &Call, source: &str) -> Result<Answer> {
+    let Call { world, project, session, .. } = *call;
     let settings = config::load(world, project, &Default::default()).settings();
-    if !anything_to_do(world, project, session, source, &settings)? {
+    if !anything_to_do(call, source, &settings)? {
         return Ok(Answer::silent());
     }
     let mut state = Locked::open(project, world.now)?;
@@ -37,15 +29,15 @@ pub fn started(
         told.extend(guidance::purged(&purged));
         state.document.set_guidance(&guidance)?;
     }
-    close_expired(world, project, session, &mut state.document, &settings)?;
+    let expired = close_expired(call, &mut state.document, &settings)?;
 
     let mut answer = Answer::silent();
-    let own = state.document.loop_of(session).filter(Loop::is_alive);
-    if let Some(mut lap) = own.filter(|lap| armed::is_armed(world, project, session, lap)) {
+    let own = state.document.loop_of(session).and_then(|lap| armed::claim(world, project, session, lap));
+    if let Some(mut lap) = own.clone().filter(Loop::is_alive) {
         let settings = config::load(world, project, &lap.given).settings();
         let compacted = source == "compact";
         if lap.state == LoopState::Running {
-            observe(world, input, &mut lap, if compacted { Mark::Seen } else { Mark::Reopened }, &settings);
+            observe(call, &mut lap, if compacted { Mark::Seen } else { Mark::Reopened }, &settings);
         }
         if !compacted {
             // A new process has an empty queue and waits for nothing.
@@ -69,27 +61,30 @@ pub fn started(
         }
         state.document.set_loop(session, &lap)?;
     }
+    if let Some(mut lap) = own.filter(|lap| !lap.is_alive() && !lap.announced) {
+        let settings = config::load(world, project, &lap.given).settings();
+        told.push(message::ended(&lap, &settings, world.now));
+        lap.announced = true;
+        state.document.set_loop(session, &lap)?;
+    }
     if source == "clear" {
-        told.extend(orphans(world, project, session, &state.document));
+        told.extend(offer_orphans(call, &mut state.document)?);
     }
     for line in told {
         let line = if line.starts_with("Ralph") { line } else { format!("Ralph: {line}") };
         answer = answer.also(&line);
     }
     state.save()?;
+    drop(state);
+    ending::announce_all(world, project, &expired);
     Ok(answer)
 }
 
 /// The look that decides whether the lock is worth taking. A file that cannot be used concerns only
 /// whoever has a loop armed; a damaged one is moved aside under the lock.
-fn anything_to_do(
-    world: &World,
-    project: &Project,
-    session: &str,
-    source: &str,
-    settings: &Settings,
-) -> Result<bool> {
-    let own = armed::run_id(world, project, session).is_some();
+fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool> {
+    let Call { world, project, session, .. } = *call;
+    let own = armed::any(world, project, session);
     let seen = match state::peek(project) {
         Ok(None) => return Ok(false),
         Ok(Some(document)) if !document.newer_than_us() => document,
@@ -110,14 +105,10 @@ fn expired(lap: &Loop, now: Stamp, settings: &Settings) -> bool {
 }
 
 /// A loop nobody has seen for long is closed, and later forgotten; the history keeps it.
-fn close_expired(
-    world: &World,
-    project: &Project,
-    session: &str,
-    document: &mut Document,
-    settings: &Settings,
-) -> Result<()> {
-    for (id, mut lap) in document.loops() {
+fn close_expired(call: &Call, document: &mut Document, settings: &Settings) -> Result<Vec<Loop>> {
+    let Call { world, project, session, .. } = *call;
+    let mut closed = Vec::new();
+    for (id, lap) in document.loops() {
         if id == session || !expired(&lap, world.now, settings) {
             continue;
         }
@@ -126,71 +117,65 @@ fn close_expired(
                 document.remove_loop(&id);
                 armed::disarm(world, project, &id);
             }
-        } else if armed::is_armed(world, project, &id, &lap) {
+        } else if let Some(mut lap) = armed::claim(world, project, &id, lap) {
             let away = time::span(world.now - lap.last_seen());
             lap.end(Outcome::Interrupted, format!("its session was not seen for {away}"), world.now);
-            finish(world, project, &id, &lap, &config::load(world, project, &lap.given));
+            ending::record(world, project, &id, &lap);
             document.set_loop(&id, &lap)?;
+            closed.push(lap);
         }
     }
-    Ok(())
+    Ok(closed)
 }
 
-/// Loops of other sessions, shown after `/clear` so that theirs can be taken over.
-fn orphans(world: &World, project: &Project, session: &str, document: &Document) -> Vec<String> {
-    let others = document
-        .loops()
-        .into_iter()
-        .filter(|(id, lap)| id != session && lap.is_alive() && armed::is_armed(world, project, id, lap));
-    others
-        .map(|(id, lap)| {
-            let whose =
-                if lap.orphaned_at.is_some() { "lost its session" } else { "belongs to another session" };
-            format!(
-                "a loop {whose} ({}): \"{}\", {} iterations. /ralph:start --resume adopts it here",
-                clean::excerpt(&id, 8),
-                clean::excerpt(&lap.task, 60),
-                lap.iteration
-            )
-        })
-        .collect()
+/// Loops of other sessions, shown after `/clear` so that the cleared one's can be taken over.
+fn offer_orphans(call: &Call, document: &mut Document) -> Result<Vec<String>> {
+    let Call { world, project, session, .. } = *call;
+    let mut told = Vec::new();
+    for (id, mut lap) in document.loops() {
+        if id == session || !lap.is_alive() || !armed::is_armed(world, project, &id, &lap) {
+            continue;
+        }
+        let whose = if lap.orphaned_at.is_some() { "lost its session" } else { "belongs to another session" };
+        told.push(format!(
+            "a loop {whose} ({}): \"{}\", {} iterations. /ralph:start --resume adopts it here",
+            clean::excerpt(&id, 8),
+            clean::excerpt(&lap.task, 60),
+            lap.iteration
+        ));
+        lap.offered_to = Some(session.to_owned());
+        document.set_loop(&id, &lap)?;
+    }
+    Ok(told)
 }
 
-pub fn ended(world: &World, project: &Project, session: &str, input: &Input, reason: &str) -> Result<Answer> {
-    with_own_running_loop(world, project, session, |lap, settings| {
-        observe(world, input, lap, Mark::Seen, settings);
+pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
+    with_own_running_loop(call, |lap, settings| {
+        observe(call, lap, Mark::Seen, settings);
         lap.waiting = None;
         if reason == "clear" {
-            lap.orphaned_at = Some(world.now);
+            lap.orphaned_at = Some(call.world.now);
         }
     })
 }
 
-pub fn turn_failed(
-    world: &World,
-    project: &Project,
-    session: &str,
-    input: &Input,
-    error: &str,
-) -> Result<Answer> {
-    with_own_running_loop(world, project, session, |lap, settings| {
-        observe(world, input, lap, Mark::Seen, settings);
+pub fn turn_failed(call: &Call, error: &str) -> Result<Answer> {
+    with_own_running_loop(call, |lap, settings| {
+        observe(call, lap, Mark::Seen, settings);
         lap.last_error = Some(clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100));
     })
 }
 
-fn with_own_running_loop(
-    world: &World,
-    project: &Project,
-    session: &str,
-    change: impl FnOnce(&mut Loop, &Settings),
-) -> Result<Answer> {
-    if !project.state().exists() {
+fn with_own_running_loop(call: &Call, change: impl FnOnce(&mut Loop, &Settings)) -> Result<Answer> {
+    let Call { world, project, session, .. } = *call;
+    let seen = state::peek(project).ok().flatten();
+    if seen.is_none_or(|document| document.loop_of(session).is_none_or(|lap| lap.state != LoopState::Running))
+    {
         return Ok(Answer::silent());
     }
     let mut state = Locked::open(project, world.now)?;
     let own = state.document.loop_of(session).filter(|lap| lap.state == LoopState::Running);
-    if let Some(mut lap) = own.filter(|lap| armed::is_armed(world, project, session, lap)) {
+    if let Some(mut lap) = own.and_then(|lap| armed::claim(world, project, session, lap)) {
         let settings = config::load(world, project, &lap.given).settings();
         change(&mut lap, &settings);
         state.document.set_loop(session, &lap)?;
@@ -199,7 +184,7 @@ fn with_own_running_loop(
     Ok(Answer::silent())
 }
 
-fn observe(world: &World, input: &Input, lap: &mut Loop, mark: Mark, settings: &Settings) {
-    let gained = input.transcript.as_deref().and_then(|path| transcript::read(path, lap));
-    account(lap, &Turn { mark, gained, ..Turn::default() }, settings, world.now);
+fn observe(call: &Call, lap: &mut Loop, mark: Mark, settings: &Settings) {
+    let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, lap));
+    account(lap, &Turn { mark, gained, ..Turn::default() }, settings, call.world.now);
 }

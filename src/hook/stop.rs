@@ -1,63 +1,85 @@
 //! A turn ended: from bytes to answer.
 
+use super::Call;
 use crate::claude::answer::Answer;
 use crate::claude::input::{Event, Input};
 use crate::claude::transcript;
 use crate::core::decide::{Decision, decide};
-use crate::core::outcome::Outcome;
 use crate::core::record::Loop;
 use crate::core::runtime::Mark;
+use crate::core::settings::Resolved;
 use crate::core::turn::{Gained, Turn};
 use crate::core::{guidance, message, prompt};
-use crate::store::ending::finish;
 use crate::store::project::Project;
-use crate::store::state::Locked;
+use crate::store::state::{Document, Locked};
 use crate::store::world::World;
-use crate::store::{armed, config, stop as stops};
+use crate::store::{armed, config, ending, stop as stops};
 use anyhow::Result;
 
-pub fn stop(
-    world: &World,
-    project: &Project,
-    session: &str,
-    input: &Input,
-    kill_switch: bool,
-) -> Result<Answer> {
-    let path = project.resolve(&project.state())?;
-    if !path.exists() {
-        let was_armed = armed::run_id(world, project, session).is_some();
+pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
+    let Call { world, project, session, .. } = *call;
+    if is_gone(project)? {
+        let was_armed = armed::any(world, project, session);
         armed::disarm(world, project, session);
-        let gone = format!("Ralph: {} is gone, and this session's loop with it", path.display());
+        let gone = format!("Ralph: {} is gone, and this session's loop with it", project.state().display());
         return Ok(if was_armed { Answer::tell(gone) } else { Answer::silent() });
     }
     let mut state = Locked::open(project, world.now)?;
-    let own = state.document.loop_of(session).filter(|lap| armed::is_armed(world, project, session, lap));
-    let mut answer = match own {
-        Some(lap) => turn(world, project, session, input, lap, kill_switch, &mut state)?,
-        None => Answer::silent(),
+    let own = state.document.loop_of(session).and_then(|lap| armed::claim(world, project, session, lap));
+    let (mut answer, ended) = match own {
+        Some(lap) => turn(call, lap, kill_switch, &mut state.document)?,
+        None => (Answer::silent(), None),
     };
+    let mut killed = Vec::new();
     if kill_switch {
-        end_the_others(world, project, session, &mut state)?;
+        killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     }
     if let Some(moved) = &state.moved_aside {
-        answer = answer.also(&format!("Ralph: {moved}"));
+        armed::disarm(world, project, session);
+        answer =
+            answer.also(&format!("Ralph: {moved}. A loop of this session is lost with it: start it again"));
     }
     state.save()?;
+    drop(state);
     if kill_switch {
         stops::clear_kill_switch(project);
+    }
+    ending::announce_all(world, project, &killed);
+    if let Some((lap, resolved)) = ended {
+        ending::settle(world, project, session, &lap);
+        if let Some(note) = ending::announce(project, &lap, &resolved) {
+            answer = answer.also(&format!("Ralph: {note}"));
+        }
     }
     Ok(answer)
 }
 
+/// The kill switch, seen by a hook that is no end of a turn.
+pub fn kill(world: &World, project: &Project) -> Result<()> {
+    if !is_gone(project)? {
+        let mut state = Locked::open(project, world.now)?;
+        let killed = ending::kill_all(world, project, None, &mut state.document)?;
+        state.save()?;
+        drop(state);
+        ending::announce_all(world, project, &killed);
+    }
+    stops::clear_kill_switch(project);
+    Ok(())
+}
+
+/// Whether there is no state file; a file that merely cannot be looked at is there.
+fn is_gone(project: &Project) -> Result<bool> {
+    Ok(project.resolve(&project.state())?.try_exists().is_ok_and(|exists| !exists))
+}
+
+/// Decides one turn of this session's loop; returns the loop and its settings too where it ends here.
 fn turn(
-    world: &World,
-    project: &Project,
-    session: &str,
-    input: &Input,
+    call: &Call,
     lap: Loop,
     kill_switch: bool,
-    state: &mut Locked,
-) -> Result<Answer> {
+    document: &mut Document,
+) -> Result<(Answer, Option<(Loop, Resolved)>)> {
+    let Call { world, project, session, input } = *call;
     let now = world.now;
     let resolved = config::load(world, project, &lap.given);
     let settings = resolved.settings();
@@ -66,15 +88,16 @@ fn turn(
     let (mut lap, decision) = decide(lap, &facts, &settings, now);
 
     let mut notes = Vec::new();
-    if was_alive && !lap.is_alive() {
-        notes = finish(world, project, session, &lap, &resolved);
+    let ends_now = was_alive && !lap.is_alive();
+    if ends_now {
+        notes = ending::record(world, project, session, &lap);
     }
     let warnings = resolved.warnings.join("\n");
     if lap.is_alive() && warnings != lap.warned {
         notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
         lap.warned = warnings;
     }
-    let mut guidance = state.document.guidance();
+    let mut guidance = document.guidance();
     let purged = guidance.purge(now, settings.guidance_max_age_ms);
     notes.extend(guidance::purged(&purged));
 
@@ -94,15 +117,13 @@ fn turn(
     }
     let delivered = matches!(decision, Decision::Continue(_)) && guidance.deliver();
     if delivered || !purged.is_empty() {
-        state.document.set_guidance(&guidance)?;
+        document.set_guidance(&guidance)?;
     }
-    state.document.set_loop(session, &lap)?;
-    if !lap.is_alive() && lap.announced {
-        // The ending is told and kept: nothing of this run is armed any more.
-        state.save()?;
-        armed::disarm(world, project, session);
+    document.set_loop(session, &lap)?;
+    if !ends_now && !lap.is_alive() && decision == Decision::Ended {
+        ending::settle(world, project, session, &lap);
     }
-    Ok(answer)
+    Ok((answer, ends_now.then_some((lap, resolved))))
 }
 
 fn gather(world: &World, input: &Input, lap: &Loop, kill_switch: bool) -> Turn {
@@ -128,16 +149,4 @@ fn mark(input: &Input, gained: Option<&Gained>, continued: bool) -> Mark {
         _ => continued || gained.prompted,
     };
     if shown { Mark::Answered } else { Mark::Seen }
-}
-
-/// The kill switch means every loop of this project.
-fn end_the_others(world: &World, project: &Project, session: &str, state: &mut Locked) -> Result<()> {
-    for (id, mut lap) in state.document.loops() {
-        if id != session && lap.is_alive() && armed::is_armed(world, project, &id, &lap) {
-            lap.end(Outcome::Killed, "the file .claude/STOP_LOOP was there", world.now);
-            finish(world, project, &id, &lap, &config::load(world, project, &lap.given));
-            state.document.set_loop(&id, &lap)?;
-        }
-    }
-    Ok(())
 }

@@ -10,35 +10,56 @@ use super::world::World;
 use crate::core::record::Loop;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 #[derive(Serialize, Deserialize)]
 struct Record {
     run_id: String,
     session_id: String,
-    project: PathBuf,
+    /// For people; which project it is follows from the record's name.
+    project: String,
+    /// Commands given as flags: only the user's own folder may hold what we run.
+    #[serde(default)]
+    commands: Map<String, Value>,
 }
 
 const LARGEST: u64 = 64 << 10;
 
 pub fn arm(world: &World, project: &Project, session: &str, lap: &Loop) -> Result<()> {
-    let record =
-        Record { run_id: lap.run_id.clone(), session_id: session.to_owned(), project: project.real_root() };
-    let path = path(world.data_dir()?, session, &record.project);
+    let root = project.real_root();
+    let record = Record {
+        run_id: lap.run_id.clone(),
+        session_id: session.to_owned(),
+        project: root.to_string_lossy().into_owned(),
+        commands: lap.given.commands.clone(),
+    };
+    let path = path(world.data_dir()?, session, &root);
     file::create_dir(path.parent().unwrap_or(&path))?;
     file::replace(&path, serde_json::to_string(&record)?.as_bytes(), Privacy::Private)
 }
 
-/// The run that is armed for this session here.
-pub fn run_id(world: &World, project: &Project, session: &str) -> Option<String> {
+fn record(world: &World, project: &Project, session: &str) -> Option<Record> {
     let root = project.real_root();
     let bytes = file::read_bounded(&path(world.data_dir().ok()?, session, &root), LARGEST).ok()??;
     let record: Record = serde_json::from_slice(&bytes).ok()?;
-    (record.session_id == session && record.project == root).then_some(record.run_id)
+    (record.session_id == session && record.project == root.to_string_lossy()).then_some(record)
+}
+
+/// Whether any run is armed for this session here.
+pub fn any(world: &World, project: &Project, session: &str) -> bool {
+    record(world, project, session).is_some()
+}
+
+/// The loop, with the commands its user gave, where it is the one that was armed for this session here.
+pub fn claim(world: &World, project: &Project, session: &str, mut lap: Loop) -> Option<Loop> {
+    let record = record(world, project, session).filter(|record| record.run_id == lap.run_id)?;
+    lap.given.commands = record.commands;
+    Some(lap)
 }
 
 pub fn is_armed(world: &World, project: &Project, session: &str, lap: &Loop) -> bool {
-    run_id(world, project, session).is_some_and(|run_id| run_id == lap.run_id)
+    record(world, project, session).is_some_and(|record| record.run_id == lap.run_id)
 }
 
 pub fn disarm(world: &World, project: &Project, session: &str) {
@@ -50,7 +71,7 @@ pub fn disarm(world: &World, project: &Project, session: &str) {
 /// Every project in which this user has an armed loop.
 pub fn projects(world: &World) -> Vec<Project> {
     let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("armed")).ok());
-    let mut roots: Vec<PathBuf> = entries
+    let mut roots: Vec<String> = entries
         .into_iter()
         .flatten()
         .flatten()
@@ -59,7 +80,7 @@ pub fn projects(world: &World) -> Vec<Project> {
         .collect();
     roots.sort();
     roots.dedup();
-    roots.into_iter().map(|root| Project { root }).collect()
+    roots.into_iter().map(|root| Project { root: root.into() }).collect()
 }
 
 fn path(data_dir: &Path, session: &str, root: &Path) -> PathBuf {

@@ -4,6 +4,7 @@
 use super::file::{self, Privacy};
 use super::project::Project;
 use super::world::{self, World};
+use crate::core::clean;
 use crate::core::record::Given;
 use crate::core::settings::{self, KEYS, Key, Kind, Layer, Resolved, Source};
 use anyhow::{Context, Result, bail};
@@ -21,11 +22,12 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
         values,
     };
     let mut layers = vec![
-        layer(Source::Flag, "flags", given.flags.clone()),
+        layer(Source::Flag, "flags", given.commands.clone()),
+        layer(Source::Flag, "flags", without_commands(&given.flags)),
         layer(Source::Preset, "preset", given.preset.clone()),
     ];
     layers.extend(variables());
-    layers.push(layer(Source::Environment, "environment at the start", given.environment.clone()));
+    layers.push(layer(Source::Environment, "environment at the start", without_commands(&given.environment)));
     let mut from_file = |source: Source, path: &Path| match read(path) {
         Ok(values) => layers.push(layer(source, &path.display().to_string(), values)),
         Err(error) => warnings.push(format!("{error:#}, ignored")),
@@ -35,18 +37,42 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
         from_file(Source::User, &path);
     }
     for layer in layers.iter_mut().filter(|layer| layer.source == Source::Project) {
-        for key in KEYS.iter().filter(|key| key.kind == Kind::Command) {
-            if layer.values.remove(key.name).is_some_and(|value| !value.is_null()) {
+        for key in command_keys() {
+            if layer.values.shift_remove(key).is_some_and(|value| !value.is_null()) {
                 warnings.push(format!(
                     "{}: {} is not run: a project's file cannot give commands; give it as a flag or in your own file",
-                    layer.place, key.name
+                    layer.place, key
                 ));
             }
         }
     }
     let mut resolved = settings::resolve(&layers);
     warnings.append(&mut resolved.warnings);
-    Resolved { warnings, ..resolved }
+    // They quote values from files that anybody may have written.
+    resolved.warnings = warnings.iter().map(|warning| clean::line(warning)).collect();
+    resolved
+}
+
+/// Takes the commands out of what was given, to be kept where only the user writes.
+pub fn split_commands(given: &mut Given) {
+    for values in [&mut given.environment, &mut given.flags] {
+        for key in command_keys() {
+            if let Some(value) = values.shift_remove(key) {
+                given.commands.insert(key.to_owned(), value);
+            }
+        }
+    }
+}
+
+/// The state file lies in the project: a command in it is not the user's word.
+fn without_commands(values: &Map<String, Value>) -> Map<String, Value> {
+    let mut values = values.clone();
+    command_keys().for_each(|key| drop(values.shift_remove(key)));
+    values
+}
+
+fn command_keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter(|key| key.kind == Kind::Command).map(|key| key.name)
 }
 
 /// One layer for each variable that is set, so that a warning names it.
@@ -110,7 +136,10 @@ pub fn unknown(world: &World, project: &Project) -> Vec<String> {
 
 /// Sets one key in a file, or removes it; everything else in the file stays.
 pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<()> {
+    // A link, as dotfile managers make them, stays one.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut fields = document(path).context("fix or remove it first; nothing was changed")?;
+    let before = fields.clone();
     fields.shift_remove(key.name);
     let (group, name) = key.name.split_once('.').unwrap_or(("", key.name));
     let slot = fields.entry(group).or_insert_with(|| Value::Object(Map::new()));
@@ -126,6 +155,9 @@ pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<()> {
     }
     if group_fields.is_empty() {
         fields.shift_remove(group);
+    }
+    if fields == before {
+        return Ok(());
     }
     let text = serde_json::to_string_pretty(&Value::Object(fields))? + "\n";
     if let Some(dir) = path.parent() {

@@ -4,25 +4,42 @@ use super::world;
 use anyhow::{Context, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Who may read a file we create.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Privacy {
     /// The user only.
     Private,
-    /// Whoever the user's umask allows.
+    /// Whoever the user's umask allows, or could read it before.
     Shared,
 }
 
 /// Replaces `path` with `bytes`: a temporary file beside it, flushed to disk, then renamed.
 pub fn replace(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
-    let name = path.file_name().context("a file name is missing")?.to_string_lossy();
-    let temporary =
-        path.with_file_name(format!("{name}.tmp-{}-{:08x}", std::process::id(), world::unique() as u32));
-    let written = write_new(&temporary, bytes, privacy).and_then(|()| fs::rename(&temporary, path));
+    replace_through(&beside(path, &format!("{:08x}", world::unique() as u32)), path, bytes, privacy)
+}
+
+/// The same for a caller who holds the lock on `path`: what a dead writer left is written over.
+pub fn replace_alone(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
+    let temporary = beside(path, "new");
+    let _ = fs::remove_file(&temporary);
+    replace_through(&temporary, path, bytes, privacy)
+}
+
+fn beside(path: &Path, mark: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}.tmp-{mark}"))
+}
+
+fn replace_through(temporary: &Path, path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
+    let before =
+        fs::metadata(path).map(|meta| meta.permissions()).ok().filter(|_| privacy == Privacy::Shared);
+    let written = write_new(temporary, bytes, privacy)
+        .and_then(|()| before.map_or(Ok(()), |permissions| fs::set_permissions(temporary, permissions)))
+        .and_then(|()| fs::rename(temporary, path));
     if written.is_err() {
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(temporary);
     }
     written.with_context(|| format!("could not write {}", path.display()))?;
     sync_dir(path);

@@ -5,9 +5,12 @@ use super::file::{self, Privacy};
 use super::project::fingerprint;
 use super::world::World;
 use anyhow::Result;
-use std::path::PathBuf;
+use std::fs::DirEntry;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const LARGEST: u64 = 16 << 20;
+const UNTAKEN: Duration = Duration::from_secs(3600);
 
 fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
     let name = format!("{:016x}-{command}.txt", fingerprint(session.as_bytes()));
@@ -16,8 +19,23 @@ fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
 
 pub fn leave(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
     let path = path(world, session, command)?;
-    file::create_dir(path.parent().unwrap_or(&path))?;
+    let dir = path.parent().unwrap_or(&path);
+    file::create_dir(dir)?;
+    sweep(dir);
     file::replace(&path, text.as_bytes(), Privacy::Private)
+}
+
+/// Removes what nobody took: a command that was cut off right after its hook.
+fn sweep(dir: &Path) {
+    let old = |entry: &DirEntry| {
+        entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > UNTAKEN))
+    };
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().filter(old) {
+        let _ = std::fs::remove_file(entry.path());
+    }
 }
 
 /// Takes what was left, so that it is read once.

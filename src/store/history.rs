@@ -16,7 +16,7 @@ pub struct Run {
     pub run_id: String,
     pub session_id: String,
     pub engine: Engine,
-    pub project: PathBuf,
+    pub project: String,
     pub task: String,
     pub started_at: Stamp,
     pub ended_at: Stamp,
@@ -45,7 +45,7 @@ pub fn record(world: &World, project: &Project, session: &str, lap: &Loop) -> Re
         run_id: lap.run_id.clone(),
         session_id: session.to_owned(),
         engine: lap.engine,
-        project: project.root.clone(),
+        project: project.root.to_string_lossy().into_owned(),
         task: lap.task.chars().take(LONGEST_TASK).collect(),
         started_at: lap.started_at,
         ended_at: lap.ended_at.unwrap_or(world.now),
@@ -67,6 +67,10 @@ pub fn record(world: &World, project: &Project, session: &str, lap: &Loop) -> Re
         file::replace(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)?;
     }
     Ok(())
+}
+
+pub fn contains(world: &World, project: &Project, run_id: &str) -> bool {
+    runs(world, project).is_ok_and(|runs| runs.iter().any(|run| run.run_id == run_id))
 }
 
 /// The runs of this project, oldest first, each once. A line that does not parse is skipped.

@@ -13,8 +13,8 @@ const STATE: &str = "ralph-state.json";
 const CONFIG: &str = "ralph-config.json";
 
 impl Project {
-    /// The nearest folder at or above the start that holds our files; else where the client was
-    /// launched, the git root, or the start itself.
+    /// The nearest folder at or above the start, within its git work tree, that holds our files; else where
+    /// the client was launched, the git root, or the start itself.
     pub fn find(world: &World, cwd: Option<&Path>) -> Project {
         let start = world.launch_dir.as_deref().or(cwd).unwrap_or(&world.working_dir);
         let start = if start.is_absolute() { start.to_owned() } else { world.working_dir.join(start) };
@@ -25,13 +25,15 @@ impl Project {
                     .iter()
                     .any(|name| dir.join(".claude").join(name).symlink_metadata().is_ok())
         };
-        if let Some(dir) = start.ancestors().find(holds_ours) {
+        let git_root = start.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
+        // A worktree inside the main checkout is a project of its own.
+        let within = start.ancestors().take_while(|dir| git_root.is_none_or(|root| dir.starts_with(root)));
+        if let Some(dir) = within.into_iter().find(holds_ours) {
             return Project { root: dir.to_owned() };
         }
         if world.launch_dir.is_some() {
             return Project { root: start };
         }
-        let git_root = start.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
         Project { root: git_root.map_or_else(|| start.clone(), Path::to_owned) }
     }
 

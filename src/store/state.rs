@@ -10,10 +10,12 @@ use crate::core::guidance::Guidance;
 use crate::core::record::Loop;
 use crate::core::time::Stamp;
 use anyhow::{Context, Result};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::Serialize;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub const VERSION: u64 = 1;
 const LARGEST: u64 = 64 << 20;
@@ -31,6 +33,8 @@ pub struct Document {
     loops: Fields,
     /// Everything else, in the order it was found.
     rest: Fields,
+    /// It says something else than the file.
+    changed: bool,
 }
 
 #[derive(Debug)]
@@ -84,7 +88,6 @@ pub struct Locked {
     /// What happened to a damaged file, to be told.
     pub moved_aside: Option<String>,
     path: PathBuf,
-    saved: Option<Vec<u8>>,
     _lock: Lock,
 }
 
@@ -103,7 +106,8 @@ impl Locked {
             None => Document::default(),
             Some(Ok(document)) => document,
             Some(Err(error)) => {
-                let aside = path.with_file_name(format!("ralph-state.json.corrupt-{}", now.compact()));
+                let aside =
+                    free_name(&path.with_file_name(format!("ralph-state.json.corrupt-{}", now.compact())));
                 std::fs::rename(&path, &aside)
                     .with_context(|| format!("could not move the damaged {} aside", path.display()))?;
                 moved_aside =
@@ -114,20 +118,28 @@ impl Locked {
         if let Some(version) = document.version.filter(|version| *version > VERSION) {
             return Err(StateError::Newer(path, version));
         }
-        let saved = if moved_aside.is_some() { None } else { bytes };
-        Ok(Locked { document, moved_aside, path, saved, _lock: lock })
+        Ok(Locked { document, moved_aside, path, _lock: lock })
     }
 
     /// Writes the document where it changed.
     pub fn save(&mut self) -> Result<()> {
-        let bytes = self.document.write();
-        if self.saved.as_deref() == Some(&bytes) || (self.saved.is_none() && self.document.is_empty()) {
-            return Ok(());
+        if std::mem::take(&mut self.document.changed) {
+            let written = file::replace_alone(&self.path, &self.document.write(), Privacy::Private);
+            self.document.changed = written.is_err();
+            written?;
         }
-        file::replace(&self.path, &bytes, Privacy::Private)?;
-        self.saved = Some(bytes);
         Ok(())
     }
+}
+
+/// The name itself, or the first of its numbered successors that is free.
+fn free_name(path: &Path) -> PathBuf {
+    let taken = |path: &Path| path.symlink_metadata().is_ok();
+    let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", path.display())));
+    std::iter::once(path.to_owned())
+        .chain(numbered)
+        .find(|path| !taken(path))
+        .unwrap_or_else(|| path.to_owned())
 }
 
 impl Document {
@@ -155,10 +167,6 @@ impl Document {
         out.into_bytes()
     }
 
-    fn is_empty(&self) -> bool {
-        self.loops.0.is_empty() && self.rest.0.is_empty()
-    }
-
     pub fn newer_than_us(&self) -> bool {
         self.version.is_some_and(|version| version > VERSION)
     }
@@ -171,12 +179,13 @@ impl Document {
     }
 
     pub fn set_loop(&mut self, session: &str, lap: &Loop) -> Result<()> {
-        self.loops.set(session, serde_json::value::to_raw_value(lap)?);
+        self.changed |= self.loops.set(session, lap)?;
         Ok(())
     }
 
     pub fn remove_loop(&mut self, session: &str) {
         self.loops.0.retain(|(id, _)| id != session);
+        self.changed = true;
     }
 
     /// Every loop that can be read, with its session id.
@@ -189,9 +198,9 @@ impl Document {
     }
 
     /// The findings of the last scan, as they were written.
-    pub fn constraints(&self) -> serde_json::Value {
+    pub fn constraints(&self) -> Value {
         let list = self.rest.get("constraints").and_then(|raw| serde_json::from_str(raw.get()).ok());
-        list.filter(serde_json::Value::is_array).unwrap_or_else(|| serde_json::Value::Array(Vec::new()))
+        list.filter(Value::is_array).unwrap_or_else(|| Value::Array(Vec::new()))
     }
 
     pub fn guidance(&self) -> Guidance {
@@ -199,7 +208,7 @@ impl Document {
     }
 
     pub fn set_guidance(&mut self, guidance: &Guidance) -> Result<()> {
-        self.rest.set("guidance", serde_json::value::to_raw_value(guidance)?);
+        self.changed |= self.rest.set("guidance", guidance)?;
         Ok(())
     }
 }
@@ -217,10 +226,22 @@ impl Fields {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| raw.as_ref())
     }
 
-    fn set(&mut self, name: &str, raw: Box<RawValue>) {
+    /// True where this is a change; the same value in another dress is none.
+    fn set<T: Serialize + DeserializeOwned + PartialEq>(&mut self, name: &str, value: &T) -> Result<bool> {
+        let raw = serde_json::value::to_raw_value(value)?;
         match self.0.iter_mut().rev().find(|(key, _)| key == name) {
-            Some((_, slot)) => *slot = raw,
-            None => self.0.push((name.to_owned(), raw)),
+            Some((_, slot)) => {
+                let same = slot.get() == raw.get()
+                    || serde_json::from_str::<T>(slot.get()).is_ok_and(|old| old == *value);
+                if !same {
+                    *slot = raw;
+                }
+                Ok(!same)
+            }
+            None => {
+                self.0.push((name.to_owned(), raw));
+                Ok(true)
+            }
         }
     }
 }
@@ -240,7 +261,12 @@ impl<'de> Deserialize<'de> for Document {
                 let mut document = Document::default();
                 while let Some(name) = map.next_key::<String>()? {
                     match name.as_str() {
-                        "version" => document.version = map.next_value()?,
+                        // A version that is no number can only come from somebody later.
+                        "version" => {
+                            let version = map.next_value::<Value>()?;
+                            document.version =
+                                (!version.is_null()).then(|| version.as_u64().unwrap_or(u64::MAX));
+                        }
                         "loops" => document.loops = map.next_value::<Option<Fields>>()?.unwrap_or_default(),
                         _ => document.rest.0.push((name, map.next_value()?)),
                     }
@@ -297,7 +323,7 @@ mod tests {
     #[test]
     fn nulls_are_absent_and_wrong_shapes_are_damage() {
         assert!(Document::parse(br#"{"version":null,"loops":null}"#).unwrap().loops().is_empty());
-        for damaged in ["", "[]", "{", "{\"loops\":[]}", "{\"version\":\"x\"}", "null", "{} {}"] {
+        for damaged in ["", "[]", "{", "{\"loops\":[]}", "null", "{} {}"] {
             assert!(Document::parse(damaged.as_bytes()).is_err(), "{damaged}");
         }
     }

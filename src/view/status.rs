@@ -62,14 +62,19 @@ impl Status {
             }
         }
         for note in &self.notes {
-            out.push_str(&format!("\n{} {}\n", paint.yellow("Note:"), clean::line(note)));
+            let mut label = paint.yellow("Note:");
+            out.push('\n');
+            for line in clean::wrap(note, WIDTH - 6) {
+                out.push_str(&format!("{label} {line}\n"));
+                label = "     ".into();
+            }
         }
         out
     }
 
     pub fn json(&self) -> Value {
         json!({
-            "project": self.project,
+            "project": self.project.to_string_lossy(),
             "loops": self.loops.iter().map(|shown| shown.json(self.now)).collect::<Vec<_>>(),
             "guidance": guidance_json(&self.guidance, self.now),
             "constraints": self.constraints,
@@ -106,14 +111,13 @@ impl Shown {
             (LoopState::Stopped, Some(outcome)) => (paint.dim("■"), format!("ended: {}", outcome.words())),
             (LoopState::Stopped, None) => (paint.dim("■"), "ended".into()),
         };
-        let whose = if self.own {
-            "this session".into()
-        } else {
-            format!("session {}", clean::excerpt(&self.session_id, 36))
-        };
-        let mut out = format!("{mark} {state} {}\n", paint.dim(format!("· {whose}")));
+        let own = if self.own { paint.dim(" · this session") } else { String::new() };
+        let mut out = format!("{mark} {state}{own}\n");
         let mut add = |label: &str, value: String| row(&mut out, paint, label, &value);
         add("Task", clean::excerpt(&lap.task, VALUE));
+        if !self.own {
+            add("Session", clean::excerpt(&self.session_id, VALUE));
+        }
         if let Some(reason) = &lap.reason {
             add("Why", clean::excerpt(reason, VALUE));
         }
@@ -159,7 +163,7 @@ impl Shown {
             None => {}
         }
         if let Some(error) = &lap.last_error {
-            add("Last error", format!("{} (any prompt in the session goes on)", clean::excerpt(error, 35)));
+            add("Last error", format!("{} (any prompt in the session goes on)", clean::excerpt(error, 29)));
         }
         if lap.orphaned_at.is_some() && lap.is_alive() {
             add("Orphaned", "its session was cleared; /ralph:start --resume adopts it".into());
@@ -173,7 +177,9 @@ impl Shown {
             format!("{seen} · run {}", clean::excerpt(&lap.run_id, 8).replace('…', "")),
         );
         if let (false, Some(next)) = (lap.is_alive(), lap.outcome.and_then(message::next_step)) {
-            add("Next", next.into());
+            for (index, line) in clean::wrap(next, VALUE).into_iter().enumerate() {
+                add(if index == 0 { "Next" } else { "" }, line);
+            }
         }
         out
     }

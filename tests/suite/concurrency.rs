@@ -149,7 +149,7 @@ fn what_a_dead_program_left_behind_is_swept_by_the_living() {
     let env = Env::new();
     env.start("task", &BUSY);
     // Under the lock nobody else is writing: any temporary file of the state belongs to the dead.
-    env.write(".claude/ralph-state.json.tmp-4000000-0123abcd", "{\"half");
+    env.write(".claude/ralph-state.json.tmp-new", "{\"half");
     env.turn(SESSION, "x").goes_on();
     assert_eq!(env.list(".claude"), ["ralph-state.json", "ralph-state.lock"]);
 }
