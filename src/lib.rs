@@ -6,6 +6,7 @@
 //! - [`core`]: the pure middle: time, limits, signals, breaker, the decision, all texts
 //! - [`store`]: the only writer of files; clock and environment enter here
 //! - [`claude`]: Claude Code's formats: hook input and output, transcript, plugin
+//! - [`scan`]: constraints in the project, found at every turn
 //! - [`hook`]: what each hook event does
 //! - [`view`]: what people look at
 //! - [`cli`]: one file per command
@@ -14,5 +15,6 @@ pub mod claude;
 pub mod cli;
 pub mod core;
 pub mod hook;
+pub mod scan;
 pub mod store;
 pub mod view;

@@ -1,5 +1,6 @@
 //! Hook output: one JSON object, or nothing at all.
 
+use crate::core::clean;
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,18 +35,19 @@ impl Answer {
         self
     }
 
-    /// The text for stdout; empty where there is nothing to say.
+    /// The text for stdout; empty where there is nothing to say. The client shows all of it on a terminal, so
+    /// what came from files and from the agent is cleaned here, once.
     pub fn render(&self) -> String {
         let mut fields = Map::new();
         if let Some(reason) = &self.block {
             fields.insert("decision".into(), "block".into());
-            fields.insert("reason".into(), reason.as_str().into());
+            fields.insert("reason".into(), clean::block(reason).into());
         }
         if let Some(message) = &self.message {
-            fields.insert("systemMessage".into(), message.as_str().into());
+            fields.insert("systemMessage".into(), clean::block(message).into());
         }
         if let Some((event, context)) = &self.context {
-            let output = json!({"hookEventName": event, "additionalContext": context});
+            let output = json!({"hookEventName": event, "additionalContext": clean::block(context)});
             fields.insert("hookSpecificOutput".into(), output);
         }
         if fields.is_empty() { String::new() } else { format!("{}\n", Value::Object(fields)) }

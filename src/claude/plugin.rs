@@ -4,7 +4,7 @@ use crate::store::file::{self, Privacy};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 12] = [
     (".claude-plugin/plugin.json", include_str!("../../.claude-plugin/plugin.json")),
     ("README.md", include_str!("../../README.md")),
     ("hooks/hooks.json", include_str!("../../hooks/hooks.json")),
@@ -13,10 +13,13 @@ const FILES: [(&str, &str); 9] = [
     ("commands/stop.md", include_str!("../../commands/stop.md")),
     ("commands/status.md", include_str!("../../commands/status.md")),
     ("commands/config.md", include_str!("../../commands/config.md")),
+    ("commands/encourage.md", include_str!("../../commands/encourage.md")),
+    ("commands/forbid.md", include_str!("../../commands/forbid.md")),
+    ("commands/scan.md", include_str!("../../commands/scan.md")),
     ("commands/help.md", include_str!("../../commands/help.md")),
 ];
 
-const PROGRAMS: [&str; 3] = ["ralph", "ralph-stop-hook", "ralph-session-start-hook"];
+const PROGRAMS: [&str; 4] = ["ralph", "ralph-stop-hook", "ralph-session-start-hook", "ralph-guidance"];
 
 /// Lays out a complete plugin in `target` with the programs found in `programs`.
 pub fn stage(target: &Path, programs: &Path) -> Result<()> {

@@ -21,16 +21,16 @@ const MOST_BYTES: u64 = 32 << 20;
 /// The first look goes back in steps of this size until it is before the loop's start.
 const FIRST_STEP: u64 = 32 << 10;
 const MOST_QUEUED: usize = 32;
+/// Tools that leave the project as it is; any other, also one we never heard of, may write.
+const READING_TOOLS: [&str; 9] =
+    ["Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "ToolSearch", "TodoWrite"];
 
 /// What the transcript gained since the loop last read it; `None` where it cannot be used.
 pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
     let name = path.to_str()?;
+    // Asked before it is opened: opening a pipe would wait for somebody to write.
+    let length = path.metadata().ok().filter(|meta| meta.is_file())?.len();
     let mut file = File::open(path).ok()?;
-    let meta = file.metadata().ok()?;
-    if !meta.is_file() {
-        return None;
-    }
-    let length = meta.len();
     let known = &lap.reading;
     let mut reader = Reader { gained: Gained::default(), since: lap.armed_at };
     reader.gained.reading = if known.path == name { known.clone() } else { known.anew() };
@@ -154,7 +154,8 @@ struct Tokens {
 #[derive(Default)]
 struct Content<'a> {
     text: Option<Cow<'a, str>>,
-    calls: Vec<String>,
+    /// Id, and whether the tool may write.
+    calls: Vec<(String, bool)>,
     results: Vec<String>,
 }
 
@@ -166,6 +167,8 @@ struct Block<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     tool_use_id: Option<Cow<'a, str>>,
 }
@@ -198,7 +201,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
                     let Ok(block) = serde_json::from_str::<Block>(raw.get()) else { continue };
                     match block.kind.as_deref() {
                         Some("text") => content.text = block.text.or(content.text),
-                        Some("tool_use") => content.calls.push(block.id.unwrap_or_default().into_owned()),
+                        Some("tool_use") => {
+                            let reads = block.name.is_some_and(|name| READING_TOOLS.contains(&name.as_ref()));
+                            content.calls.push((block.id.unwrap_or_default().into_owned(), !reads));
+                        }
                         Some("tool_result") => {
                             content.results.push(block.tool_use_id.unwrap_or_default().into_owned())
                         }
@@ -259,7 +265,8 @@ impl Reader {
         };
         self.evidence(at, Event::Answer);
         self.gained.tools_used += message.content.calls.len() as u64;
-        for id in message.content.calls {
+        for (id, writes) in message.content.calls {
+            self.gained.tools_that_write += u64::from(writes);
             self.evidence(at, Event::Call(id));
         }
         if let Some(text) = message.content.text {
@@ -312,7 +319,6 @@ impl Reader {
         } else if line.meta == Some(true) {
             self.evidence(at, Event::Sent);
         } else if content.results.is_empty() {
-            self.gained.prompted = true;
             self.evidence(at, Event::Prompt);
         }
     }
@@ -428,7 +434,7 @@ mod tests {
             kinds,
             [Event::Prompt, Event::Answer, Event::Answer, call, result, Event::Answer, Event::Sent]
         );
-        assert_eq!((gained.tools_used, gained.prompted), (1, true));
+        assert_eq!(gained.tools_used, 1);
         assert_eq!(
             (gained.usage.input_tokens, gained.usage.output_tokens, gained.usage.context_tokens),
             (20, 10, 110)

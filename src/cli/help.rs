@@ -10,6 +10,9 @@ pub fn text() -> String {
          /ralph:start --resume       go on with a paused, ended or orphaned loop\n\
          /ralph:status               where the loops of this project are\n\
          /ralph:stop [--all]         end this session's loop, or every loop of yours\n\
+         /ralph:encourage TEXT       what the agent should do more of; without text, the list\n\
+         /ralph:forbid TEXT          what it must not do; [--pin] [--for 2h] [--replace]\n\
+         /ralph:scan                 what in this project limits the agent\n\
          /ralph:config [KEY [VALUE]] show the settings, or set one\n\
          /ralph:help                 this text\n\nFlags of start:\n",
     );

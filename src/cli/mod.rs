@@ -2,10 +2,13 @@
 
 pub mod config;
 pub mod failure;
+pub mod guidance;
+pub mod guidance_program;
 pub mod help;
 pub mod history;
 pub mod install;
 pub mod program;
+pub mod scan;
 pub mod slash;
 pub mod start;
 pub mod status;

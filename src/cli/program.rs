@@ -1,7 +1,8 @@
 //! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
 
 use super::failure::{Exit, Failure};
-use super::{config, help, history, install, slash, start, status, stop};
+use super::{config, help, history, install, scan, slash, start, status, stop};
+use crate::core::finding::{SEVERITIES, Severity};
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{self, KEYS, PRESETS};
 use crate::hook;
@@ -19,14 +20,19 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == "wake") {
         return hook::wake::main();
     }
-    let (text, code) = match command().try_get_matches() {
-        Ok(matches) => match run(&matches) {
-            Ok(text) => (Ok(text), ExitCode::SUCCESS),
-            Err(failure) => (Err(failure.to_string()), ExitCode::from(failure.exit as u8)),
-        },
+    finish(command().try_get_matches().map(|matches| run(&matches)))
+}
+
+/// Prints what came of it, and turns it into an exit code.
+pub fn finish(outcome: Result<Result<(String, u8), Failure>, clap::Error>) -> ExitCode {
+    let (text, code) = match outcome {
+        Ok(Ok((text, code))) => (Ok(text), ExitCode::from(code)),
+        Ok(Err(failure)) => (Err(failure.to_string()), ExitCode::from(failure.exit as u8)),
         Err(error) if error.use_stderr() => (Err(error.to_string()), ExitCode::from(Exit::Usage as u8)),
         Err(asked) => (Ok(asked.to_string()), ExitCode::SUCCESS),
     };
+    // Controls that JSON may hold raw, a terminal may obey.
+    let text = text.map(|text| if text.starts_with('{') { escape_controls(&text) } else { text });
     // A reader that went away is no error of ours.
     let _ = match text {
         Ok(text) => write_line(&mut std::io::stdout().lock(), &text),
@@ -35,7 +41,19 @@ pub fn main() -> ExitCode {
     code
 }
 
-fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+fn escape_controls(json: &str) -> String {
+    let escape = |c: char| match c {
+        '\u{7f}'..='\u{9f}' => format!("\\u{:04x}", u32::from(c)),
+        other => other.to_string(),
+    };
+    if json.contains(|c: char| ('\u{7f}'..='\u{9f}').contains(&c)) {
+        json.chars().map(escape).collect()
+    } else {
+        json.to_owned()
+    }
+}
+
+pub fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
     out.write_all(text.as_bytes())?;
     if !text.is_empty() && !text.ends_with('\n') {
         out.write_all(b"\n")?;
@@ -43,8 +61,27 @@ fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-fn run(matches: &ArgMatches) -> Result<String, Failure> {
-    let mut world = World::from_env().map_err(|error| Failure::usage(format!("{error:#}")))?;
+/// The answer and the exit code.
+fn run(matches: &ArgMatches) -> Result<(String, u8), Failure> {
+    if let Some(("scan", matches)) = matches.subcommand() {
+        let world = world()?;
+        let format = match (matches.get_flag("json"), matches.get_flag("ndjson")) {
+            (true, _) => scan::Format::Json,
+            (_, true) => scan::Format::Ndjson,
+            _ => scan::Format::Human,
+        };
+        let least = Severity::named(text(matches, "severity")).unwrap_or_default();
+        return scan::run(&world, &Project::find(&world, None), least, format, paint::wanted());
+    }
+    answer(matches).map(|text| (text, 0))
+}
+
+pub fn world() -> Result<World, Failure> {
+    World::from_env().map_err(|error| Failure::usage(format!("{error:#}")))
+}
+
+fn answer(matches: &ArgMatches) -> Result<String, Failure> {
+    let mut world = world()?;
     let Some((name, matches)) = matches.subcommand() else { return Ok(help::text()) };
     if let Ok(Some(session)) = matches.try_get_one::<String>("session") {
         world.session_id = Some(session.clone());
@@ -56,7 +93,7 @@ fn run(matches: &ArgMatches) -> Result<String, Failure> {
         "start" => {
             let request = start_request(matches)?;
             start::check_session(session.unwrap_or_default())?;
-            Ok(start::start(&world, &project, session.unwrap_or_default(), &request)?.user)
+            Ok(start::start(&world, &project, session.unwrap_or_default(), &request, false)?.user)
         }
         "stop" => {
             let scope = match session {
@@ -127,7 +164,7 @@ fn config_request(matches: &ArgMatches) -> config::Request {
     }
 }
 
-fn stdin() -> Result<String, Failure> {
+pub fn stdin() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MOST_STDIN + 1).read_to_end(&mut bytes);
     read.map_err(|error| Failure::usage(format!("stdin could not be read: {error}")))?;
@@ -137,11 +174,11 @@ fn stdin() -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
+pub fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
-fn session() -> Arg {
+pub fn session() -> Arg {
     Arg::new("session")
         .long("session")
         .value_name("ID")
@@ -228,6 +265,21 @@ pub fn command() -> Command {
                     .required(true)
                     .help("the folder: new, empty, or an earlier copy"),
             ),
+        )
+        .subcommand(
+            Command::new("scan")
+                .about(
+                    "Show what in this project limits the agent; exit code 2 where something critical stands",
+                )
+                .arg(
+                    Arg::new("severity")
+                        .long("severity")
+                        .value_name("S")
+                        .value_parser(SEVERITIES.map(Severity::name))
+                        .help("only findings of this severity or worse"),
+                )
+                .arg(flag("json", "one JSON object"))
+                .arg(flag("ndjson", "a line of metadata, then one finding a line").conflicts_with("json")),
         )
         .subcommand(Command::new("help").about("Explain the slash commands"))
         .subcommand(Command::new("relay").hide(true).arg(slash_command()).arg(session()))

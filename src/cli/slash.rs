@@ -2,7 +2,9 @@
 //! been near a shell.
 
 use super::failure::Failure;
-use super::{config, help, start, status, stop};
+use super::{config, guidance, help, scan, start, status, stop};
+use crate::core::finding::Severity;
+use crate::core::guidance::List;
 use crate::core::request::StartRequest;
 use crate::store::handoff;
 use crate::store::project::Project;
@@ -13,12 +15,23 @@ pub enum Command {
     Start,
     Stop,
     Status,
+    Encourage,
+    Forbid,
     Config,
+    Scan,
     Help,
 }
 
-pub const COMMANDS: [Command; 5] =
-    [Command::Start, Command::Stop, Command::Status, Command::Config, Command::Help];
+pub const COMMANDS: [Command; 8] = [
+    Command::Start,
+    Command::Stop,
+    Command::Status,
+    Command::Encourage,
+    Command::Forbid,
+    Command::Config,
+    Command::Scan,
+    Command::Help,
+];
 
 impl Command {
     pub fn name(self) -> &'static str {
@@ -26,7 +39,10 @@ impl Command {
             Command::Start => "start",
             Command::Stop => "stop",
             Command::Status => "status",
+            Command::Encourage => "encourage",
+            Command::Forbid => "forbid",
             Command::Config => "config",
+            Command::Scan => "scan",
             Command::Help => "help",
         }
     }
@@ -63,7 +79,7 @@ pub fn run(
                 Failure::usage(wrong)
                     .hint("/ralph:start TASK [--max-hours N] [--max-iterations N] …; /ralph:help shows all.")
             })?;
-            let started = start::start(world, project, session, &request)?;
+            let started = start::start(world, project, session, &request, true)?;
             Ok(Reply { user: started.user, agent: Some(started.agent) })
         }
         Command::Stop => {
@@ -89,6 +105,22 @@ pub fn run(
                 }
             };
             Ok(config::run(world, project, &request, false)?.into())
+        }
+        Command::Encourage | Command::Forbid => {
+            let list = if command == Command::Encourage { List::Encouraged } else { List::Forbidden };
+            let request = guidance::Request::give(list, text)?;
+            Ok(guidance::run(world, project, Some(session), &request, false)?.into())
+        }
+        Command::Scan => {
+            let least = match words[..] {
+                [] => Some(Severity::Low),
+                ["--severity", name] => Severity::named(name),
+                [flag] => flag.strip_prefix("--severity=").and_then(Severity::named),
+                _ => None,
+            };
+            let least =
+                least.ok_or_else(|| unexpected(text, "/ralph:scan [--severity low|medium|high|critical]"))?;
+            Ok(scan::run(world, project, least, scan::Format::Human, false)?.0.into())
         }
         Command::Help => Ok(help::text().into()),
     }

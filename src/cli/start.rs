@@ -2,16 +2,20 @@
 
 use super::failure::Failure;
 use crate::core::decide::account;
+use crate::core::finding::Finding;
 use crate::core::record::{Given, Loop, LoopState};
 use crate::core::request::StartRequest;
 use crate::core::settings::Settings;
+use crate::core::time::Stamp;
 use crate::core::turn::Turn;
-use crate::core::{clean, guidance, limits, message, outcome::Outcome, prompt, time};
+use crate::core::{clean, limits, merge, message, outcome::Outcome, prompt, time};
+use crate::scan::brief::{Look, brief};
+use crate::scan::{self, Patience};
 use crate::store::project::Project;
 use crate::store::question::{self, Question};
 use crate::store::state::{self, Document, Locked};
 use crate::store::world::{self, World};
-use crate::store::{armed, config, ending, git, history, stop as stops};
+use crate::store::{armed, config, ending, git, history, legacy, stop as stops};
 
 /// What a start says to the user, and to the agent that is to work.
 #[derive(Clone, Debug)]
@@ -20,14 +24,18 @@ pub struct Started {
     pub agent: String,
 }
 
+/// Starts or resumes. `told` is whether the agent is going to read what this returns for it; otherwise it
+/// is given the whole task at its next turn.
 pub fn start(
     world: &World,
     project: &Project,
     session: &str,
     request: &StartRequest,
+    told: bool,
 ) -> Result<Started, Failure> {
     check_session(session)?;
     let question = open_question(project, request)?;
+    let look = look(world, project, request);
     let mut state = Locked::open(project, world.now)?;
     let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
     let mut over = Vec::new();
@@ -35,42 +43,54 @@ pub fn start(
         over = ending::kill_all(world, project, None, &mut state.document)?;
     }
 
-    let (lap, word) = if request.resume {
-        resume(world, project, session, request, &mut state.document)?
+    let (lap, word, adopted_from, replaced) = if request.resume {
+        let (lap, from) = resume(world, project, session, request, &state.document)?;
+        (lap, if from.is_some() { "adopted" } else { "goes on" }, from, None)
     } else {
-        over.extend(make_room(world, project, session, request, &state.document)?);
-        (begin(world, request), "started")
+        let replaced = make_room(world, project, session, request, &state.document)?;
+        (begin(world, project, request), "started", None, replaced)
     };
     let resolved = config::load(world, project, &lap.given);
     let settings = resolved.settings();
     if request.resume {
         refuse_at_limit(&lap, &settings)?;
     }
-    let mut guidance = state.document.guidance();
-    let purged = guidance.purge(world.now, settings.guidance_max_age_ms);
-    if !purged.is_empty() {
-        notes.extend(guidance::purged(&purged));
-    }
     let mut lap = Loop { warned: resolved.warnings.join("\n"), ..lap };
     lap.told_limits = Some((settings.max_iterations, settings.max_runtime_ms));
-    let mut agent = prompt::whole(&lap, &guidance, &settings, world.now);
+    lap.given.files = resolved.files.clone();
+    lap.repeat_task = !told;
+    notes.extend(legacy::take_over(project, &settings, &mut state.document, world.now)?);
+    let brief = brief(world, project, session, &lap, &resolved, &mut state.document, look)?;
+    if !request.skip_constraint_scan {
+        refuse_critical(&brief.critical)?;
+    }
+    notes.extend(brief.notes);
+    let mut agent = prompt::whole(&lap, &brief.lists, &settings, world.now);
     if let Some(question) = &question {
         agent.push_str(&format!(
             "\n\nYour earlier question was answered.\n{}\n\nThe answer:\n{}",
             question.question, question.answer
         ));
     }
-    if guidance.deliver() || !purged.is_empty() {
-        state.document.set_guidance(&guidance)?;
-    }
     state.document.set_loop(session, &lap)?;
+    if let Some(from) = &adopted_from {
+        leave_word(&mut state.document, from, session, world.now)?;
+    }
     // The record of the arming first: a loop in the file without it is nobody's.
+    let before = armed::before(world, project, session)?;
     armed::arm(world, project, session, &lap)?;
     if let Err(error) = state.save() {
-        armed::disarm(world, project, session);
+        armed::put_back(&before);
         return Err(error.into());
     }
+    if let Some(from) = adopted_from.filter(|from| state.document.loop_of(from).is_none()) {
+        armed::disarm(world, project, &from);
+    }
     drop(state);
+    if let Some(replaced) = replaced {
+        ending::record(world, project, session, &replaced);
+        over.push(replaced);
+    }
     stops::clear_kill_switch(project);
     ending::announce_all(world, project, &over);
     if let Err(error) = git::exclude_ours(project) {
@@ -82,7 +102,7 @@ pub fn start(
         notes.push(format!("{} could not be filed away: {error:#}", question.path.display()));
     }
     notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
-    Ok(Started { user: told(&lap, word, &settings, &notes), agent })
+    Ok(Started { user: answer(&lap, word, &settings, &notes), agent })
 }
 
 pub fn check_session(session: &str) -> Result<(), Failure> {
@@ -118,11 +138,10 @@ fn make_room(
         .hint("--resume goes on with it, --replace ends it and starts the new one, /ralph:stop ends it."));
     }
     present.end(Outcome::Stopped, "replaced by a new start", world.now);
-    ending::record(world, project, session, &present);
     Ok(Some(present))
 }
 
-fn begin(world: &World, request: &StartRequest) -> Loop {
+fn begin(world: &World, project: &Project, request: &StartRequest) -> Loop {
     let mut given = Given {
         flags: request.flags.clone(),
         preset: request.preset.clone(),
@@ -138,6 +157,9 @@ fn begin(world: &World, request: &StartRequest) -> Loop {
         armed_at: world.now,
         last_hook_timestamp: world.now.seconds(),
         stop_all_seen: stops::stopped_all_at(world),
+        previous_ended_at: history::runs(world, project)
+            .ok()
+            .and_then(|runs| runs.iter().map(|run| run.ended_at).max()),
         given,
         ..Loop::default()
     }
@@ -161,21 +183,21 @@ fn resume(
     project: &Project,
     session: &str,
     request: &StartRequest,
-    document: &mut Document,
-) -> Result<(Loop, &'static str), Failure> {
+    document: &Document,
+) -> Result<(Loop, Option<String>), Failure> {
     let mut loops = genuine_loops(world, project, document);
     if let Some(run) = &request.run {
         loops.retain(|(_, lap)| lap.run_id.starts_with(run.as_str()));
     } else if let Some(own) = loops.iter().position(|(id, _)| id == session) {
         loops = vec![loops.swap_remove(own)];
     } else {
-        // A loop at work in a session of its own is taken only by name.
-        let threshold = config::load(world, project, &Given::default()).settings().pause_threshold_ms;
-        loops.retain(|(_, lap)| {
-            let quiet = world.now - lap.last_seen() >= threshold;
-            let ours = lap.orphaned_at.is_some() || lap.offered_to.as_deref() == Some(session);
-            lap.is_alive() && (ours || quiet)
-        });
+        // A loop whose session may still be at work is taken only by name.
+        let elsewhere = loops.iter().any(|(_, lap)| lap.is_alive());
+        loops.retain(|(_, lap)| lap.is_alive() && (lap.orphaned_at.is_some() || lap.closed_at.is_some()));
+        if loops.is_empty() && elsewhere {
+            return Err(Failure::refused("the loops of this project belong to other sessions")
+                .hint("`ralph status` shows them; --resume --run ID takes one over."));
+        }
         if loops.iter().any(|(_, lap)| lap.orphaned_at.is_some()) {
             loops.retain(|(_, lap)| lap.orphaned_at.is_some());
         }
@@ -209,8 +231,6 @@ fn resume(
         if present.is_some() {
             return Err(Failure::refused("a loop already runs in this session").hint("/ralph:stop ends it."));
         }
-        document.remove_loop(&id);
-        armed::disarm(world, project, &id);
     }
     if !request.task.is_empty() {
         lap.task.clone_from(&request.task);
@@ -226,7 +246,26 @@ fn resume(
     }
     lap.resume(world.now);
     lap.stop_all_seen = stops::stopped_all_at(world);
-    Ok((lap, if id == session { "goes on" } else { "adopted" }))
+    Ok((lap, (id != session).then_some(id)))
+}
+
+/// Takes a loop out of the session it had. One that may still be looking for it is told what happened.
+fn leave_word(document: &mut Document, from: &str, to: &str, now: Stamp) -> anyhow::Result<()> {
+    let left = document.loop_of(from).filter(|lap| lap.orphaned_at.is_none() && lap.closed_at.is_none());
+    match left {
+        Some(mut lap) => {
+            lap.end(
+                Outcome::Interrupted,
+                format!("session {} took this loop over", clean::excerpt(to, 36)),
+                now,
+            );
+            document.set_loop(from, &lap)
+        }
+        None => {
+            document.remove_loop(from);
+            Ok(())
+        }
+    }
 }
 
 /// A loop that would end at its very next turn is not worth the turn.
@@ -236,6 +275,29 @@ fn refuse_at_limit(lap: &Loop, settings: &Settings) -> Result<(), Failure> {
         Some((outcome, reason)) => Err(Failure::refused(format!("the loop is at its limit: {reason}"))
             .hint(message::next_step(outcome).unwrap_or_default())),
     }
+}
+
+/// The scan, before the state is locked: a first one may take seconds.
+fn look(world: &World, project: &Project, request: &StartRequest) -> Look {
+    let resolved = config::load(world, project, &Given::default());
+    if request.skip_constraint_scan || !resolved.is_on("scan.enabled") {
+        return Look::Remembered;
+    }
+    Look::Made(scan::scan(world, project, &resolved, Patience::Start))
+}
+
+fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
+    if critical.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<_> = critical
+        .iter()
+        .take(5)
+        .map(|finding| format!("  {} ({})", merge::sentence(finding), finding.id))
+        .collect();
+    Err(Failure::refused(format!("a critical constraint stands in the way:\n{}", lines.join("\n"))).hint(
+        "Settle it; or allow it with `ralph-guidance allow ID`; or start anyway with --skip-constraint-scan.",
+    ))
 }
 
 fn open_question(project: &Project, request: &StartRequest) -> Result<Option<Question>, Failure> {
@@ -251,19 +313,17 @@ fn open_question(project: &Project, request: &StartRequest) -> Result<Option<Que
     }
 }
 
-fn told(lap: &Loop, word: &str, settings: &Settings, notes: &[String]) -> String {
-    let mut limits = Vec::new();
-    limits.push(match settings.max_iterations {
-        0 => "no iteration limit".to_owned(),
-        most => format!("{most} iterations"),
-    });
-    limits.push(match settings.max_runtime_ms {
-        0 => "no runtime limit".to_owned(),
-        most => format!("{} runtime", time::span(most)),
-    });
-    if let Some(cost) = settings.max_cost_usd {
-        limits.push(format!("${cost:.2}"));
+fn answer(lap: &Loop, word: &str, settings: &Settings, notes: &[String]) -> String {
+    let (mut limits, mut unlimited) = (Vec::new(), Vec::new());
+    match settings.max_iterations {
+        0 => unlimited.push("no iteration limit"),
+        most => limits.push(format!("{most} iterations")),
     }
+    match settings.max_runtime_ms {
+        0 => unlimited.push("no runtime limit"),
+        most => limits.push(format!("{} runtime", time::span(most))),
+    }
+    limits.extend(settings.max_cost_usd.map(|cost| format!("${cost:.2}")));
     let mut least = Vec::new();
     if settings.min_iterations > 0 {
         least.push(format!("{} iterations", settings.min_iterations));
@@ -271,13 +331,18 @@ fn told(lap: &Loop, word: &str, settings: &Settings, notes: &[String]) -> String
     if settings.min_runtime_ms > 0 {
         least.push(time::span(settings.min_runtime_ms));
     }
-    let mut text = format!("Ralph {word}: {}\n", clean::excerpt(&lap.task, 200));
-    text.push_str(&format!("Ends at {}", limits.join(" or ")));
+    let mut text = format!("Ralph {word}: {}\nEnds ", clean::excerpt(&lap.task, 200));
+    if !limits.is_empty() {
+        text.push_str(&format!("at {}, or ", limits.join(" or ")));
+    }
+    text.push_str(&format!("when the agent promises \"{}\"", clean::line(&settings.promise)));
     if !least.is_empty() {
         text.push_str(&format!(", not before {}", least.join(" and ")));
     }
-    text.push_str(&format!(", or when the agent promises \"{}\".\n", clean::line(&settings.promise)));
-    text.push_str("/ralph:status shows it, /ralph:stop ends it, Esc pauses it.");
+    if !unlimited.is_empty() {
+        text.push_str(&format!(" ({})", unlimited.join(", ")));
+    }
+    text.push_str(".\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.");
     for note in notes {
         text.push_str(&format!("\nNote: {note}"));
     }

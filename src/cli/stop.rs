@@ -75,9 +75,10 @@ fn stop_in(
             continue;
         }
         let Some(mut lap) = armed::claim(world, project, &id, lap) else { continue };
-        lap.end(Outcome::Stopped, format!("\"{}\"", clean::excerpt(&lap.task, 60)), world.now);
+        lap.end(Outcome::Stopped, "`ralph stop` was given", world.now);
         lap.announced = shown_in == Some(&id);
         let notes = ending::record(world, project, &id, &lap);
+        told.push(format!("\"{}\"", clean::excerpt(&lap.task, 60)));
         told.push(message::ended(&lap, &config::load(world, project, &lap.given).settings(), world.now));
         told.extend(notes);
         state.document.set_loop(&id, &lap)?;

@@ -4,6 +4,7 @@
 //! turn does not tell is unknown, and unknown neither counts nor resets.
 
 use super::outcome::Outcome;
+use super::record::lenient;
 use super::settings::Settings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,10 +21,12 @@ pub enum CircuitState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Circuit {
+    #[serde(deserialize_with = "lenient")]
     pub state: CircuitState,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Consecutive turns without any tool.
+    #[serde(deserialize_with = "lenient")]
     pub idle: u64,
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -36,7 +36,7 @@ pub struct Note {
     pub pivot: Option<String>,
     /// The limits are not those the agent was told.
     pub limits_changed: bool,
-    /// The whole task, not only its name.
+    /// The agent may not have the whole task.
     pub repeat_task: bool,
 }
 
@@ -60,8 +60,7 @@ pub fn decide(lap: Loop, turn: &Turn, settings: &Settings, now: Stamp) -> (Loop,
     account(&mut lap, turn, settings, now);
     let yielded_to = lap.waiting.take();
     lap.last_error = None;
-    if interrupted(&lap, turn) {
-        lap.pause("you interrupted the agent");
+    if lap.pause_if_interrupted() {
         return announce(lap, Decision::Paused);
     }
     let tools_used = turn.gained.as_ref().map(|gained| gained.tools_used);
@@ -127,15 +126,12 @@ pub fn account(lap: &mut Loop, turn: &Turn, settings: &Settings, now: Stamp) {
     lap.accumulated_runtime_seconds = Stamp(runtime).seconds();
     lap.last_hook_timestamp = now.seconds();
     lap.clock = Some(clock);
-    if let Some(Gained { usage, reading, .. }) = &turn.gained {
+    lap.closed_at = None;
+    if let Some(Gained { usage, reading, interrupted_at, .. }) = &turn.gained {
+        lap.interrupted_at = lap.interrupted_at.max(*interrupted_at);
         lap.usage.add(usage);
         lap.reading = reading.clone();
     }
-}
-
-/// Esc after the loop was last told to go.
-fn interrupted(lap: &Loop, turn: &Turn) -> bool {
-    turn.gained.as_ref().and_then(|gained| gained.interrupted_at).is_some_and(|at| at > lap.armed_at)
 }
 
 /// What the user has waiting. Something we made way for already and that still seems to wait is a ghost

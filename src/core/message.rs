@@ -23,8 +23,6 @@ pub fn position(lap: &Loop, settings: &Settings, now: Stamp) -> String {
 pub fn times(lap: &Loop, settings: &Settings, now: Stamp) -> String {
     let limit = match settings.max_runtime_ms {
         0 => String::new(),
-        // One decimal of an hour would show a limit of minutes as zero.
-        short if short < 3_600_000 => format!("/{}", time::span(short)),
         long => format!("/{}", time::hours(long)),
     };
     format!("Runtime: {}{limit} | Wall: {}", time::hours(lap.runtime_ms()), time::hours(lap.wall_ms(now)))
@@ -55,10 +53,8 @@ pub fn making_way(lap: &Loop, settings: &Settings, now: Stamp) -> String {
     let line = position(lap, settings, now);
     match lap.waiting.as_ref().map(|waiting| &waiting.what) {
         Some(WaitingFor::User(queued)) => {
-            format!(
-                "{line} · your \"{}\" goes first, then the loop goes on",
-                clean::excerpt(&queued.text, 40)
-            )
+            let then = if queued.text.starts_with("/ralph:stop") { "" } else { ", then the loop goes on" };
+            format!("{line} · your \"{}\" goes first{then}", clean::excerpt(&queued.text, 40))
         }
         Some(WaitingFor::Background(work)) => {
             format!("{line} · waiting for background work: {}", clean::excerpt(work, 60))
@@ -150,7 +146,7 @@ mod tests {
         let poc = Settings { max_runtime_ms: 600_000, ..Settings::default() };
         assert!(
             position(&Loop { accumulated_runtime_seconds: 60.0, ..lap() }, &poc, now)
-                .contains("Runtime: 0.0h/10m")
+                .contains("Runtime: 0.0h/0.2h")
         );
     }
 

@@ -3,8 +3,10 @@
 pub mod circuit;
 pub mod clean;
 pub mod decide;
+pub mod finding;
 pub mod guidance;
 pub mod limits;
+pub mod merge;
 pub mod message;
 pub mod outcome;
 pub mod prompt;

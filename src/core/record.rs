@@ -6,6 +6,7 @@
 use super::circuit::Circuit;
 use super::outcome::Outcome;
 use super::runtime::Clock;
+use super::settings::Files;
 use super::time::Stamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -77,9 +78,15 @@ pub struct Loop {
     /// The stop of all loops that was there when it was armed: not meant for it.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub stop_all_seen: Option<Stamp>,
-    /// The session that was told it may adopt this loop.
+    /// When the user last pressed Esc.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub offered_to: Option<String>,
+    pub interrupted_at: Option<Stamp>,
+    /// When its client was last closed; nothing since tells that it was opened again.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Stamp>,
+    /// When the loop of this project before it ended.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub previous_ended_at: Option<Stamp>,
     /// Its session was cleared away; `start --resume` adopts it.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub orphaned_at: Option<Stamp>,
@@ -104,13 +111,19 @@ pub struct Loop {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Given {
+    #[serde(deserialize_with = "lenient")]
     pub flags: Map<String, Value>,
+    #[serde(deserialize_with = "lenient")]
     pub preset: Map<String, Value>,
+    #[serde(deserialize_with = "lenient")]
     pub environment: Map<String, Value>,
     /// Commands among the flags. They never touch the project's file, where others could write them: the
     /// user's own record of the arming keeps them.
     #[serde(skip)]
     pub commands: Map<String, Value>,
+    /// What the settings files last said: one that is being edited and does not parse changes nothing.
+    #[serde(deserialize_with = "lenient")]
+    pub files: Files,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -119,13 +132,18 @@ pub struct Given {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
+    #[serde(deserialize_with = "lenient")]
     pub input_tokens: u64,
+    #[serde(deserialize_with = "lenient")]
     pub output_tokens: u64,
+    #[serde(deserialize_with = "lenient")]
     pub cache_read_tokens: u64,
+    #[serde(deserialize_with = "lenient")]
     pub cache_write_tokens: u64,
     /// Tokens in the context of the newest answer.
+    #[serde(deserialize_with = "lenient")]
     pub context_tokens: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -158,22 +176,22 @@ impl Usage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reading {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// Where to read on; unknown before the first look, which then begins at `armed_at`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// Prompts and commands that wait for the turn to end, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<Queued>,
     /// The message whose usage was counted last: its blocks repeat the figures.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
     pub counted_message: String,
     /// The session's own running cost figure when it was last seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub session_cost_usd: Option<f64>,
     /// The prompt that the newest entries belong to.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
     pub prompt_id: String,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -238,6 +256,20 @@ impl Loop {
         self.announced = false;
     }
 
+    /// Esc after the loop was last told to go.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted_at.is_some_and(|at| at > self.armed_at)
+    }
+
+    /// After Esc the loop waits until it is told to go on.
+    pub fn pause_if_interrupted(&mut self) -> bool {
+        let pause = self.state == LoopState::Running && self.is_interrupted();
+        if pause {
+            self.pause("you interrupted the agent");
+        }
+        pause
+    }
+
     pub fn pause(&mut self, reason: impl Into<String>) {
         self.state = LoopState::Paused;
         self.reason = Some(reason.into());
@@ -255,7 +287,7 @@ impl Loop {
         self.circuit = Circuit::default();
         self.waiting = None;
         self.orphaned_at = None;
-        self.offered_to = None;
+        self.closed_at = None;
         self.last_error = None;
         self.ended_at = None;
         self.outcome = None;

@@ -16,16 +16,18 @@ pub struct StartRequest {
     pub run: Option<String>,
     pub replace: bool,
     pub ignore_open_questions: bool,
+    pub skip_constraint_scan: bool,
 }
 
 /// The task is stored with the loop, and that is read and written at every turn.
-const LONGEST_TASK: usize = 50_000;
+const LONGEST_TASK: usize = 20_000;
 
 /// The switches of `start` that are not settings, with their help.
-pub const SWITCHES: [(&str, &str); 3] = [
+pub const SWITCHES: [(&str, &str); 4] = [
     ("resume", "go on with a paused, ended or orphaned loop"),
     ("replace", "end the loop that runs in this session first"),
     ("ignore-open-questions", "start although a question in ralph/ waits for an answer"),
+    ("skip-constraint-scan", "start although a critical constraint was found"),
 ];
 
 impl StartRequest {
@@ -52,6 +54,7 @@ impl StartRequest {
             "resume" => self.resume = true,
             "replace" => self.replace = true,
             "ignore-open-questions" => self.ignore_open_questions = true,
+            "skip-constraint-scan" => self.skip_constraint_scan = true,
             _ => {
                 let preset = PRESETS.iter().find(|preset| preset.name == flag);
                 let preset = preset.ok_or_else(|| format!("unknown flag --{flag}"))?;
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn both_flag_forms_anywhere_among_the_words() {
-        let hours = json!({"loop_limits.max_hours": 4.0});
+        let hours = json!({"loop_limits.max_hours": 4});
         for text in [
             "make the suite green --max-hours 4",
             "make the suite green --max-hours=4",
@@ -262,10 +265,10 @@ mod tests {
         ] {
             assert_eq!(parse(text), (text.to_owned(), json!({})), "{text}");
         }
-        assert_eq!(parse("fix -- it's red --max-hours 2").1, json!({"loop_limits.max_hours": 2.0}));
+        assert_eq!(parse("fix -- it's red --max-hours 2").1, json!({"loop_limits.max_hours": 2}));
         assert_eq!(
             parse("--max-hours 2 -- fix --bogus and --max-hours 9"),
-            ("fix --bogus and --max-hours 9".into(), json!({"loop_limits.max_hours": 2.0}))
+            ("fix --bogus and --max-hours 9".into(), json!({"loop_limits.max_hours": 2}))
         );
     }
 
@@ -296,7 +299,7 @@ mod tests {
             ("--max-hours 4", "no task given"),
             ("", "no task given"),
             ("x --run abc", "--run goes with --resume"),
-            (&"x".repeat(50_001), "put it into a file"),
+            (&"x".repeat(20_001), "put it into a file"),
             ("x --min-hours 5 --max-hours 4", "--min-hours 5 is over --max-hours 4"),
         ] {
             let wrong = StartRequest::from_text(text).unwrap_err();

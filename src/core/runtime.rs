@@ -70,6 +70,9 @@ struct Open {
     since: i64,
     /// Runtime at that moment.
     runtime: i64,
+    /// The model has answered and may be going on: only a further entry proves it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    answering: bool,
 }
 
 impl Open {
@@ -100,7 +103,9 @@ impl Clock {
         self.marks.last().copied().unwrap_or(self.front)
     }
 
-    /// Takes in what the transcript gained and the hook at `now`; returns the runtime known so far.
+    /// Takes in what the transcript gained and the hook at `now`; returns the runtime known so far. That is
+    /// less than before only where an earlier hook vouched for what the transcript does not show yet, so a
+    /// caller keeps the larger figure.
     pub fn observe(&mut self, gained: &[Evidence], now: Stamp, mark: Mark, threshold: i64) -> i64 {
         if self.front == 0 || now.0 < self.latest() {
             // No mark yet, or the clock was set back: start measuring again from here.
@@ -162,6 +167,7 @@ impl Clock {
             Event::Answer => {
                 self.end(MODEL, at);
                 self.begin(MODEL, at);
+                self.open.iter_mut().filter(|open| open.id == MODEL).for_each(|open| open.answering = true);
             }
             Event::Interrupt => self.open.clear(),
         }
@@ -173,7 +179,12 @@ impl Clock {
             self.open.remove(0);
         }
         // A late entry cannot claim time that was judged before it.
-        self.open.push(Open { id: id.to_owned(), since: at.max(self.front), runtime: self.settled });
+        self.open.push(Open {
+            id: id.to_owned(),
+            since: at.max(self.front),
+            runtime: self.settled,
+            answering: false,
+        });
     }
 
     fn end(&mut self, id: &str, at: i64) {
@@ -188,7 +199,8 @@ impl Clock {
         for mark in std::mem::take(&mut ahead.marks) {
             ahead.advance(mark, threshold);
         }
-        let worked = ahead.open.iter().filter_map(|open| Some(open.worked_until(answered?))).max();
+        let asked = ahead.open.iter().filter(|open| !open.answering);
+        let worked = asked.filter_map(|open| Some(open.worked_until(answered?))).max();
         ahead.settled.max(worked.unwrap_or(0))
     }
 }
@@ -284,6 +296,12 @@ mod tests {
     fn a_lagging_answer_is_counted_at_once_where_the_hook_vouches_for_it_and_later_otherwise() {
         assert_eq!(run(&[(900, Mark::Answered, vec![at(0, Event::Sent)])]), 900);
         assert_eq!(run(&[(900, Mark::Seen, vec![at(0, Event::Sent)])]), 0);
+        let answered_long_ago = vec![at(1, Event::Prompt), at(10, Event::Answer)];
+        assert_eq!(
+            run(&[(3600, Mark::Answered, answered_long_ago)]),
+            10,
+            "an answer is no proof of more work"
+        );
         let later =
             [(900, Mark::Seen, vec![at(0, Event::Sent)]), (910, Mark::Seen, vec![at(899, Event::Answer)])];
         assert_eq!(run(&later), 910);
@@ -319,7 +337,7 @@ mod tests {
                 now += answer;
                 entries.push(at(now, Event::Answer));
                 now += stop;
-                hooks.push((now, Mark::Seen));
+                hooks.push((now, if number % 2 == 0 { Mark::Seen } else { Mark::Answered }));
             }
             (entries, hooks)
         })
@@ -335,13 +353,19 @@ mod tests {
             let end = hooks.last().map_or(0, |(s, _)| s + 1);
             let mut total = vec![];
             for lag in [false, true] {
-                let (mut clock, mut read, mut before) = (Clock::starting(Stamp(T0)), 0, 0);
+                let (mut clock, mut read, mut before, mut vouched) = (Clock::starting(Stamp(T0)), 0, 0, false);
                 for (index, (seconds, mark)) in hooks.iter().chain([&(end, Mark::Seen)]).enumerate() {
                     let held = if lag && index < hooks.len() { lags[index] } else { 0 };
                     let upto = visible_at(*seconds).saturating_sub(held).max(read);
                     let now = Stamp(T0 + seconds * 1000);
-                    let runtime = clock.observe(&entries[read..upto], now, *mark, THRESHOLD);
-                    prop_assert!(runtime >= before, "runtime shrank");
+                    // The hook knows the prompt it belongs to: it does not vouch across one that is hidden.
+                    let hidden = &entries[upto..visible_at(*seconds).max(upto)];
+                    let mark = if hidden.iter().any(|e| e.event == Event::Prompt) { Mark::Seen } else { *mark };
+                    let known = clock.observe(&entries[read..upto], now, mark, THRESHOLD);
+                    prop_assert!(mark == Mark::Answered || vouched || known >= before, "runtime shrank");
+                    // What a hook vouched for is not taken back while its entries are still to come.
+                    let runtime = known.max(before);
+                    vouched |= mark == Mark::Answered;
                     prop_assert!(runtime <= now.0 - T0, "runtime exceeds wall time");
                     (read, before) = (upto, runtime);
                 }

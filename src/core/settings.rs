@@ -1,5 +1,6 @@
 //! Settings: one table of keys, and the rule by which layers of given values become effective ones.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -13,6 +14,10 @@ pub enum Kind {
     Count,
     Dollars,
     Text,
+    /// `true` or `false`.
+    Switch,
+    /// A list, as JSON.
+    List,
     /// A command line; from a project's file it is not run without the user's trust.
     Command,
 }
@@ -38,7 +43,7 @@ const fn key(
 }
 
 /// Every setting there is, in the order people read them.
-pub const KEYS: [Key; 11] = [
+pub const KEYS: [Key; 14] = [
     key(
         "loop_limits.min_hours",
         Some("min-hours"),
@@ -96,6 +101,9 @@ pub const KEYS: [Key; 11] = [
         "turns without any tool before the loop ends as stuck, 0 = off",
     ),
     key("guidance.max_age_hours", None, Kind::Number, Some("24"), "age at which guidance is dropped"),
+    key("scan.enabled", None, Kind::Switch, Some("true"), "look for constraints at every turn"),
+    key("scan.rules", None, Kind::List, Some("[]"), "rules of the project's own, beside the built-in ones"),
+    key("scan.exclude", None, Kind::List, Some("[]"), "globs of files the scan leaves out"),
     key(
         "run.session_expiration_hours",
         None,
@@ -169,6 +177,8 @@ impl Key {
         let text = match value {
             Value::String(text) => text.trim().to_owned(),
             Value::Number(number) => number.to_string(),
+            Value::Bool(on) => on.to_string(),
+            Value::Array(_) if self.kind == Kind::List => return Ok(value.clone()),
             other => return Err(format!("{other} is not {}", self.kind)),
         };
         let wrong = || format!("'{text}' is not {}", self.kind);
@@ -177,8 +187,14 @@ impl Key {
             Kind::Number | Kind::Positive | Kind::Dollars => {
                 let number = text.parse::<f64>().map_err(|_| wrong())?;
                 let low = if self.kind == Kind::Positive { number > 0.0 } else { number >= 0.0 };
-                if low && number <= 1e9 { Ok(Value::from(number)) } else { Err(wrong()) }
+                if !low || number > 1e9 {
+                    return Err(wrong());
+                }
+                // Written back into a file, six is 6 and not 6.0.
+                Ok(if number.fract() == 0.0 { Value::from(number as u64) } else { Value::from(number) })
             }
+            Kind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
+            Kind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
             Kind::Text | Kind::Command => {
                 let Value::String(text) = value else { return Err(wrong()) };
                 if text.trim().is_empty() || text.chars().count() > 2000 {
@@ -202,6 +218,8 @@ impl fmt::Display for Kind {
             Kind::Positive => "a number above 0",
             Kind::Count => "a whole number of 0 or more",
             Kind::Dollars => "an amount of 0 or more",
+            Kind::Switch => "true or false",
+            Kind::List => "a JSON list",
             Kind::Text => "a text of 1 to 2000 characters",
             Kind::Command => "a command of 1 to 2000 characters",
         })
@@ -220,6 +238,17 @@ pub enum Source {
 }
 
 impl Source {
+    fn weight(&self) -> u8 {
+        match self {
+            Source::Flag => 5,
+            Source::Preset => 4,
+            Source::Environment => 3,
+            Source::Project => 2,
+            Source::User => 1,
+            Source::Default => 0,
+        }
+    }
+
     pub fn name(&self) -> &'static str {
         match self {
             Source::Flag => "flag",
@@ -253,6 +282,18 @@ pub struct Row {
 pub struct Resolved {
     pub rows: Vec<Row>,
     pub warnings: Vec<String>,
+    /// What the files said, as far as they could be read.
+    pub files: Files,
+}
+
+/// The values of the two files; `None` where one could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Files {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Map<String, Value>>,
 }
 
 /// The strongest usable value of each key. A bad one falls to the next layer alone, and is named.
@@ -273,9 +314,9 @@ pub fn resolve(layers: &[Layer]) -> Resolved {
         }
         rows.push(row);
     }
-    let mut resolved = Resolved { rows, warnings };
-    resolved.lower_minimum("loop_limits.min_hours", "loop_limits.max_hours");
-    resolved.lower_minimum("loop_limits.min_iterations", "loop_limits.max_iterations");
+    let mut resolved = Resolved { rows, warnings, files: Files::default() };
+    resolved.reconcile("loop_limits.min_hours", "loop_limits.max_hours");
+    resolved.reconcile("loop_limits.min_iterations", "loop_limits.max_iterations");
     resolved
 }
 
@@ -292,19 +333,33 @@ impl Resolved {
         self.row(name).and_then(|row| row.value.as_u64()).unwrap_or(0)
     }
 
+    pub fn is_on(&self, name: &str) -> bool {
+        self.row(name).is_some_and(|row| row.value == Value::Bool(true))
+    }
+
+    /// A list's elements.
+    pub fn list(&self, name: &str) -> &[Value] {
+        self.row(name).and_then(|row| row.value.as_array()).map_or(&[], Vec::as_slice)
+    }
+
     fn text(&self, name: &str) -> Option<String> {
         self.row(name).and_then(|row| row.value.as_str()).map(str::to_owned)
     }
 
-    /// A minimum over its maximum would never let the loop finish: the maximum stands.
-    fn lower_minimum(&mut self, min: &str, max: &str) {
+    /// A minimum over its maximum would never let the loop finish: the one that was said with less weight
+    /// gives way, between equals the minimum.
+    fn reconcile(&mut self, min: &str, max: &str) {
         let (low, high) = (self.number(min), self.number(max));
-        if high > 0.0 && low > high {
-            self.warnings.push(format!("{min} {low} is over {max} {high}, lowered to it"));
-            let value = self.row(max).map(|row| row.value.clone()).unwrap_or_default();
-            if let Some(row) = self.rows.iter_mut().find(|row| row.key.name == min) {
-                row.value = value;
-            }
+        if high == 0.0 || low <= high {
+            return;
+        }
+        let weight = |name: &str| self.row(name).map_or(0, |row| row.source.weight());
+        let (moved, to, word) =
+            if weight(min) > weight(max) { (max, min, "raised") } else { (min, max, "lowered") };
+        self.warnings.push(format!("{min} {low} is over {max} {high}: {moved} is {word} to it"));
+        let value = self.row(to).map(|row| row.value.clone()).unwrap_or_default();
+        if let Some(row) = self.rows.iter_mut().find(|row| row.key.name == moved) {
+            row.value = value;
         }
     }
 
@@ -418,6 +473,13 @@ mod tests {
         )]);
         assert_eq!(resolved.settings().min_runtime_ms, 2 * 3_600_000);
         assert_eq!(resolved.warnings.len(), 1);
+        let preset = layer(Source::Preset, "preset", json!({"loop_limits.max_hours": 1}));
+        let flag = layer(Source::Flag, "flags", json!({"loop_limits.min_hours": 2}));
+        assert_eq!(
+            resolve(&[flag, preset]).settings().max_runtime_ms,
+            2 * 3_600_000,
+            "a flag wins over a preset"
+        );
     }
 
     #[test]

@@ -61,6 +61,8 @@ fn ends_inside_fence(text: &str) -> bool {
             continue;
         }
         match open {
+            // Back-quotes behind the mark make it code within a line, not a fence.
+            None if mark == '`' && line[length..].contains('`') => {}
             None => open = Some((mark, length)),
             Some((m, n)) if m == mark && length >= n && line[length..].trim().is_empty() => open = None,
             Some(_) => {}
@@ -88,6 +90,7 @@ mod tests {
                 complete.clone(),
             ),
             ("after a closed fence", "```\ncode\n```\n<promise>COMPLETE</promise>", complete.clone()),
+            ("inline code before", "```cargo test``` passes\n<promise>COMPLETE</promise>", complete.clone()),
             ("control character", "ok\u{7}\n<promise>COMP\u{1b}LETE</promise>", complete.clone()),
             ("blocked", "<promise>BLOCKED: no key </promise>", blocked("no key")),
             ("blocked with colons", "<promise>BLOCKED:see http://x:1</promise>", blocked("see http://x:1")),

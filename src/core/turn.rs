@@ -19,6 +19,14 @@ pub struct Turn {
     pub gained: Option<Gained>,
 }
 
+impl Turn {
+    /// Whether the transcript shows the whole turn, to its last word, and nothing in it that could write.
+    pub fn wrote_nothing(&self) -> bool {
+        let whole = |gained: &&Gained| self.message.is_some() && gained.last_text == self.message;
+        self.gained.as_ref().filter(whole).is_some_and(|gained| gained.tools_that_write == 0)
+    }
+}
+
 impl Default for Turn {
     fn default() -> Self {
         Turn {
@@ -39,12 +47,12 @@ pub struct Gained {
     /// Tools called. The transcript lags, so a turn's last calls may show only at the next one: never so
     /// late that working turns could pass for a row of idle ones.
     pub tools_used: u64,
+    /// Of those, the ones that may have written something.
+    pub tools_that_write: u64,
     /// When the user last pressed Esc.
     pub interrupted_at: Option<Stamp>,
     /// The last text the agent wrote.
     pub last_text: Option<String>,
-    /// Whether a new prompt was among the entries.
-    pub prompted: bool,
     /// Tokens and cost to add.
     pub usage: Usage,
     /// Where to read on.

@@ -58,8 +58,9 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
         return Ok(Answer::silent());
     };
     let project = Project::find(world, input.cwd.as_deref());
+    let call = Call { world, project: &project, session, input };
     if let Event::Expansion { command, arguments } = &input.event {
-        return expansion::expand(world, &project, session, command, arguments);
+        return expansion::expand(&call, command, arguments);
     }
     // The cheapest look: most sessions have no loop, and for them nothing is read, locked, written or said.
     let kill_switch = stops::kill_switch(&project);
@@ -70,7 +71,6 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     if kill_switch && !matches!(input.event, Event::Stop { .. }) {
         stop::kill(world, &project)?;
     }
-    let call = Call { world, project: &project, session, input };
     match &input.event {
         Event::Stop { .. } => stop::stop(&call, kill_switch),
         Event::StopFailure { error } => session::turn_failed(&call, error),

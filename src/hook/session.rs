@@ -11,8 +11,9 @@ use crate::core::settings::Settings;
 use crate::core::time::{self, Stamp};
 use crate::core::turn::Turn;
 use crate::core::{clean, guidance, message, prompt};
+use crate::scan::brief::{Look, brief};
 use crate::store::state::{self, Document, Locked, StateError};
-use crate::store::{armed, config, ending};
+use crate::store::{armed, config, ending, history};
 use anyhow::Result;
 
 pub fn started(call: &Call, source: &str) -> Result<Answer> {
@@ -24,7 +25,7 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
     let mut guidance = state.document.guidance();
-    let purged = guidance.purge(world.now, settings.guidance_max_age_ms);
+    let purged = guidance.purge_over_age(world.now, settings.guidance_max_age_ms);
     if !purged.is_empty() {
         told.extend(guidance::purged(&purged));
         state.document.set_guidance(&guidance)?;
@@ -46,10 +47,10 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
         }
         lap.orphaned_at = None;
         if lap.state == LoopState::Running {
-            answer.context = Some(("SessionStart", prompt::whole(&lap, &guidance, &settings, world.now)));
-            if guidance.deliver() {
-                state.document.set_guidance(&guidance)?;
-            }
+            let resolved = config::load(world, project, &lap.given);
+            let brief = brief(world, project, session, &lap, &resolved, &mut state.document, Look::Now)?;
+            told.extend(brief.notes);
+            answer.context = Some(("SessionStart", prompt::whole(&lap, &brief.lists, &settings, world.now)));
             if !compacted {
                 told.push(format!(
                     "{} · goes on at the end of the next turn",
@@ -68,7 +69,7 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
         state.document.set_loop(session, &lap)?;
     }
     if source == "clear" {
-        told.extend(offer_orphans(call, &mut state.document)?);
+        told.extend(orphans(call, &state.document));
     }
     for line in told {
         let line = if line.starts_with("Ralph") { line } else { format!("Ralph: {line}") };
@@ -93,11 +94,15 @@ fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool
         Err(error) if own => return Err(error.into()),
         Err(_) => return Ok(false),
     };
-    let others = seen.loops().into_iter().filter(|(id, _)| id != session);
+    // What a repository brought along is none of our business.
+    let ours = |id: &str, lap: &Loop| {
+        armed::is_armed(world, project, id, lap) || history::contains(world, project, &lap.run_id)
+    };
     let concerned = |lap: &Loop| (source == "clear" && lap.is_alive()) || expired(lap, world.now, settings);
+    let mut others = seen.loops().into_iter().filter(|(id, _)| id != session);
     Ok(own
-        || others.into_iter().any(|(_, lap)| concerned(&lap))
-        || !seen.guidance().purge(world.now, settings.guidance_max_age_ms).is_empty())
+        || others.any(|(id, lap)| concerned(&lap) && ours(&id, &lap))
+        || !seen.guidance().purge_over_age(world.now, settings.guidance_max_age_ms).is_empty())
 }
 
 fn expired(lap: &Loop, now: Stamp, settings: &Settings) -> bool {
@@ -129,30 +134,36 @@ fn close_expired(call: &Call, document: &mut Document, settings: &Settings) -> R
 }
 
 /// Loops of other sessions, shown after `/clear` so that the cleared one's can be taken over.
-fn offer_orphans(call: &Call, document: &mut Document) -> Result<Vec<String>> {
+fn orphans(call: &Call, document: &Document) -> Vec<String> {
     let Call { world, project, session, .. } = *call;
     let mut told = Vec::new();
-    for (id, mut lap) in document.loops() {
+    for (id, lap) in document.loops() {
         if id == session || !lap.is_alive() || !armed::is_armed(world, project, &id, &lap) {
             continue;
         }
-        let whose = if lap.orphaned_at.is_some() { "lost its session" } else { "belongs to another session" };
+        let orphaned = lap.orphaned_at.is_some();
+        let whose = if orphaned { "lost its session" } else { "belongs to another session" };
+        let run = if orphaned {
+            String::new()
+        } else {
+            format!(" --run {}", clean::excerpt(&lap.run_id, 9).replace('…', ""))
+        };
+        let times = if lap.iteration == 1 { "iteration" } else { "iterations" };
         told.push(format!(
-            "a loop {whose} ({}): \"{}\", {} iterations. /ralph:start --resume adopts it here",
+            "a loop {whose} ({}): \"{}\", {} {times}. /ralph:start --resume{run} adopts it here",
             clean::excerpt(&id, 8),
             clean::excerpt(&lap.task, 60),
             lap.iteration
         ));
-        lap.offered_to = Some(session.to_owned());
-        document.set_loop(&id, &lap)?;
     }
-    Ok(told)
+    told
 }
 
 pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
     with_own_running_loop(call, |lap, settings| {
         observe(call, lap, Mark::Seen, settings);
         lap.waiting = None;
+        lap.closed_at = Some(call.world.now);
         if reason == "clear" {
             lap.orphaned_at = Some(call.world.now);
         }
@@ -187,4 +198,5 @@ fn with_own_running_loop(call: &Call, change: impl FnOnce(&mut Loop, &Settings))
 fn observe(call: &Call, lap: &mut Loop, mark: Mark, settings: &Settings) {
     let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, lap));
     account(lap, &Turn { mark, gained, ..Turn::default() }, settings, call.world.now);
+    lap.pause_if_interrupted();
 }

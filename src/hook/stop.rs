@@ -5,11 +5,14 @@ use crate::claude::answer::Answer;
 use crate::claude::input::{Event, Input};
 use crate::claude::transcript;
 use crate::core::decide::{Decision, decide};
+use crate::core::merge::Lists;
+use crate::core::outcome::Outcome;
 use crate::core::record::Loop;
 use crate::core::runtime::Mark;
 use crate::core::settings::Resolved;
 use crate::core::turn::{Gained, Turn};
-use crate::core::{guidance, message, prompt};
+use crate::core::{message, prompt};
+use crate::scan::brief::{Look, brief};
 use crate::store::project::Project;
 use crate::store::state::{Document, Locked};
 use crate::store::world::World;
@@ -18,16 +21,16 @@ use anyhow::Result;
 
 pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
-    if is_gone(project)? {
-        let was_armed = armed::any(world, project, session);
-        armed::disarm(world, project, session);
-        let gone = format!("Ralph: {} is gone, and this session's loop with it", project.state().display());
-        return Ok(if was_armed { Answer::tell(gone) } else { Answer::silent() });
+    let was_armed = armed::any(world, project, session);
+    if is_gone(project)? && !(was_armed && project.claude_dir().is_dir()) {
+        stops::clear_kill_switch(project);
+        return Ok(if was_armed { vanished(call) } else { Answer::silent() });
     }
     let mut state = Locked::open(project, world.now)?;
     let own = state.document.loop_of(session).and_then(|lap| armed::claim(world, project, session, lap));
     let (mut answer, ended) = match own {
         Some(lap) => turn(call, lap, kill_switch, &mut state.document)?,
+        None if was_armed => lost(call, &mut state)?,
         None => (Answer::silent(), None),
     };
     let mut killed = Vec::new();
@@ -35,11 +38,13 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
         killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     }
     if let Some(moved) = &state.moved_aside {
-        armed::disarm(world, project, session);
-        answer =
-            answer.also(&format!("Ralph: {moved}. A loop of this session is lost with it: start it again"));
+        answer = answer.also(&format!("Ralph: {moved}"));
     }
-    state.save()?;
+    if let Err(error) = state.save() {
+        // Fails open, and still says what was decided.
+        let told = Answer { block: None, ..answer };
+        return Ok(told.also(&format!("Ralph could not keep this, so nothing was held up: {error:#}")));
+    }
     drop(state);
     if kill_switch {
         stops::clear_kill_switch(project);
@@ -52,6 +57,37 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
         }
     }
     Ok(answer)
+}
+
+/// The loop is armed but not in the file: that was damaged, replaced or removed. What is known of the loop
+/// is its ending.
+fn lost(call: &Call, state: &mut Locked) -> Result<(Answer, Option<(Loop, Resolved)>)> {
+    let how = if state.moved_aside.is_some() { "was damaged" } else { "no longer holds it" };
+    let Some((answer, lap, resolved)) = end_lost(call, how) else { return Ok((Answer::silent(), None)) };
+    state.document.set_loop(call.session, &lap)?;
+    Ok((answer, Some((lap, resolved))))
+}
+
+/// The same where the whole folder is gone, which is not made again for that.
+fn vanished(call: &Call) -> Answer {
+    let Some((answer, lap, resolved)) = end_lost(call, "is gone") else { return Answer::silent() };
+    armed::disarm(call.world, call.project, call.session);
+    ending::announce(call.project, &lap, &resolved);
+    answer
+}
+
+fn end_lost(call: &Call, how: &str) -> Option<(Answer, Loop, Resolved)> {
+    let Call { world, project, session, .. } = *call;
+    let mut lap = armed::as_armed(world, project, session)?;
+    let path = project.state();
+    lap.end(Outcome::Error, format!("{} {how}; its count is that of its start", path.display()), world.now);
+    lap.announced = true;
+    let resolved = config::load(world, project, &lap.given);
+    let mut answer = Answer::tell(message::ended(&lap, &resolved.settings(), world.now));
+    for note in ending::record(world, project, session, &lap) {
+        answer = answer.also(&format!("Ralph: {note}"));
+    }
+    Some((answer, lap, resolved))
 }
 
 /// The kill switch, seen by a hook that is no end of a turn.
@@ -93,13 +129,18 @@ fn turn(
         notes = ending::record(world, project, session, &lap);
     }
     let warnings = resolved.warnings.join("\n");
-    if lap.is_alive() && warnings != lap.warned {
+    lap.given.files = resolved.files.clone();
+    if warnings != lap.warned {
         notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
         lap.warned = warnings;
     }
-    let mut guidance = document.guidance();
-    let purged = guidance.purge(now, settings.guidance_max_age_ms);
-    notes.extend(guidance::purged(&purged));
+    let mut lists = Lists::default();
+    if matches!(decision, Decision::Continue(_)) {
+        let look = if facts.wrote_nothing() { Look::Remembered } else { Look::Now };
+        let brief = brief(world, project, session, &lap, &resolved, document, look)?;
+        notes.extend(brief.notes);
+        lists = brief.lists;
+    }
 
     let mut answer = match &decision {
         Decision::Silent => Answer::silent(),
@@ -107,17 +148,14 @@ fn turn(
         Decision::Paused => Answer::tell(message::paused(&lap, &settings, now)),
         Decision::Yield => Answer::tell(message::making_way(&lap, &settings, now)),
         Decision::Continue(note) => Answer {
-            block: Some(prompt::go_on(&lap, note, &guidance, &settings, now)),
+            block: Some(prompt::go_on(&lap, note, &lists, &settings, now)),
             message: Some(message::going_on(&lap, note, &settings, now)),
-            context: None,
+            // Beside the prompt, which is replayed with every later one and stays short.
+            context: note.repeat_task.then(|| ("Stop", prompt::whole(&lap, &lists, &settings, now))),
         },
     };
     for note in &notes {
         answer = answer.also(&format!("Ralph: {note}"));
-    }
-    let delivered = matches!(decision, Decision::Continue(_)) && guidance.deliver();
-    if delivered || !purged.is_empty() {
-        document.set_guidance(&guidance)?;
     }
     document.set_loop(session, &lap)?;
     if !ends_now && !lap.is_alive() && decision == Decision::Ended {
@@ -146,7 +184,7 @@ fn mark(input: &Input, gained: Option<&Gained>, continued: bool) -> Mark {
     let Some(gained) = gained else { return Mark::Seen };
     let shown = match &input.prompt_id {
         Some(id) if !gained.reading.prompt_id.is_empty() => *id == gained.reading.prompt_id,
-        _ => continued || gained.prompted,
+        _ => continued,
     };
     if shown { Mark::Answered } else { Mark::Seen }
 }

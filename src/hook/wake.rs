@@ -10,6 +10,7 @@ use crate::claude::transcript;
 use crate::core::prompt;
 use crate::core::record::{Loop, LoopState, WaitingFor};
 use crate::core::runtime::Event;
+use crate::scan::brief;
 use crate::store::project::Project;
 use crate::store::world::{self, World};
 use crate::store::{armed, config, state};
@@ -31,6 +32,8 @@ const QUIET: Duration = Duration::from_secs(2);
 const GIVE_UP: Duration = Duration::from_secs(3600);
 
 pub fn main() -> ExitCode {
+    // Whatever goes wrong here, the session sleeps on as if there were no waker.
+    std::panic::set_hook(Box::new(|_| std::process::exit(0)));
     match watch() {
         Some(text) => {
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -50,6 +53,10 @@ fn watch() -> Option<String> {
     let session = input.session_id.as_deref()?;
     let world = World::from_env().ok()?;
     let project = Project::find(&world, input.cwd.as_deref());
+    // As in every hook: a session without a loop is found out by one look at a file that is not there.
+    if !armed::any(&world, &project, session) {
+        return None;
+    }
     let transcript = input.transcript.as_deref()?;
     let began = Instant::now();
     let lap = made_way(&world, &project, session, began)?;
@@ -73,7 +80,7 @@ fn watch() -> Option<String> {
             return Some(prompt::go_on(
                 &current,
                 &Default::default(),
-                &document.guidance(),
+                &brief::remembered(&document),
                 &settings,
                 world.now,
             ));
@@ -94,7 +101,7 @@ fn made_way(world: &World, project: &Project, session: &str, began: Instant) -> 
         if matches!(lap.waiting.as_ref().map(|waiting| &waiting.what), Some(WaitingFor::User(_))) {
             return Some(lap);
         }
-        let decided = lap.last_hook_timestamp >= world.now.seconds() - 1.0;
+        let decided = lap.last_hook_timestamp >= world.now.seconds() - 0.1;
         if decided || began.elapsed() > DECISION {
             return None;
         }

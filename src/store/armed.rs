@@ -22,9 +22,12 @@ struct Record {
     /// Commands given as flags: only the user's own folder may hold what we run.
     #[serde(default)]
     commands: Map<String, Value>,
+    /// The loop as it was armed: should the state be lost, it is still known what ended.
+    #[serde(default)]
+    armed: Loop,
 }
 
-const LARGEST: u64 = 64 << 10;
+const LARGEST: u64 = 1 << 20;
 
 pub fn arm(world: &World, project: &Project, session: &str, lap: &Loop) -> Result<()> {
     let root = project.real_root();
@@ -33,6 +36,7 @@ pub fn arm(world: &World, project: &Project, session: &str, lap: &Loop) -> Resul
         session_id: session.to_owned(),
         project: root.to_string_lossy().into_owned(),
         commands: lap.given.commands.clone(),
+        armed: lap.clone(),
     };
     let path = path(world.data_dir()?, session, &root);
     file::create_dir(path.parent().unwrap_or(&path))?;
@@ -56,6 +60,27 @@ pub fn claim(world: &World, project: &Project, session: &str, mut lap: Loop) -> 
     let record = record(world, project, session).filter(|record| record.run_id == lap.run_id)?;
     lap.given.commands = record.commands;
     Some(lap)
+}
+
+/// The loop that is armed here, as it was then.
+pub fn as_armed(world: &World, project: &Project, session: &str) -> Option<Loop> {
+    record(world, project, session).map(|record| record.armed)
+}
+
+/// The record as it stands, to be put back where a change of it fails halfway.
+pub struct Before(PathBuf, Option<Vec<u8>>);
+
+pub fn before(world: &World, project: &Project, session: &str) -> Result<Before> {
+    let path = path(world.data_dir()?, session, &project.real_root());
+    let bytes = file::read_bounded(&path, LARGEST)?;
+    Ok(Before(path, bytes))
+}
+
+pub fn put_back(before: &Before) {
+    let _ = match before {
+        Before(path, Some(bytes)) => file::replace(path, bytes, Privacy::Private),
+        Before(path, None) => std::fs::remove_file(path).map_err(Into::into),
+    };
 }
 
 pub fn is_armed(world: &World, project: &Project, session: &str, lap: &Loop) -> bool {

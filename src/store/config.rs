@@ -6,12 +6,14 @@ use super::project::Project;
 use super::world::{self, World};
 use crate::core::clean;
 use crate::core::record::Given;
-use crate::core::settings::{self, KEYS, Key, Kind, Layer, Resolved, Source};
+use crate::core::settings::{self, Files, KEYS, Key, Kind, Layer, Resolved, Source};
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use std::path::Path;
 
 const LARGEST: u64 = 1 << 20;
+/// Where an older Ralph kept guidance; read at a start, and no settings.
+const LEGACY: [&str; 3] = ["guidance.encouraged", "guidance.forbidden", "guidance.timestamp"];
 
 /// The effective settings of a loop that was started with `given`.
 pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
@@ -28,13 +30,25 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
     ];
     layers.extend(variables());
     layers.push(layer(Source::Environment, "environment at the start", without_commands(&given.environment)));
-    let mut from_file = |source: Source, path: &Path| match read(path) {
-        Ok(values) => layers.push(layer(source, &path.display().to_string(), values)),
-        Err(error) => warnings.push(format!("{error:#}, ignored")),
+    let mut from_file = |source: Source, path: &Path, last: &Option<Map<String, Value>>| {
+        let values = match read(path) {
+            Ok(values) => Some(values),
+            Err(error) => {
+                let instead = if last.is_some() { "its last values stand" } else { "ignored" };
+                warnings.push(format!("{error:#}, {instead}"));
+                last.clone()
+            }
+        };
+        layers.extend(values.clone().map(|values| layer(source, &path.display().to_string(), values)));
+        values.filter(|values| !values.is_empty())
     };
-    from_file(Source::Project, &project.config());
+    let mut files = Files::default();
+    // A settings file behind a link out of the project is not the project's.
+    if let Ok(path) = project.resolve(&project.config()) {
+        files.project = from_file(Source::Project, &path, &given.files.project);
+    }
     if let Some(path) = world.user_config() {
-        from_file(Source::User, &path);
+        files.user = from_file(Source::User, &path, &given.files.user);
     }
     for layer in layers.iter_mut().filter(|layer| layer.source == Source::Project) {
         for key in command_keys() {
@@ -47,6 +61,7 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
         }
     }
     let mut resolved = settings::resolve(&layers);
+    resolved.files = files;
     warnings.append(&mut resolved.warnings);
     // They quote values from files that anybody may have written.
     resolved.warnings = warnings.iter().map(|warning| clean::line(warning)).collect();
@@ -127,7 +142,11 @@ fn document(path: &Path) -> Result<Map<String, Value>> {
 pub fn unknown(world: &World, project: &Project) -> Vec<String> {
     let mut found = Vec::new();
     for path in [Some(project.config()), world.user_config()].into_iter().flatten() {
-        for name in read(&path).unwrap_or_default().keys().filter(|name| settings::find(name).is_none()) {
+        for name in read(&path)
+            .unwrap_or_default()
+            .keys()
+            .filter(|name| settings::find(name).is_none() && !LEGACY.contains(&name.as_str()))
+        {
             found.push(format!("{}: {name} is not a setting this version knows", path.display()));
         }
     }

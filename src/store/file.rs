@@ -27,6 +27,21 @@ pub fn replace_alone(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> 
     replace_through(&temporary, path, bytes, privacy)
 }
 
+/// The same without waiting for the disk, for what can be made again.
+pub fn replace_quickly(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = beside(path, &format!("{:08x}", world::unique() as u32));
+    let written = creating(Privacy::Private)
+        .write(true)
+        .create_new(true)
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written.with_context(|| format!("could not write {}", path.display()))
+}
+
 fn beside(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{name}.tmp-{mark}"))
@@ -96,12 +111,12 @@ fn sync_dir(path: &Path) {
 /// Reads at most `limit` bytes of a regular file; `None` where there is no file.
 pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     use std::io::Read;
-    let file = match File::open(path) {
-        Ok(file) => file,
+    // Asked before it is opened: opening a pipe would wait for somebody to write.
+    let meta = match fs::metadata(path) {
+        Ok(meta) => meta,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("could not read {}", path.display())),
     };
-    let meta = file.metadata().with_context(|| format!("could not read {}", path.display()))?;
     anyhow::ensure!(meta.is_file(), "{} is not a regular file", path.display());
     anyhow::ensure!(
         meta.len() <= limit,
@@ -109,6 +124,7 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
         path.display(),
         meta.len()
     );
+    let file = File::open(path).with_context(|| format!("could not read {}", path.display()))?;
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 1);
     file.take(limit).read_to_end(&mut bytes).with_context(|| format!("could not read {}", path.display()))?;
     Ok(Some(bytes))

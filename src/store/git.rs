@@ -72,6 +72,16 @@ fn common_dir(root: &Path) -> Option<(&Path, PathBuf)> {
     (module_of_ours && git_dir.join("HEAD").is_file()).then_some((top, git_dir))
 }
 
+/// The folder in which git keeps this work tree's own state.
+pub fn dir(root: &Path) -> Option<PathBuf> {
+    let top = root.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())?;
+    let dot_git = top.join(".git");
+    if dot_git.is_dir() {
+        return Some(dot_git);
+    }
+    top.join(pointer(&dot_git, "gitdir:")?).canonicalize().ok()
+}
+
 fn pointer(path: &Path, prefix: &str) -> Option<PathBuf> {
     let bytes = file::read_bounded(path, 64 << 10).ok()??;
     let text = String::from_utf8(bytes).ok()?;

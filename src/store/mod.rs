@@ -7,6 +7,7 @@ pub mod file;
 pub mod git;
 pub mod handoff;
 pub mod history;
+pub mod legacy;
 pub mod lock;
 pub mod notify;
 pub mod project;

@@ -20,7 +20,7 @@ impl Project {
         let start = if start.is_absolute() { start.to_owned() } else { world.working_dir.join(start) };
         let holds_ours = |dir: &&Path| {
             // Files in the home folder belong to a project of that name, not to everything below it.
-            (*dir == start || world.home.as_deref() != Some(dir))
+            (*dir == start || (world.home.as_deref() != Some(dir) && same_owner(dir, &start)))
                 && [STATE, CONFIG]
                     .iter()
                     .any(|name| dir.join(".claude").join(name).symlink_metadata().is_ok())
@@ -94,6 +94,20 @@ impl Project {
             name.to_string_lossy().chars().take(40).map(safe).collect()
         });
         format!("{name}-{:016x}", fingerprint(root.as_os_str().as_encoded_bytes()))
+    }
+}
+
+/// A folder above that belongs to somebody else has no say in this project.
+fn same_owner(dir: &Path, start: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        let owner = |path: &Path| path.metadata().map(|meta| std::os::unix::fs::MetadataExt::uid(&meta)).ok();
+        owner(dir) == owner(start)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (dir, start);
+        true
     }
 }
 

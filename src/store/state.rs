@@ -6,6 +6,7 @@
 use super::file::{self, Privacy};
 use super::lock::Lock;
 use super::project::Project;
+use crate::core::finding::Finding;
 use crate::core::guidance::Guidance;
 use crate::core::record::Loop;
 use crate::core::time::Stamp;
@@ -201,6 +202,22 @@ impl Document {
     pub fn constraints(&self) -> Value {
         let list = self.rest.get("constraints").and_then(|raw| serde_json::from_str(raw.get()).ok());
         list.filter(Value::is_array).unwrap_or_else(|| Value::Array(Vec::new()))
+    }
+
+    /// The same, as this version understands them.
+    pub fn findings(&self) -> Vec<Finding> {
+        serde_json::from_value(self.constraints()).unwrap_or_default()
+    }
+
+    /// When the last whole scan was.
+    pub fn scanned_at(&self) -> Option<Stamp> {
+        self.rest.get("scanned_at").and_then(|raw| serde_json::from_str(raw.get()).ok())
+    }
+
+    pub fn set_findings(&mut self, findings: &Vec<Finding>, at: Stamp) -> Result<()> {
+        self.changed |= self.rest.set("constraints", findings)?;
+        self.changed |= self.rest.set("scanned_at", &at)?;
+        Ok(())
     }
 
     pub fn guidance(&self) -> Guidance {

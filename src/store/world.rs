@@ -14,6 +14,8 @@ pub struct World {
     pub launch_dir: Option<PathBuf>,
     pub session_id: Option<String>,
     pub home: Option<PathBuf>,
+    /// Claude Code's own folder of settings.
+    pub claude_config: Option<PathBuf>,
     data_dir: Option<PathBuf>,
     config_dir: Option<PathBuf>,
 }
@@ -25,6 +27,7 @@ impl World {
             working_dir: std::env::current_dir().unwrap_or_default(),
             launch_dir: path("CLAUDE_PROJECT_DIR"),
             session_id: text("CLAUDE_CODE_SESSION_ID"),
+            claude_config: path("CLAUDE_CONFIG_DIR").or_else(|| Some(dirs::home_dir()?.join(".claude"))),
             home: dirs::home_dir(),
             data_dir: path("RALPH_DATA_DIR").or_else(|| Some(dirs::data_local_dir()?.join("ralph"))),
             config_dir: path("RALPH_CONFIG_DIR").or_else(|| Some(dirs::config_dir()?.join("ralph"))),
@@ -64,6 +67,15 @@ fn now() -> Result<Stamp> {
 fn clock() -> Stamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Stamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The clock that files are stamped with, which no variable replaces, in nanoseconds.
+pub fn file_clock() -> i64 {
+    nanoseconds(SystemTime::now())
+}
+
+pub fn nanoseconds(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// A number no two processes share, for run ids and temporary names.

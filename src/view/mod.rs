@@ -3,4 +3,5 @@
 pub mod config;
 pub mod history;
 pub mod paint;
+pub mod scan;
 pub mod status;

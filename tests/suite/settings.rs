@@ -135,7 +135,7 @@ fn leading_zeros_are_decimal_everywhere() {
     env.var("RALPH_MIN_ITERATIONS", "010");
     project_file(&env, json!({"loop_limits": {"max_hours": "08"}}));
     assert_eq!(effective(&env, "loop_limits.min_iterations"), (json!(10), "environment".into()));
-    assert_eq!(effective(&env, "loop_limits.max_hours"), (json!(8.0), "project".into()));
+    assert_eq!(effective(&env, "loop_limits.max_hours"), (json!(8), "project".into()));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn one_bad_value_falls_back_alone_and_is_named_with_its_file() {
     let told = env.start("task", &[]);
     assert!(told.contains("ralph-config.json") && told.contains("loop_limits.max_hours"), "{told}");
     assert_eq!(env.shown(SESSION)["max_iterations"], 7, "the rest stands");
-    assert_eq!(effective(&env, "loop_limits.max_hours"), (json!(4.0), "user".into()));
+    assert_eq!(effective(&env, "loop_limits.max_hours"), (json!(4), "user".into()));
     let first = env.turn(SESSION, "x").message.unwrap();
     assert!(!first.contains("soon"), "told at the start, not again at every turn: {first}");
 }
@@ -167,7 +167,7 @@ fn a_bad_variable_is_named() {
     let env = Env::new();
     let told = env.var("RALPH_MAX_HOURS", "-1").start("task", &[]);
     assert!(told.contains("RALPH_MAX_HOURS"), "{told}");
-    assert_eq!(effective(&env, "loop_limits.max_hours"), (json!(9.0), "default".into()));
+    assert_eq!(effective(&env, "loop_limits.max_hours"), (json!(9), "default".into()));
 }
 
 #[test]

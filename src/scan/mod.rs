@@ -1,0 +1,86 @@
+//! The scanner: what in this project limits the agent, or must not be touched, as it is now.
+//!
+//! It runs at every end of turn, so what did not change is not read again: [`tree`] remembers every file by
+//! size, time and inode, and a warm scan is little more than asking for those.
+
+pub mod brief;
+mod cache;
+mod check;
+mod files;
+mod rules;
+mod surroundings;
+mod tree;
+
+use crate::core::finding::Finding;
+use crate::core::settings::Resolved;
+use crate::core::time::Stamp;
+use crate::store::project::Project;
+use crate::store::world::World;
+use rules::Rules;
+use std::time::{Duration, Instant};
+
+/// A hook gives a scan so long; what is left is done at the next turn.
+const HOOK_BUDGET: Duration = Duration::from_millis(1000);
+const START_BUDGET: Duration = Duration::from_secs(10);
+/// A person who asks waits longer.
+const PATIENT: Duration = Duration::from_secs(600);
+/// Files of one kind in one folder are named by the folder from here on.
+const MANY: usize = 5;
+
+#[derive(Clone, Debug, Default)]
+pub struct Scan {
+    /// Worst first.
+    pub findings: Vec<Finding>,
+    pub files: usize,
+    /// False where time ran out: the rest follows at the next scan.
+    pub complete: bool,
+    pub at: Stamp,
+    /// Rules that could not be used.
+    pub warnings: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    Hook,
+    /// Somebody starts a loop and waits for the answer.
+    Start,
+    /// Somebody asked for the scan itself.
+    Person,
+}
+
+pub fn scan(world: &World, project: &Project, resolved: &Resolved, patience: Patience) -> Scan {
+    let budget = match patience {
+        Patience::Hook => HOOK_BUDGET,
+        Patience::Start => START_BUDGET,
+        Patience::Person => PATIENT,
+    };
+    let deadline = Instant::now() + budget;
+    let rules = Rules::new(world.home.as_deref(), resolved);
+    let tree = tree::update(world, project, &rules, deadline);
+    let mut findings = group(tree.findings);
+    findings.extend(surroundings::findings(world, project));
+    findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    findings.dedup_by(|a, b| a.id == b.id);
+    Scan { findings, files: tree.files, complete: tree.complete, at: world.now, warnings: rules.warnings }
+}
+
+/// Many generated files in one folder are one finding about the folder.
+fn group(findings: Vec<Finding>) -> Vec<Finding> {
+    let folder = |finding: &Finding| {
+        let (folder, _) = finding.file.rsplit_once('/')?;
+        (finding.category == check::GENERATED).then(|| folder.to_owned())
+    };
+    let mut counts = std::collections::BTreeMap::<String, usize>::new();
+    for folder in findings.iter().filter_map(folder) {
+        *counts.entry(folder).or_default() += 1;
+    }
+    counts.retain(|_, count| *count >= MANY);
+    let mut grouped: Vec<Finding> = Vec::new();
+    for finding in findings {
+        if folder(&finding).is_none_or(|folder| !counts.contains_key(&folder)) {
+            grouped.push(finding);
+        }
+    }
+    grouped.extend(counts.into_iter().map(|(folder, count)| check::generated_folder(&folder, count)));
+    grouped
+}

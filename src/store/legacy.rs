@@ -1,0 +1,62 @@
+//! Guidance of an older Ralph: plain texts in `.claude/ralph-config.json` under one timestamp.
+//!
+//! It is taken over once where it is fresh and reported once where it is not; the file stays as it is.
+
+use super::file;
+use super::project::Project;
+use super::state::Document;
+use crate::core::guidance::{self, Entry, List};
+use crate::core::settings::Settings;
+use crate::core::time::Stamp;
+use anyhow::Result;
+use serde_json::Value;
+
+const LARGEST: u64 = 1 << 20;
+const DONE: &str = "legacy_taken";
+
+pub fn take_over(
+    project: &Project,
+    settings: &Settings,
+    document: &mut Document,
+    now: Stamp,
+) -> Result<Option<String>> {
+    let Ok(Some(bytes)) = file::read_bounded(&project.config(), LARGEST) else { return Ok(None) };
+    let config: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let old = &config["guidance"];
+    let texts = |name: &str| {
+        old[name]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let lists = [(List::Encouraged, texts("encouraged")), (List::Forbidden, texts("forbidden"))];
+    let stamp = old["timestamp"].as_str().unwrap_or_default();
+    let mark = Value::from(format!("{stamp} {lists:?}"));
+    let mut guidance = document.guidance();
+    if lists.iter().all(|(_, texts)| texts.is_empty()) || guidance.extra.get(DONE) == Some(&mark) {
+        return Ok(None);
+    }
+    let entry =
+        |text: &String| Entry { text: text.clone(), timestamp: Stamp::parse(stamp), ..Entry::default() };
+    let all: Vec<Entry> = lists.iter().flat_map(|(_, texts)| texts).map(entry).collect();
+    let fresh = all.iter().all(|entry| !entry.over_age(now, settings.guidance_max_age_ms));
+    if fresh {
+        for (list, texts) in &lists {
+            for text in texts {
+                guidance.give(*list, entry(text));
+            }
+        }
+    }
+    guidance.extra.insert(DONE.into(), mark);
+    document.set_guidance(&guidance)?;
+    let listed = guidance::purged(&all).unwrap_or_default();
+    let path = project.config().display().to_string();
+    Ok(Some(if fresh {
+        format!("took over {} texts of guidance from {path}", all.len())
+    } else {
+        format!("{listed} (from {path}, where it still stands)")
+    }))
+}
