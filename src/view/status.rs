@@ -1,7 +1,9 @@
 //! The status of a project, for people at 80 columns and for scripts.
 
 use super::paint::{Paint, bar};
+use super::scan::place;
 use crate::core::circuit::CircuitState;
+use crate::core::finding::{Finding, Severity};
 use crate::core::guidance::{Entry, Guidance};
 use crate::core::record::{Loop, LoopState, WaitingFor};
 use crate::core::settings::Settings;
@@ -30,7 +32,8 @@ pub struct Shown {
 }
 
 const WIDTH: usize = 80;
-const LABEL: usize = 11;
+const MOST_CONSTRAINTS: usize = 10;
+const LABEL: usize = 12;
 const VALUE: usize = WIDTH - LABEL - 2;
 
 impl Status {
@@ -60,6 +63,22 @@ impl Status {
                     row(&mut out, paint, label, &format!("{text}{}", paint.dim(tail)));
                 }
             }
+        }
+        let constraints: Vec<Finding> = serde_json::from_value(self.constraints.clone()).unwrap_or_default();
+        let shown: Vec<_> = constraints.iter().filter(|finding| finding.severity > Severity::Low).collect();
+        if !shown.is_empty() {
+            out.push('\n');
+        }
+        for (index, finding) in shown.iter().take(MOST_CONSTRAINTS).enumerate() {
+            let label = if index == 0 { "Constraints" } else { "" };
+            let allowed = if self.guidance.waived().contains(&finding.id) { ", allowed" } else { "" };
+            let tail = format!(" ({}{allowed})", finding.severity.name());
+            let text = format!("{}: {}", place(finding), finding.description);
+            let text = clean::excerpt(text.trim_start_matches(": "), VALUE - 1 - tail.len());
+            row(&mut out, paint, label, &format!("{text}{}", paint.dim(tail)));
+        }
+        if shown.len() > MOST_CONSTRAINTS {
+            row(&mut out, paint, "", &format!("and {} more: `ralph scan`", shown.len() - MOST_CONSTRAINTS));
         }
         for note in &self.notes {
             let mut label = paint.yellow("Note:");

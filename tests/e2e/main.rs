@@ -23,4 +23,5 @@ mod tmux;
 mod printed;
 mod ralph;
 mod screen;
+mod steering;
 mod support;

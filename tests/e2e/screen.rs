@@ -87,6 +87,26 @@ fn esc_pauses_until_the_user_says_go_on() {
 }
 
 #[test]
+fn after_esc_not_even_a_command_sends_the_agent_on() {
+    let api = Api::start(slow_turns(30));
+    let Some((session, screen)) = looping(&api) else { return };
+    let requests = api.requests().len();
+    api.wait_for_requests(requests + 1, SOON);
+    screen.key("Escape");
+    screen.wait_for("Interrupted", SOON);
+
+    let before = api.requests().len();
+    screen.type_line("/ralph:status");
+    screen.wait_for("◐ paused · this session", SOON);
+    screen.type_line("/compact");
+    screen.wait_until(|text| text.contains("Compacted") || text.contains("compaction"), SOON);
+    screen.type_line("just say hello");
+    api.wait_for_requests(before + 2, SOON);
+    screen.wait_until(|text| text.matches(" done").count() >= 2, SOON);
+    assert_eq!(the_loop(&session)["state"], "paused");
+}
+
+#[test]
 fn a_command_that_brings_no_turn_does_not_put_the_loop_to_sleep() {
     let api = Api::start(slow_turns(30));
     let Some((session, screen)) = looping(&api) else { return };
