@@ -41,7 +41,12 @@ pub fn human(scan: &Scan, waived: &[String], paint: Paint) -> String {
         out.push_str(&format!("Note: {}\n", clean::line(warning)));
     }
     let left = if scan.complete { "" } else { ", not all: time ran out, scan again" };
-    out.push_str(&format!("{} findings in {} files{left}\n", scan.findings.len(), scan.files));
+    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    out.push_str(&format!(
+        "{} in {}{left}\n",
+        plural(scan.findings.len(), "finding"),
+        plural(scan.files, "file")
+    ));
     out
 }
 
