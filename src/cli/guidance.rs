@@ -24,63 +24,27 @@ impl Request {
     /// The words behind `encourage` or `forbid`. Our flags are read at the beginning and at the end; a word
     /// with dashes in between is part of the text, for people do write "never use --force".
     pub fn give(list: List, text: &str) -> Result<Request, Failure> {
-        let (mut pin, mut for_seconds, mut replace) = (false, None, false);
-        let mut span = |value: &str| {
-            for_seconds = guidance::parse_span(value);
-            for_seconds.map(drop).ok_or_else(|| {
-                Failure::usage(format!("--for: '{value}' is no span of time"))
-                    .hint("As in --for 2h, --for 30m, --for 1d.")
-            })
-        };
-        let mut words = text.trim();
+        // White space is folded in the end, so nothing is lost by taking the text word by word.
+        let mut words: &[&str] = &text.split_whitespace().collect::<Vec<_>>();
+        let mut flags = Flags::default();
         loop {
-            let (word, rest) = words
-                .split_once(char::is_whitespace)
-                .map_or((words, ""), |(word, rest)| (word, rest.trim_start()));
-            match word {
-                "--pin" => pin = true,
-                "--replace" => replace = true,
-                "--for" => {
-                    let (value, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-                    span(value)?;
-                    words = after.trim_start();
-                    continue;
-                }
-                "--" => {
+            match words {
+                ["--", rest @ ..] => {
                     words = rest;
                     break;
                 }
-                _ if word.starts_with("--for=") => span(&word[6..])?,
-                _ if word.starts_with("--") && word.len() > 2 => {
-                    return Err(Failure::usage(format!("unknown flag {word}"))
-                        .hint("Flags are --pin, --for SPAN and --replace. To begin a text with dashes, write -- before it."));
+                [word, rest @ ..] if word.starts_with("--") => match flags.take(word, rest.first())? {
+                    0 => return Err(unknown(word)),
+                    taken => words = &words[taken.min(words.len())..],
+                },
+                _ => {
+                    flags.take_from_end(&mut words)?;
+                    break;
                 }
-                _ => break,
             }
-            words = rest;
         }
-        loop {
-            let (rest, word) = words
-                .rsplit_once(char::is_whitespace)
-                .map_or(("", words), |(rest, word)| (rest.trim_end(), word));
-            let before = || {
-                rest.rsplit_once(char::is_whitespace)
-                    .map_or(("", rest), |(rest, word)| (rest.trim_end(), word))
-            };
-            match word {
-                "--pin" => pin = true,
-                "--replace" => replace = true,
-                _ if word.starts_with("--for=") => span(&word[6..])?,
-                _ if before().1 == "--for" => {
-                    span(word)?;
-                    words = before().0;
-                    continue;
-                }
-                _ => break,
-            }
-            words = rest;
-        }
-        let text = clean::line(words);
+        let Flags { pin, for_seconds, replace } = flags;
+        let text = clean::line(&words.join(" "));
         if text.is_empty() {
             return if pin || replace || for_seconds.is_some() {
                 Err(Failure::usage("no text given"))
@@ -96,6 +60,57 @@ impl Request {
         }
         Ok(Request::Give { list, text, pin, for_seconds, replace })
     }
+}
+
+#[derive(Default)]
+struct Flags {
+    pin: bool,
+    for_seconds: Option<f64>,
+    replace: bool,
+}
+
+impl Flags {
+    /// Takes a word where it is one of ours, with the next where it needs a value; returns how many it took.
+    fn take(&mut self, word: &str, next: Option<&&str>) -> Result<usize, Failure> {
+        match (word, word.strip_prefix("--for=")) {
+            ("--pin", _) => self.pin = true,
+            ("--replace", _) => self.replace = true,
+            ("--for", _) => {
+                self.span(next.copied().unwrap_or(""))?;
+                return Ok(2);
+            }
+            (_, Some(value)) => self.span(value)?,
+            _ => return Ok(0),
+        }
+        Ok(1)
+    }
+
+    fn take_from_end(&mut self, words: &mut &[&str]) -> Result<(), Failure> {
+        loop {
+            match **words {
+                [ref rest @ .., "--for", value] => {
+                    self.span(value)?;
+                    *words = rest;
+                }
+                [ref rest @ .., word] if word != "--for" && self.take(word, None)? == 1 => *words = rest,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn span(&mut self, value: &str) -> Result<(), Failure> {
+        self.for_seconds = guidance::parse_span(value);
+        match self.for_seconds {
+            Some(_) => Ok(()),
+            None => Err(Failure::usage(format!("--for: '{value}' is no span of time"))
+                .hint("As in --for 2h, --for 30m, --for 1d.")),
+        }
+    }
+}
+
+fn unknown(word: &str) -> Failure {
+    Failure::usage(format!("unknown flag {word}"))
+        .hint("Flags are --pin, --for SPAN and --replace. To begin a text with dashes, write -- before it.")
 }
 
 pub fn run(
@@ -116,6 +131,7 @@ pub fn run(
     let settings = config::load(world, project, &Default::default()).settings();
     let mut state = Locked::open(project, world.now)?;
     let mut guidance = state.document.guidance();
+    guidance.bring_back_to(world.now);
     let expired = guidance.purge_over_age(world.now, settings.guidance_max_age_ms);
     let mut answer = match request {
         Request::Give { list, text, pin, for_seconds, replace } => {

@@ -9,7 +9,7 @@ use crate::core::settings::Settings;
 use crate::core::time::Stamp;
 use crate::core::turn::Turn;
 use crate::core::{clean, limits, merge, message, outcome::Outcome, prompt, time};
-use crate::scan::brief::{Look, brief};
+use crate::scan::brief::{Look, Reader, brief};
 use crate::scan::{self, Patience};
 use crate::store::project::Project;
 use crate::store::question::{self, Question};
@@ -59,12 +59,14 @@ pub fn start(
     lap.told_limits = Some((settings.max_iterations, settings.max_runtime_ms));
     lap.given.files = resolved.files.clone();
     lap.repeat_task = !told;
-    notes.extend(legacy::take_over(project, &settings, &mut state.document, world.now)?);
-    let brief = brief(world, project, session, &lap, &resolved, &mut state.document, look)?;
+    notes.extend(legacy::take_over(project, session, &lap, &settings, &mut state.document, world.now)?);
+    let reader = Reader { world, project, session, lap: &lap, resolved: &resolved, told };
+    let brief = brief(&reader, &mut state.document, look)?;
     if !request.skip_constraint_scan {
         refuse_critical(&brief.critical)?;
     }
     notes.extend(brief.notes);
+    notes.extend(brief.warnings);
     let mut agent = prompt::whole(&lap, &brief.lists, &settings, world.now);
     if let Some(question) = &question {
         agent.push_str(&format!(

@@ -127,6 +127,7 @@ pub fn account(lap: &mut Loop, turn: &Turn, settings: &Settings, now: Stamp) {
     lap.last_hook_timestamp = now.seconds();
     lap.clock = Some(clock);
     lap.closed_at = None;
+    lap.unscanned |= !turn.wrote_nothing();
     if let Some(Gained { usage, reading, interrupted_at, .. }) = &turn.gained {
         lap.interrupted_at = lap.interrupted_at.max(*interrupted_at);
         lap.usage.add(usage);

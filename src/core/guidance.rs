@@ -198,15 +198,40 @@ impl Guidance {
         self.purge(|entry| entry.over_age(now, max_age_ms))
     }
 
-    /// Drops what is not meant for this loop.
-    pub fn purge_stale(&mut self, sitting: &Sitting, now: Stamp, max_age_ms: i64) -> Vec<Entry> {
-        self.purge(|entry| !entry.is_fresh(sitting, now, max_age_ms))
+    /// Drops what is meant for none of these loops. An overruled finding stays so as long as its loop does.
+    pub fn purge_stale(&mut self, sittings: &[Sitting], now: Stamp, max_age_ms: i64) -> Vec<Entry> {
+        let allowed = std::mem::take(&mut self.allowed);
+        let fresh =
+            |entry: &Entry, age: i64| sittings.iter().any(|sitting| entry.is_fresh(sitting, now, age));
+        let mut purged = self.purge(|entry| !fresh(entry, max_age_ms));
+        let (kept, over): (Vec<_>, Vec<_>) = allowed.into_iter().partition(|entry| fresh(entry, i64::MAX));
+        self.allowed = kept;
+        purged.extend(over);
+        purged
     }
 
-    /// Marks every entry as told to the agent; true where that is news.
-    pub fn deliver(&mut self) -> bool {
-        let entries = self.encouraged.iter_mut().chain(&mut self.forbidden);
-        entries.fold(false, |news, entry| news | !std::mem::replace(&mut entry.delivered, true))
+    /// What of it is meant for one loop.
+    pub fn fresh_for(&self, sitting: &Sitting, now: Stamp, max_age_ms: i64) -> Guidance {
+        let mut own = self.clone();
+        own.purge_stale(std::slice::from_ref(sitting), now, max_age_ms);
+        own
+    }
+
+    /// A date in the future counts as now, and ages from there.
+    pub fn bring_back_to(&mut self, now: Stamp) {
+        for list in [List::Encouraged, List::Forbidden, List::Allowed] {
+            self.list_mut(list)
+                .iter_mut()
+                .for_each(|entry| entry.timestamp = entry.timestamp.map(|at| at.min(now)));
+        }
+        self.timestamp = self.timestamp.map(|at| at.min(now));
+    }
+
+    /// Marks the entries with these keys as told to the agent.
+    pub fn deliver(&mut self, told: &[String]) {
+        for entry in self.encouraged.iter_mut().chain(&mut self.forbidden) {
+            entry.delivered |= told.contains(&key(&entry.text));
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Word {
 /// Most of the agent's lists go to the newest words; the rest is counted, and listed by our programs.
 const MOST_WORDS: usize = 12;
 const MOST_FINDINGS: usize = 5;
-const LONGEST: usize = 400;
+const LONGEST: usize = 2000;
 
 impl Lists {
     pub fn of(guidance: &Guidance) -> Self {
@@ -64,8 +64,16 @@ impl Lists {
         Lists { encouraged: words(&guidance.encouraged), forbidden: words(&guidance.forbidden) }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.encouraged.is_empty() && self.forbidden.is_empty()
+    /// Keys of the user's words that [`Lists::text`] shows.
+    pub fn told(&self) -> Vec<String> {
+        let shown = |list: &[Word]| {
+            list.iter()
+                .filter(|word| word.is_users())
+                .take(MOST_WORDS)
+                .map(|word| key(&word.text))
+                .collect::<Vec<_>>()
+        };
+        [shown(&self.encouraged), shown(&self.forbidden)].concat()
     }
 
     /// The two lists in words, each entry with its age; nothing where there is nothing to say.

@@ -78,6 +78,9 @@ pub struct Loop {
     /// The stop of all loops that was there when it was armed: not meant for it.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub stop_all_seen: Option<Stamp>,
+    /// Something may have been written since the last scan.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
+    pub unscanned: bool,
     /// When the user last pressed Esc.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub interrupted_at: Option<Stamp>,

@@ -1,5 +1,6 @@
 //! Settings: one table of keys, and the rule by which layers of given values become effective ones.
 
+use super::clean;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -373,7 +374,7 @@ impl Resolved {
             max_iterations: self.count("loop_limits.max_iterations"),
             max_cost_usd: Some(self.number("loop_limits.max_cost_usd")).filter(|usd| *usd > 0.0),
             pause_threshold_ms: ms("loop_limits.cli_gap_threshold_seconds", 1000.0).max(1),
-            promise: self.text("completion.promise").unwrap_or_default(),
+            promise: clean::line(&self.text("completion.promise").unwrap_or_default()),
             idle: self.count("circuit.idle"),
             guidance_max_age_ms: ms("guidance.max_age_hours", HOUR),
             session_expiration_ms: ms("run.session_expiration_hours", HOUR),

@@ -10,7 +10,7 @@ use crate::claude::transcript;
 use crate::cli::slash;
 use crate::core::prompt;
 use crate::core::record::LoopState;
-use crate::scan::brief::{Look, brief};
+use crate::scan::brief::{Look, Reader, brief};
 use crate::store::project::Project;
 use crate::store::state::Locked;
 use crate::store::world::World;
@@ -70,8 +70,8 @@ fn sent_on(world: &World, project: &Project, session: &str) -> Option<String> {
     let lap = state.document.loop_of(session).filter(|lap| lap.state == LoopState::Running)?;
     let lap = armed::claim(world, project, session, lap)?;
     let resolved = config::load(world, project, &lap.given);
-    let brief =
-        brief(world, project, session, &lap, &resolved, &mut state.document, Look::Remembered).ok()?;
+    let reader = Reader { world, project, session, lap: &lap, resolved: &resolved, told: true };
+    let brief = brief(&reader, &mut state.document, Look::Remembered).ok()?;
     state.save().ok()?;
     Some(prompt::go_on(&lap, &Default::default(), &brief.lists, &resolved.settings(), world.now))
 }

@@ -11,7 +11,7 @@ use crate::core::settings::Settings;
 use crate::core::time::{self, Stamp};
 use crate::core::turn::Turn;
 use crate::core::{clean, guidance, message, prompt};
-use crate::scan::brief::{Look, brief};
+use crate::scan::brief::{Look, Reader, brief};
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::{armed, config, ending, history};
 use anyhow::Result;
@@ -25,6 +25,7 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
     let mut guidance = state.document.guidance();
+    guidance.bring_back_to(world.now);
     let purged = guidance.purge_over_age(world.now, settings.guidance_max_age_ms);
     if !purged.is_empty() {
         told.extend(guidance::purged(&purged));
@@ -48,7 +49,8 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
         lap.orphaned_at = None;
         if lap.state == LoopState::Running {
             let resolved = config::load(world, project, &lap.given);
-            let brief = brief(world, project, session, &lap, &resolved, &mut state.document, Look::Now)?;
+            let reader = Reader { world, project, session, lap: &lap, resolved: &resolved, told: true };
+            let brief = brief(&reader, &mut state.document, Look::Now)?;
             told.extend(brief.notes);
             answer.context = Some(("SessionStart", prompt::whole(&lap, &brief.lists, &settings, world.now)));
             if !compacted {

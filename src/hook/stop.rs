@@ -12,7 +12,7 @@ use crate::core::runtime::Mark;
 use crate::core::settings::Resolved;
 use crate::core::turn::{Gained, Turn};
 use crate::core::{message, prompt};
-use crate::scan::brief::{Look, brief};
+use crate::scan::brief::{Look, Reader, brief};
 use crate::store::project::Project;
 use crate::store::state::{Document, Locked};
 use crate::store::world::World;
@@ -128,18 +128,21 @@ fn turn(
     if ends_now {
         notes = ending::record(world, project, session, &lap);
     }
-    let warnings = resolved.warnings.join("\n");
+    let mut warnings = resolved.warnings.clone();
     lap.given.files = resolved.files.clone();
-    if warnings != lap.warned {
-        notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
-        lap.warned = warnings;
-    }
     let mut lists = Lists::default();
     if matches!(decision, Decision::Continue(_)) {
-        let look = if facts.wrote_nothing() { Look::Remembered } else { Look::Now };
-        let brief = brief(world, project, session, &lap, &resolved, document, look)?;
+        let look = if std::mem::take(&mut lap.unscanned) { Look::Now } else { Look::Remembered };
+        let reader = Reader { world, project, session, lap: &lap, resolved: &resolved, told: true };
+        let brief = brief(&reader, document, look)?;
         notes.extend(brief.notes);
+        warnings.extend(brief.warnings);
         lists = brief.lists;
+    }
+    let joined = warnings.join("\n");
+    if joined != lap.warned {
+        notes.extend(warnings.iter().map(|warning| format!("settings: {warning}")));
+        lap.warned = joined;
     }
 
     let mut answer = match &decision {

@@ -1,25 +1,25 @@
 //! One file against the rules.
 
+use super::env;
 use super::files;
+use super::marker::marker;
+use super::paths;
 use super::rules::{OwnRule, Rules};
 use crate::core::clean;
 use crate::core::finding::{Finding, Severity};
 use crate::store::project::fingerprint;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 
 pub const GENERATED: &str = "generated";
-const PATHS: &str = "absolute-path";
 const SECRET: &str = "secret";
-const FOLDERS: &str = "rigid-folder";
 
 /// Larger files are no source anybody edits.
 const LARGEST: u64 = 1 << 20;
 /// A marker stands at the head of a file.
 const HEAD: usize = 2048;
 /// So many findings of one rule in one file say enough.
-const MOST_IN_A_FILE: usize = 3;
+pub const MOST_IN_A_FILE: usize = 3;
 
 /// How much of a file the rules want to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,13 @@ pub enum Wants {
 
 /// `path` is relative and with slashes.
 pub fn wants(rules: &Rules, path: &str) -> Wants {
+    if files::is_ours(path) {
+        return Wants::Nothing;
+    }
     let specimen = files::is_specimen(path);
     let by_pattern = rules.own.iter().any(|rule| rule.reads(path));
-    if by_pattern || (!specimen && (files::is_config(path) || files::is_script(path))) {
+    if by_pattern || (!specimen && (files::is_config(path) || files::is_script(path) || files::is_env(path)))
+    {
         Wants::Whole
     } else if !specimen && (files::may_hold_key(path) || files::may_be_generated(path)) {
         Wants::Head
@@ -43,20 +47,30 @@ pub fn wants(rules: &Rules, path: &str) -> Wants {
 }
 
 /// As much of a file as is wanted; of a huge one, which nobody edits, its head.
-pub fn read(opened: Option<File>, path: &Path, size: u64, wants: Wants) -> Vec<u8> {
-    let most = if wants == Wants::Whole && size <= LARGEST { LARGEST } else { HEAD as u64 };
-    let mut bytes = Vec::with_capacity(usize::try_from(size.min(most)).unwrap_or(0) + 1);
-    if let Some(file) = opened.or_else(|| File::open(path).ok()) {
-        let _ = file.take(most).read_to_end(&mut bytes);
+pub fn read(file: &mut File, size: u64, wants: Wants) -> std::io::Result<Vec<u8>> {
+    let most = if wants == Wants::Whole && size <= LARGEST { size } else { size.min(HEAD as u64) };
+    let mut bytes = vec![0; usize::try_from(most).unwrap_or(HEAD)];
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
-    bytes
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 /// What the rules find in a file with this path and these bytes.
 pub fn judge(rules: &Rules, path: &str, bytes: &[u8]) -> Vec<Finding> {
     let mut found = Vec::new();
+    if files::is_ours(path) {
+        return found;
+    }
     let specimen = files::is_specimen(path);
-    if files::is_env(path) && !specimen {
+    if files::is_env(path) && !specimen && !env::is_harmless(bytes) {
         found.push(secret(path, "environment file with secrets", "Do not print, edit or commit it"));
     }
     for rule in rules.own.iter().filter(|rule| rule.names(path)) {
@@ -83,10 +97,10 @@ pub fn judge(rules: &Rules, path: &str, bytes: &[u8]) -> Vec<Finding> {
             ));
         }
         if files::is_config(path) {
-            found.extend(home_paths(rules.home.as_deref(), path, bytes));
+            found.extend(paths::homes(rules.home.as_deref(), path, bytes));
         }
         if files::is_script(path) {
-            found.extend(rigid_folders(path, bytes));
+            found.extend(paths::rigid_folders(path, bytes));
         }
     }
     for rule in rules.own.iter().filter(|rule| rule.reads(path)) {
@@ -98,12 +112,15 @@ pub fn judge(rules: &Rules, path: &str, bytes: &[u8]) -> Vec<Finding> {
     found
 }
 
+/// A whole key begins with its armour; a text about one does not.
 fn is_private_key(head: &[u8]) -> bool {
-    memchr::memmem::find(head, b"-----BEGIN ").is_some()
-        && memchr::memmem::find(head, b"PRIVATE KEY").is_some()
+    const ARMOUR: [&[u8]; 2] = [b"-----BEGIN ", b"PuTTY-User-Key-File-"];
+    let begins = ARMOUR.iter().any(|armour| memchr::memmem::find(head, armour).is_some());
+    let putty = head.starts_with(ARMOUR[1]);
+    begins && (putty || memchr::memmem::find(head, b"PRIVATE KEY-----").is_some())
 }
 
-fn finding(
+pub fn finding(
     rule: &str,
     severity: Severity,
     path: &str,
@@ -134,7 +151,7 @@ fn own(rule: &OwnRule, path: &str, line: Option<u64>, text: &str) -> Finding {
 }
 
 pub fn generated_folder(folder: &str, count: usize) -> Finding {
-    let description = format!("{count} generated files in this folder");
+    let description = format!("{count} generated files in this folder, each says so at its top");
     finding(
         GENERATED,
         Severity::High,
@@ -147,162 +164,191 @@ pub fn generated_folder(folder: &str, count: usize) -> Finding {
 }
 
 /// The line number, from 1, and the text of the line at a position.
-fn line_at(bytes: &[u8], at: usize) -> (u64, String) {
+pub fn line_at(bytes: &[u8], at: usize) -> (u64, String) {
     let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() as u64 + 1;
     let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |at| at + 1);
     let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |length| at + length);
     (line, String::from_utf8_lossy(&bytes[start..end]).into_owned())
 }
 
-/// The comment at the head of a file that says it is generated and not to be edited.
-fn marker(head: &[u8]) -> Option<(u64, String)> {
-    memchr::memmem::find(head, b"enerated").or_else(|| memchr::memmem::find(head, b"ENERATED"))?;
-    let text = String::from_utf8_lossy(head);
-    let comments: Vec<(u64, String)> = (1..)
-        .zip(text.lines().take(40))
-        .filter(|(_, line)| is_comment(line))
-        .map(|(number, line)| (number, line.to_lowercase()))
-        .collect();
-    const KEEP_OUT: [&str; 10] = [
-        "do not edit",
-        "don't edit",
-        "do not modify",
-        "do not change",
-        "do not hand-edit",
-        "not be edited",
-        "not edit by hand",
-        "manual changes",
-        "changes will be",
-        "edits will be",
-    ];
-    comments.iter().enumerate().find_map(|(index, (number, line))| {
-        let says_generated = line.contains("generated by")
-            || line.contains("generated from")
-            || line.contains("automatically generated")
-            || line.contains("auto-generated")
-            || line.contains("autogenerated")
-            || line.contains("generated file")
-            || line.contains("generated code")
-            || line.contains("code generated")
-            || line.contains("file is generated")
-            || line.contains("was generated");
-        let near = &comments[index.saturating_sub(3)..(index + 4).min(comments.len())];
-        let keep_out = near.iter().any(|(_, line)| KEEP_OUT.iter().any(|words| line.contains(words)));
-        let tagged =
-            line.split(|c: char| !(c.is_alphanumeric() || c == '@')).any(|word| word == "@generated");
-        (tagged || (says_generated && keep_out)).then(|| (*number, line.clone()))
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::settings::resolve;
+    use std::path::Path;
 
-fn is_comment(line: &str) -> bool {
-    const MARKS: [&str; 13] =
-        ["//", "#", "/*", "*", "--", ";", "%", "<!--", "\"\"\"", "{-", "(*", "..", "@rem"];
-    let line = line.trim_start();
-    MARKS.iter().any(|mark| line.starts_with(mark))
-}
+    const HOME: &str = "/home/mira";
 
-/// People who are nobody: names in images, runners and documentation.
-const ANYBODY: [&str; 33] = [
-    "user",
-    "username",
-    "users",
-    "you",
-    "me",
-    "name",
-    "yourname",
-    "your_name",
-    "youruser",
-    "runner",
-    "node",
-    "app",
-    "ubuntu",
-    "debian",
-    "vscode",
-    "circleci",
-    "jovyan",
-    "vagrant",
-    "gitpod",
-    "codespace",
-    "example",
-    "foo",
-    "bar",
-    "git",
-    "linuxbrew",
-    "docker",
-    "www",
-    "deploy",
-    "travis",
-    "build",
-    "builder",
-    "jenkins",
-    "shared",
-];
+    /// Severity and category of what is found.
+    fn found(home: &str, path: &str, text: &str) -> Vec<(Severity, String)> {
+        let rules = Rules::new(Some(Path::new(home)), &resolve(&[]));
+        let bytes = if wants(&rules, path) == Wants::Nothing { "" } else { text };
+        judge(&rules, path, bytes.as_bytes()).into_iter().map(|f| (f.severity, f.category)).collect()
+    }
 
-/// Absolute paths of somebody's home, each home once a file.
-fn home_paths(home: Option<&str>, path: &str, bytes: &[u8]) -> Vec<Finding> {
-    let mut found: Vec<Finding> = Vec::new();
-    let mut add = |at: usize, root: &str, severity: Severity, whose: &str| {
-        let (line, text) = line_at(bytes, at);
-        let comment = text.trim_start().starts_with(['#', ';']) || text.trim_start().starts_with("//");
-        let known = found.iter().any(|known| known.description.contains(root));
-        if comment || known || found.len() == MOST_IN_A_FILE {
-            return;
-        }
-        let description = format!("absolute path of {whose} home ({root})");
-        let advice = "Do not rely on it or add more: use a relative path or a variable";
-        found.push(finding(PATHS, severity, path, Some(line), root, description, advice));
-    };
-    if let Some(home) = home {
-        for at in memchr::memmem::find_iter(bytes, home.as_bytes()).filter(|at| starts_path(bytes, *at)) {
-            add(at, home.trim_end_matches('/'), Severity::Critical, "your");
+    fn is_found(path: &str, text: &str, severity: Severity, category: &str) {
+        assert_eq!(found(HOME, path, text), [(severity, category.to_owned())], "{path}: {text}");
+    }
+
+    fn is_fine(path: &str, text: &str) {
+        assert_eq!(found(HOME, path, text), [], "{path}: {text}");
+    }
+
+    #[test]
+    fn a_file_that_says_it_is_generated_is_found() {
+        for (path, text) in [
+            ("api.go", "// Code generated by protoc-gen-go. DO NOT EDIT.\n\npackage api\n"),
+            ("a.rs", "/* automatically generated by rust-bindgen 0.72.1 */\n\npub const A: u32 = 1;\n"),
+            ("a.rs", "// @generated automatically by Diesel CLI.\n\ndiesel::table! {}\n"),
+            ("a.js", "// This file is @generated by `pnpm gen`.\n"),
+            ("a.js", "\"use strict\";\n\n// GENERATED by tools/tables.js, do not edit.\n"),
+            ("a.js", "// AUTO-GENERATED by tools/list.js\n"),
+            ("a.rs", "// Copyright.\n\n// THIS IS A GENERATED FILE. PLEASE DO NOT EDIT.\n//! A module.\n"),
+            ("a.h", "/*\nThis file is auto-generated from the public interface.\n*/\n"),
+            (
+                "a.h",
+                "/******\n  This module is auto-generated from data files. DO NOT EDIT MANUALLY!\n******/\n",
+            ),
+            ("a.h", "#ifndef A_H\n#define A_H\n/* Generated automatically by makecrc() */\n"),
+            ("a.h", "// This file is generated by make_tables.go.\n"),
+            ("a.c", "/*\n * THIS FILE IS AUTOMATICALLY GENERATED; DO NOT EDIT.\n */\n"),
+            ("a.S", "// This file is generated from a script. Do not edit\n// by hand.\n"),
+            ("a.ts", "// Made with care. Do not\n// edit: generated from schema.graphql\n"),
+            ("a.d.ts", "// DO NOT EDIT! This is a generated file. Edit its source instead.\n"),
+            ("tables.rs", "// The following code was generated by \"tables.py\", do not edit directly\n"),
+            ("ci.yml", "# This file was generated by gen_ci.py.\n"),
+            ("a_pb2.py", "# -*- coding: utf-8 -*-\n# Generated by the compiler.  DO NOT EDIT!\n"),
+            (
+                "a.py",
+                "\"\"\"Models.\n\nThis file is automatically generated; changes will be lost.\n\"\"\"\n",
+            ),
+            ("a.xml", "<!-- Autogenerated file. Do not modify. -->\n"),
+            ("a.lua", "-- AUTO-GENERATED, don't edit\n"),
+        ] {
+            is_found(path, text, Severity::High, GENERATED);
         }
     }
-    for prefix in ["/home/", "/Users/", ":\\Users\\", ":\\\\Users\\\\"] {
-        for at in memchr::memmem::find_iter(bytes, prefix.as_bytes()) {
-            let begin = if prefix.starts_with(':') { at.saturating_sub(1) } else { at };
-            let after = &bytes[at + prefix.len()..];
-            let length =
-                after.iter().take(33).take_while(|b| b.is_ascii_alphanumeric() || b"._-".contains(b)).count();
-            let named = (1..=32).contains(&length) && matches!(after.get(length), Some(b'/' | b'\\'));
-            let name = String::from_utf8_lossy(&after[..length]).into_owned();
-            let root = format!("{}{name}", String::from_utf8_lossy(&bytes[begin..at + prefix.len()]));
-            let ours = home.is_some_and(|home| home.trim_end_matches('/') == root);
-            if named && !ours && starts_path(bytes, begin) && !ANYBODY.contains(&name.to_lowercase().as_str())
-            {
-                add(at, &root, Severity::High, "somebody's");
-            }
+
+    #[test]
+    fn a_file_that_speaks_of_generated_ones_is_not() {
+        let late = format!("{}// BEGIN GENERATED CODE. PLEASE DO NOT EDIT.\n", "let a = 1;\n".repeat(5));
+        for (path, text) in [
+            ("a.rs", late.as_str()),
+            ("a.rs", "// BEGIN GENERATED CODE. PLEASE DO NOT EDIT.\n"),
+            (
+                "gen.py",
+                "import a\nimport b\nA = 1\nB = 2\nT = \"\"\"\\\n# This is generated by gen.py.\n# Do not edit.\n",
+            ),
+            ("a.h.in", "// AUTO-GENERATED FILE - DO NOT EDIT DIRECTLY\n"),
+            ("page.j2", "# This file is generated by x. Do not edit.\n"),
+            ("Cargo.toml", "# THIS FILE IS AUTOMATICALLY GENERATED BY CARGO\n"),
+            ("yarn.lock", "# THIS IS AN AUTOGENERATED FILE. DO NOT EDIT THIS FILE DIRECTLY.\n"),
+            ("a.min.js", "/* @generated */\n"),
+            ("vendor/x/a.go", "// Code generated by x. DO NOT EDIT.\n"),
+            ("third_party/a.h", "// @generated\n"),
+            ("Tests/a.swift", "// @generated\n"),
+            ("a.js", "/**\n * Loads the map generated by the compiler.\n */\n"),
+            ("a.rs", "// Field operations are generated by a tool,\n// and checked here.\n"),
+            (
+                "a.rs",
+                "// Any copyright to the data below, which comes from\n// this file is generated from a list.\n",
+            ),
+            ("a.rs", "//! Finds `@generated` at the head of files.\n"),
+            ("a.rs", "/// Used in generated code, do not call.\n"),
+            ("Makefile", "# Do not edit the generated files by hand: run make gen\n"),
+            ("0001_initial.py", "# Generated by Django 5.2 on 2026-01-01\n"),
+            ("a.ts", "// Manual additions to make the generated types below work.\n"),
+            ("a.rs", "// do not change the order\nfn a() {}\n"),
+        ] {
+            is_fine(path, text);
         }
     }
-    found
-}
 
-/// What stands before an absolute path ends something else: a quote, a space, an equals sign.
-fn starts_path(bytes: &[u8], at: usize) -> bool {
-    at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || b"._-~/}$%>*".contains(&bytes[at - 1]))
-}
+    #[test]
+    fn somebodys_home_in_a_config_is_found() {
+        for (path, text) in [
+            ("a.toml", "path = \"/home/alice/src\"\n"),
+            ("CMakeLists.txt", "include_directories(/home/alice/include)\n"),
+            ("Makefile", "CFLAGS += -I/home/alice/include\n"),
+            ("a.cfg", "path=C:\\Users\\alice\\src\n"),
+            (".vscode/settings.json", r#"{"p": "C:\\Users\\alice\\x", "q": "C:\\Users\\alice\\y"}"#),
+            ("config/app.yml", "dir: /Users/alice/data\n"),
+            ("a.toml", "p = \"/home/alice/1\"\nq = \"/home/alice/2\"\n"),
+        ] {
+            is_found(path, text, Severity::High, "absolute-path");
+        }
+        for text in ["x = \"/home/mira/x\"\n", "x = \"-L/home/mira/lib\"\n", "x = \"a:/home/mira/x\"\n"] {
+            is_found("a.toml", text, Severity::Critical, "absolute-path");
+        }
+        let common = found("/root", "a.toml", "x = \"/root/.cache/x\"\n");
+        assert_eq!(common, [(Severity::High, "absolute-path".to_owned())], "every machine has that home");
+    }
 
-/// Scripts that work in one fixed folder of one machine.
-fn rigid_folders(path: &str, bytes: &[u8]) -> Vec<Finding> {
-    let roots = ["/opt/", "/srv/", "/mnt/", "/data/", "/var/www/", "/home/", "/Users/"];
-    let mut found = Vec::new();
-    for at in memchr::memmem::find_iter(bytes, b"cd /") {
-        let target = &bytes[at + 3..];
-        let begins = at == 0 || bytes[at - 1].is_ascii_whitespace() || b";&(@".contains(&bytes[at - 1]);
-        let (line, text) = line_at(bytes, at);
-        let rigid = roots.iter().any(|root| target.starts_with(root.as_bytes()));
-        if begins && rigid && !text.trim_start().starts_with('#') && found.len() < MOST_IN_A_FILE {
-            let description = "works in a fixed absolute folder".to_owned();
-            let advice = "Do not assume that the folder is there";
-            found.push(finding(
-                FOLDERS,
-                Severity::Medium,
-                path,
-                Some(line),
-                text.trim(),
-                description,
-                advice,
-            ));
+    #[test]
+    fn paths_of_nobody_or_elsewhere_are_fine() {
+        for (path, text) in [
+            ("appveyor.yml", "- C:\\Users\\someadmin\\x\n"),
+            ("a.yml", "- C:\\Users\\appveyor\\.cargo\\bin\n"),
+            (".travis.yml", "dir: /home/alice/x\n"),
+            (".circleci/config.yml", "dir: /home/alice/x\n"),
+            ("k8s/app.yaml", "mountPath: /home/alice/x\n"),
+            ("openapi.yaml", "path: /home/news/today\n"),
+            ("src/routes.json", "{\"to\": \"/home/news/today\"}\n"),
+            ("locales/en.json", "{\"to\": \"/home/news/today\"}\n"),
+            ("a.mk", "D = $(ROOT)/home/alice/x\nE = ${R}/home/alice/x\n"),
+            ("a.toml", "# p = \"/home/alice/x\"\n"),
+            ("a.toml", "u = \"https://example.org/home/alice/x\"\n"),
+            ("src/main.rs", "let p = \"/home/alice/x\";\n"),
+            ("vendor/a.toml", "p = \"/home/alice/x\"\n"),
+        ] {
+            is_fine(path, text);
         }
     }
-    found
+
+    #[test]
+    fn secrets_are_found_and_plain_settings_are_not() {
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n";
+        for (path, text) in [
+            (".env", "PASSWORD=hunter2\n"),
+            ("app/.env.production", "STRIPE=sk_live_4eC39HqLyj\n"),
+            (".env", ""),
+            ("certs/server.key", key),
+            ("id_rsa", key),
+            ("a.ppk", "PuTTY-User-Key-File-3: ssh-ed25519\n"),
+        ] {
+            is_found(path, text, Severity::High, SECRET);
+        }
+        for (path, text) in [
+            (".env", "PORT=3000\nNODE_ENV=development\n"),
+            (".env.example", "PASSWORD=hunter2\n"),
+            ("ca.pem", "-----BEGIN CERTIFICATE-----\nMIIE\n"),
+            ("server.key", "-----BEGIN PUBLIC KEY-----\nMIIE\n"),
+            ("test/server.key", key),
+            ("third_party/x/server.key", key),
+        ] {
+            is_fine(path, text);
+        }
+    }
+
+    #[test]
+    fn scripts_in_fixed_folders_are_medium() {
+        is_found("deploy.sh", "#!/bin/sh\ncd /srv/app && make\n", Severity::Medium, "rigid-folder");
+        is_found("Makefile", "x:\n\t@cd /opt/app; make\n", Severity::Medium, "rigid-folder");
+        for text in ["cd src\n", "cd /tmp/x\n", "# cd /srv/app\n", "abcd /srv/app\n", "cd \"$ROOT\"/opt/\n"] {
+            is_fine("deploy.sh", text);
+        }
+    }
+
+    #[test]
+    fn a_huge_file_is_read_by_its_head_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("huge.toml");
+        File::create(&path).unwrap().set_len(2 << 30).unwrap();
+        let read_as = |wants| read(&mut File::open(&path).unwrap(), 2 << 30, wants).unwrap().len();
+        assert_eq!((read_as(Wants::Whole), read_as(Wants::Head)), (HEAD, HEAD));
+        // It grew or shrank since it was asked for its size.
+        std::fs::write(&path, "abc").unwrap();
+        assert_eq!(read(&mut File::open(&path).unwrap(), 2, Wants::Whole).unwrap(), b"ab");
+        assert_eq!(read(&mut File::open(&path).unwrap(), 9, Wants::Whole).unwrap(), b"abc");
+    }
 }

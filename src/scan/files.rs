@@ -4,12 +4,7 @@
 pub fn is_config(path: &str) -> bool {
     let name = name(path);
     let extension = extension(name);
-    // Paths in there are paths in a container, or permissions of this very machine.
-    let elsewhere = ["dockerfile", "docker-compose", "compose.", "devcontainer"];
-    let lower = name.to_ascii_lowercase();
-    if elsewhere.iter().any(|part| lower.starts_with(part))
-        || in_folder(path, &[".devcontainer", ".claude", ".github"])
-    {
+    if is_for_elsewhere(path) {
         return false;
     }
     const NAMES: [&str; 11] = [
@@ -47,6 +42,64 @@ pub fn is_config(path: &str) -> bool {
     !is_lock(name) && (NAMES.contains(&name) || EXTENSIONS.contains(&extension))
 }
 
+/// Paths in there are paths in a container or on a build machine, or permissions of this very machine.
+fn is_for_elsewhere(path: &str) -> bool {
+    const BEGINNINGS: [&str; 13] = [
+        "dockerfile",
+        "docker-compose",
+        "compose.",
+        "devcontainer",
+        "appveyor",
+        ".appveyor",
+        ".travis",
+        ".gitlab-ci",
+        ".cirrus",
+        ".drone",
+        "azure-pipelines",
+        "bitbucket-pipelines",
+        "cloudbuild",
+    ];
+    const FOLDERS: [&str; 13] = [
+        ".devcontainer",
+        ".claude",
+        ".github",
+        ".gitlab",
+        ".circleci",
+        ".buildkite",
+        ".azure",
+        "docker",
+        ".docker",
+        "k8s",
+        "kubernetes",
+        "helm",
+        "ansible",
+    ];
+    let name = name(path).to_ascii_lowercase();
+    BEGINNINGS.iter().any(|part| name.starts_with(part)) || in_folder(path, &FOLDERS)
+}
+
+/// Addresses of pages look like paths of homes: `/home/news/` is somebody's only in other files.
+pub fn holds_routes(path: &str) -> bool {
+    const PARTS: [&str; 8] =
+        ["openapi", "swagger", "route", "sitemap", "redirect", "navigation", "vercel.json", "firebase.json"];
+    const FOLDERS: [&str; 8] =
+        ["i18n", "locales", "locale", "translations", "lang", "content", "assets", "public"];
+    let name = name(path).to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part)) || in_folder(path, &FOLDERS)
+}
+
+/// Files that we write or that speak to us: no work of the project.
+pub fn is_ours(path: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = [
+        ".claude/ralph-state.",
+        ".claude/ralph-config.",
+        "ralph/blocked.txt",
+        "ralph/decide.txt",
+        "ralph/answered/",
+    ];
+    BEGINNINGS.iter().any(|part| path.starts_with(part))
+}
+
 pub fn is_script(path: &str) -> bool {
     let name = name(path);
     matches!(extension(name), "sh" | "bash" | "zsh" | "mk")
@@ -81,15 +134,32 @@ pub fn may_hold_key(path: &str) -> bool {
     matches!(extension(name), "pem" | "key" | "ppk") || (name.starts_with("id_") && !name.contains('.'))
 }
 
+/// A marker in it would speak of the file itself.
 pub fn may_be_generated(path: &str) -> bool {
     let name = name(path);
-    const PROSE: [&str; 8] = ["md", "markdown", "rst", "txt", "adoc", "html", "json", "svg"];
-    !is_lock(name) && !PROSE.contains(&extension(name)) && name != "LICENSE"
+    const PROSE: [&str; 9] = ["md", "markdown", "mdx", "rst", "txt", "adoc", "html", "json", "svg"];
+    // What is made of a template is generated, the template is not.
+    const TEMPLATES: [&str; 13] = [
+        "in", "tmpl", "tpl", "template", "j2", "jinja", "jinja2", "mustache", "hbs", "ejs", "erb", "tera",
+        "orig",
+    ];
+    const NO_TEXT: [&str; 38] = [
+        "png", "jpg", "jpeg", "gif", "webp", "ico", "bmp", "avif", "pdf", "zip", "gz", "xz", "bz2", "zst",
+        "tar", "jar", "wasm", "woff", "woff2", "ttf", "otf", "eot", "mp3", "mp4", "webm", "wav", "ogg", "so",
+        "a", "o", "dll", "dylib", "exe", "bin", "class", "pyc", "map", "csv",
+    ];
+    let extension = extension(name);
+    let packed = name.contains(".min.") || name.contains(".bundle.");
+    let named = ["LICENSE", "Cargo.toml"].contains(&name);
+    !named
+        && !packed
+        && ![&PROSE[..], &TEMPLATES, &NO_TEXT].iter().any(|list| list.contains(&extension))
+        && !is_lock(name)
 }
 
-/// Tests and examples hold keys, paths and markers that mean nothing.
+/// Tests, examples and other people's code hold keys, paths and markers that mean nothing.
 pub fn is_specimen(path: &str) -> bool {
-    const FOLDERS: [&str; 17] = [
+    const FOLDERS: [&str; 34] = [
         "test",
         "tests",
         "__tests__",
@@ -99,14 +169,31 @@ pub fn is_specimen(path: &str) -> bool {
         "fixture",
         "testdata",
         "test-data",
+        "test_data",
+        "testcases",
         "examples",
         "example",
         "samples",
+        "sample",
+        "demo",
+        "demos",
         "snapshots",
         "__snapshots__",
+        "__mocks__",
+        "mocks",
+        "golden",
+        "cassettes",
+        "fuzz",
         "benches",
         "spec",
+        "specs",
         "docs",
+        "vendor",
+        "vendored",
+        "third_party",
+        "third-party",
+        "bower_components",
+        "pods",
     ];
     in_folder(path, &FOLDERS)
 }
@@ -114,7 +201,7 @@ pub fn is_specimen(path: &str) -> bool {
 fn in_folder(path: &str, folders: &[&str]) -> bool {
     let mut parts = path.split('/').rev();
     parts.next();
-    parts.any(|part| folders.contains(&part))
+    parts.any(|part| folders.iter().any(|folder| part.eq_ignore_ascii_case(folder)))
 }
 
 fn name(path: &str) -> &str {

@@ -6,10 +6,15 @@
 pub mod brief;
 mod cache;
 mod check;
+mod env;
 mod files;
+mod gather;
+mod marker;
+mod paths;
 mod rules;
 mod surroundings;
 mod tree;
+mod walk;
 
 use crate::core::finding::Finding;
 use crate::core::settings::Resolved;
@@ -24,8 +29,6 @@ const HOOK_BUDGET: Duration = Duration::from_millis(1000);
 const START_BUDGET: Duration = Duration::from_secs(10);
 /// A person who asks waits longer.
 const PATIENT: Duration = Duration::from_secs(600);
-/// Files of one kind in one folder are named by the folder from here on.
-const MANY: usize = 5;
 
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
@@ -57,30 +60,10 @@ pub fn scan(world: &World, project: &Project, resolved: &Resolved, patience: Pat
     let deadline = Instant::now() + budget;
     let rules = Rules::new(world.home.as_deref(), resolved);
     let tree = tree::update(world, project, &rules, deadline);
-    let mut findings = group(tree.findings);
+    let mut findings = gather::folders(tree.findings, &tree.folders);
     findings.extend(surroundings::findings(world, project));
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
-    findings.dedup_by(|a, b| a.id == b.id);
+    let mut ids = std::collections::HashSet::new();
+    findings.retain(|finding| ids.insert(finding.id.clone()));
     Scan { findings, files: tree.files, complete: tree.complete, at: world.now, warnings: rules.warnings }
-}
-
-/// Many generated files in one folder are one finding about the folder.
-fn group(findings: Vec<Finding>) -> Vec<Finding> {
-    let folder = |finding: &Finding| {
-        let (folder, _) = finding.file.rsplit_once('/')?;
-        (finding.category == check::GENERATED).then(|| folder.to_owned())
-    };
-    let mut counts = std::collections::BTreeMap::<String, usize>::new();
-    for folder in findings.iter().filter_map(folder) {
-        *counts.entry(folder).or_default() += 1;
-    }
-    counts.retain(|_, count| *count >= MANY);
-    let mut grouped: Vec<Finding> = Vec::new();
-    for finding in findings {
-        if folder(&finding).is_none_or(|folder| !counts.contains_key(&folder)) {
-            grouped.push(finding);
-        }
-    }
-    grouped.extend(counts.into_iter().map(|(folder, count)| check::generated_folder(&folder, count)));
-    grouped
 }

@@ -32,7 +32,7 @@ pub struct OwnRule {
 /// Bounds what a pattern may cost: the engine is linear, this keeps its tables small.
 const LARGEST_PATTERN: usize = 1 << 20;
 /// Raised with every change to the built-in rules.
-const GENERATION: &str = "1";
+const GENERATION: &str = "2";
 
 impl Rules {
     pub fn new(home: Option<&Path>, resolved: &Resolved) -> Self {
@@ -80,7 +80,11 @@ fn own_rule(value: &Value) -> Result<OwnRule, String> {
         Some(name) => Severity::named(name).ok_or_else(|| format!("'{name}' is no severity"))?,
     };
     let pattern = text("pattern").map(|pattern| {
-        RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build().map_err(|e| e.to_string())
+        RegexBuilder::new(pattern)
+            .unicode(false)
+            .size_limit(LARGEST_PATTERN)
+            .build()
+            .map_err(|e| e.to_string())
     });
     let glob = text("glob")
         .or(text("path"))

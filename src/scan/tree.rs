@@ -1,376 +1,345 @@
 //! Every file of the project with what was found in it, remembered between scans.
 //!
-//! A folder whose time has not changed holds the same names, so a warm scan asks for times and sizes and
-//! lists nothing. What changed within the last moments before a scan may change again within the same tick
-//! of the clock; it is looked at once more the next time.
+//! A folder whose mark has not changed holds the same names, so a warm scan asks for marks and lists
+//! nothing. What changed within the last moments before a scan may change again within the same tick of the
+//! clock; it is not remembered, and looked at once more the next time.
 
 use super::cache;
-use super::check;
+use super::check::{self, Wants};
 use super::rules::Rules;
+use super::walk::Walk;
 use crate::core::finding::Finding;
 use crate::store::project::Project;
 use crate::store::world::{World, file_clock, nanoseconds};
-use ignore::overrides::OverrideBuilder;
-use ignore::{WalkBuilder, WalkState};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 pub struct Outcome {
     pub findings: Vec<Finding>,
     pub files: usize,
+    /// How many files each folder holds itself, by its path.
+    pub folders: HashMap<String, usize>,
     pub complete: bool,
 }
 
 /// Two ticks of the coarsest clock a file system keeps.
 const TICK: i64 = 2_000_000_000;
-/// Folders that are never the project's own work.
-const FOREIGN: [&str; 9] =
-    [".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".mypy_cache"];
+/// Reading so many files again costs less than writing the memory down.
+const WORTH_SAVING: usize = 64;
 
 #[derive(Default)]
-pub struct Tree {
+pub struct Tree<'a> {
     /// The rules it was made by.
     pub print: u64,
+    /// The rules of what is ignored that stand outside the tree.
+    pub outside: u64,
     /// The walk did not reach everything.
     pub partial: bool,
-    pub folders: Vec<Folder>,
+    pub folders: Vec<Folder<'a>>,
 }
 
 #[derive(Default)]
-pub struct Folder {
+pub struct Folder<'a> {
     /// Relative, with slashes; empty for the root.
-    pub path: String,
+    pub path: Cow<'a, str>,
     pub mark: Mark,
-    pub files: Vec<Known>,
+    pub files: Vec<Known<'a>>,
+    /// What else is in it, folders with a slash at the end. Known once it was listed a second time: it
+    /// tells without asking what is ignored that nothing came or went.
+    pub others: Option<Vec<Cow<'a, str>>>,
+    /// Listed in this scan.
+    pub fresh: bool,
 }
 
 #[derive(Default)]
-pub struct Known {
-    pub name: String,
+pub struct Known<'a> {
+    pub name: Cow<'a, str>,
     pub mark: Mark,
     pub findings: Vec<Finding>,
 }
 
-/// What changes when a file or folder does. The default is nobody's.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mark {
-    pub size: u64,
-    pub modified: i64,
-    pub inode: u64,
+/// A print of what changes when a file or folder does.
+pub type Mark = u64;
+/// Not known, or too young to be remembered.
+pub const UNKNOWN: Mark = 0;
+/// Its name says all: it is never looked at.
+const BY_NAME: Mark = 1;
+/// It was there when its folder was listed.
+const GONE: Mark = 2;
+
+pub fn mark_of(meta: &Metadata) -> Mark {
+    let modified = meta.modified().map_or(0, nanoseconds);
+    let size = if meta.is_dir() { 0 } else { meta.len() };
+    let parts = [modified as u64, changed_at(meta) as u64, inode(meta), size];
+    let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    parts.into_iter().fold(0x51_7cc1, mix).max(GONE + 1)
 }
 
-impl Mark {
-    fn of(meta: &Metadata) -> Mark {
-        let modified = meta.modified().ok().map_or(0, nanoseconds);
-        #[cfg(unix)]
-        let inode = std::os::unix::fs::MetadataExt::ino(meta);
-        #[cfg(not(unix))]
-        let inode = 0;
-        Mark { size: if meta.is_dir() { 0 } else { meta.len() }, modified, inode }
-    }
+/// The mark, if it is fit to be remembered: not so young that a later change could look the same.
+pub fn settled(meta: &Metadata, now: i64) -> Mark {
+    if now.saturating_sub(changed_at(meta)) > TICK { mark_of(meta) } else { UNKNOWN }
+}
 
-    /// Fit to be remembered: not so young that a later change could look the same.
-    fn settled(self, now: i64) -> Mark {
-        if now.saturating_sub(self.modified) > TICK { self } else { Mark { inode: 0, modified: 0, ..self } }
-    }
+/// When the system saw the last change. Unlike the time of modification nobody can set it back.
+#[cfg(unix)]
+fn changed_at(meta: &Metadata) -> i64 {
+    use std::os::unix::fs::MetadataExt;
+    meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec())
+}
+
+#[cfg(not(unix))]
+fn changed_at(meta: &Metadata) -> i64 {
+    meta.modified().map_or(i64::MAX, nanoseconds)
+}
+
+#[cfg(unix)]
+fn inode(meta: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(meta)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &Metadata) -> u64 {
+    0
 }
 
 /// Brings the remembered tree up to now and returns what is in it.
 pub fn update(world: &World, project: &Project, rules: &Rules, deadline: Instant) -> Outcome {
-    let now = file_clock();
-    let mut tree = cache::load(world, project);
+    let bytes = cache::load(world, project);
+    let mut tree = cache::parse(&bytes).unwrap_or_default();
+    let walk = Walk { root: &project.root, exclude: &rules.exclude, deadline, now: file_clock() };
+    let looking = Looking { base: base(&project.root), rules, deadline, now: walk.now };
+    let outside = walk.outside(world);
+    let mut whole = tree.folders.is_empty() || tree.partial || tree.outside != outside;
     if tree.print != rules.print {
-        tree.folders
-            .iter_mut()
-            .flat_map(|folder| &mut folder.files)
-            .for_each(|known| known.mark = Mark::default());
+        tree.folders.iter_mut().flat_map(|folder| &mut folder.files).for_each(Known::forget);
+        whole = true;
     }
-    let walk = Walk { root: &project.root, rules, deadline, now };
-    let mut changed = tree.print != rules.print || tree.partial;
-    tree.print = rules.print;
-    if tree.folders.is_empty() || tree.partial || !walk.relist(&mut tree, &mut changed) {
-        walk.everything(&mut tree);
-        changed = true;
-    }
-    let (checked, complete) = walk.check_files(&mut tree);
-    changed |= checked;
-    if changed {
-        cache::save(world, project, &tree);
-    }
-    let files = tree.folders.iter().map(|folder| folder.files.len()).sum();
-    let partial = tree.partial;
-    let findings =
-        tree.folders.into_iter().flat_map(|folder| folder.files).flat_map(|known| known.findings).collect();
-    Outcome { findings, files, complete: complete && !partial }
-}
-
-/// What one thread of the walk saw: paths, folders among them with their marks.
-struct Seen<'a> {
-    entries: Vec<(String, Option<Mark>)>,
-    all: &'a Mutex<Vec<(String, Option<Mark>)>>,
-}
-
-impl Drop for Seen<'_> {
-    fn drop(&mut self) {
-        if let Ok(mut all) = self.all.lock() {
-            all.append(&mut self.entries);
+    (tree.print, tree.outside) = (rules.print, outside);
+    let (mut seen, mut listed) = (Seen::default(), false);
+    if !whole {
+        seen = looking.over(&mut tree.folders, true);
+        match walk.relist(&mut tree, &seen.stale) {
+            Some(any) => {
+                listed = any;
+                seen.merge(looking.over(&mut tree.folders, false));
+                // What is ignored by other rules than before may be anywhere below them.
+                whole = seen.ignored_otherwise;
+            }
+            None => whole = true,
         }
     }
+    if whole {
+        walk.everything(&mut tree);
+        seen.merge(looking.over(&mut tree.folders, false));
+    }
+    tree.drop_gone();
+    if whole || listed || seen.late || seen.gone || seen.learned >= WORTH_SAVING {
+        cache::save(world, project, &tree);
+    }
+    tree.outcome(!seen.late)
 }
 
-struct Walk<'a> {
-    root: &'a Path,
-    rules: &'a Rules,
+impl Tree<'_> {
+    /// A folder from which something vanished unseen is listed again the next time.
+    fn drop_gone(&mut self) {
+        for folder in &mut self.folders {
+            let before = folder.files.len();
+            folder.files.retain(|known| known.mark != GONE);
+            if folder.files.len() != before {
+                folder.mark = UNKNOWN;
+            }
+        }
+    }
+
+    fn outcome(self, complete: bool) -> Outcome {
+        let files = self.folders.iter().map(|folder| folder.files.len()).sum();
+        let found = |folder: &Folder| folder.files.iter().any(|known| !known.findings.is_empty());
+        let mut folders = HashMap::new();
+        if self.folders.iter().any(found) {
+            folders = self.folders.iter().map(|f| (f.path.to_string(), f.files.len())).collect();
+        }
+        let complete = complete && !self.partial;
+        let files_of = self.folders.into_iter().flat_map(|folder| folder.files);
+        Outcome { findings: files_of.flat_map(|known| known.findings).collect(), files, folders, complete }
+    }
+}
+
+impl Known<'_> {
+    fn forget(&mut self) {
+        self.mark = UNKNOWN;
+    }
+}
+
+/// Where paths begin: nothing in the folder we stand in, for every part of a path costs its time.
+fn base(root: &Path) -> PathBuf {
+    let here = Path::new(".").metadata().ok().filter(|_| cfg!(unix));
+    let same = here.zip(root.metadata().ok()).is_some_and(|(here, root)| mark_of(&here) == mark_of(&root));
+    if same { PathBuf::new() } else { root.to_owned() }
+}
+
+/// What one thread met.
+#[derive(Default)]
+struct Seen {
+    /// Folders by their place, with whether they are still there.
+    stale: Vec<(usize, bool)>,
+    /// Files read whose mark is worth remembering.
+    learned: usize,
+    gone: bool,
+    ignored_otherwise: bool,
+    late: bool,
+}
+
+impl Seen {
+    fn merge(&mut self, mut other: Seen) {
+        self.stale.append(&mut other.stale);
+        self.learned += other.learned;
+        self.gone |= other.gone;
+        self.ignored_otherwise |= other.ignored_otherwise;
+        self.late |= other.late;
+    }
+}
+
+/// Some files of one folder.
+struct Part<'t, 'a> {
+    at: usize,
+    path: &'t str,
+    /// The folder's own mark, where it is to be asked for.
+    mark: Option<Mark>,
+    files: &'t mut [Known<'a>],
+}
+
+struct Looking<'r> {
+    base: PathBuf,
+    rules: &'r Rules,
     deadline: Instant,
     now: i64,
 }
 
-impl Walk<'_> {
-    fn builder(&self, from: &Path) -> WalkBuilder {
-        let mut builder = WalkBuilder::new(from);
-        let mut overrides = OverrideBuilder::new(self.root);
-        for glob in &self.rules.exclude {
-            // A glob that does not parse excludes nothing.
-            let _ = overrides.add(&format!("!{glob}"));
-        }
-        if let Ok(overrides) = overrides.build() {
-            builder.overrides(overrides);
-        }
-        builder.hidden(false).require_git(false).follow_links(false).threads(threads());
-        builder.filter_entry(|entry| !FOREIGN.iter().any(|name| entry.file_name() == *name));
-        builder
+impl Looking<'_> {
+    /// Looks for what is new or changed: over all folders, asking them too, or over those just listed.
+    fn over(&self, folders: &mut [Folder], all: bool) -> Seen {
+        let parts: Vec<Part> = folders
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, folder)| all || folder.fresh)
+            .flat_map(|(at, folder)| parts(at, folder, all))
+            .collect();
+        let mut seen = Seen::default();
+        in_parallel(parts, |mut part, seen| self.part(&mut part, seen))
+            .into_iter()
+            .for_each(|one| seen.merge(one));
+        seen
     }
 
-    /// The path below the root, with slashes; nothing for names that are no text.
-    fn relative(&self, path: &Path) -> Option<String> {
-        let path = path.strip_prefix(self.root).ok()?.to_str()?;
-        Some(if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() })
-    }
-
-    /// Walks the whole project. What is known of a file stays with it.
-    fn everything(&self, tree: &mut Tree) {
-        let mut known = take_known(&mut tree.folders);
-        let (folders, complete) = self.list(self.root);
-        tree.folders = folders;
-        tree.partial = !complete;
-        for folder in &mut tree.folders {
-            let mut before = known.remove(&folder.path).unwrap_or_default();
-            remember(&mut folder.files, &mut before);
-        }
-    }
-
-    /// Lists a folder and all below it, without looking into any file.
-    fn list(&self, from: &Path) -> (Vec<Folder>, bool) {
-        let all = Mutex::new(Vec::new());
-        let late = AtomicBool::new(false);
-        self.builder(from).build_parallel().run(|| {
-            let mut seen = Seen { entries: Vec::new(), all: &all };
-            let late = &late;
-            Box::new(move |entry| {
-                if Instant::now() > self.deadline {
-                    late.store(true, Ordering::Relaxed);
-                    return WalkState::Quit;
-                }
-                let Ok(entry) = entry else { return WalkState::Continue };
-                let Some(kind) = entry.file_type() else { return WalkState::Continue };
-                let Some(path) = self.relative(entry.path()) else { return WalkState::Continue };
-                if kind.is_dir() {
-                    // Asked for before it is listed: a change in between shows the next time.
-                    let mark =
-                        entry.metadata().map_or(Mark::default(), |meta| Mark::of(&meta).settled(self.now));
-                    seen.entries.push((path, Some(mark)));
-                } else if kind.is_file() {
-                    seen.entries.push((path, None));
-                }
-                WalkState::Continue
-            })
-        });
-        let entries = all.into_inner().unwrap_or_default();
-        let mut folders: HashMap<String, Folder> = HashMap::new();
-        for (path, mark) in &entries {
-            if let Some(mark) = mark {
-                folders.insert(path.clone(), Folder { path: path.clone(), mark: *mark, files: Vec::new() });
+    fn part(&self, part: &mut Part, seen: &mut Seen) {
+        let mut full = self.base.join(part.path);
+        if let Some(mark) = part.mark {
+            let shown = if full.as_os_str().is_empty() { Path::new(".") } else { &full };
+            let meta = shown.symlink_metadata().ok().filter(Metadata::is_dir);
+            if meta.as_ref().is_none_or(|meta| mark_of(meta) != mark) {
+                return seen.stale.push((part.at, meta.is_some()));
             }
         }
-        for (path, _) in entries.iter().filter(|(_, mark)| mark.is_none()) {
-            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            if let Some(folder) = folders.get_mut(folder) {
-                folder.files.push(Known { name: name.to_owned(), ..Known::default() });
+        // Asked once for many files: a clock costs as much as a small file's mark does.
+        if Instant::now() > self.deadline {
+            seen.late = true;
+            return;
+        }
+        for known in part.files.iter_mut().filter(|known| known.mark != BY_NAME) {
+            full.push(&*known.name);
+            self.look(&full, part.path, known, seen);
+            full.pop();
+        }
+    }
+
+    fn look(&self, full: &Path, folder: &str, known: &mut Known, seen: &mut Seen) {
+        if known.mark != UNKNOWN {
+            match full.symlink_metadata().ok().filter(Metadata::is_file) {
+                Some(meta) if mark_of(&meta) == known.mark => return,
+                Some(_) => {}
+                None => return gone(known, seen),
             }
         }
-        (folders.into_values().collect(), !late.load(Ordering::Relaxed))
-    }
-
-    /// Lists only the folders that changed. False where the whole tree must be walked: a change of what is
-    /// ignored reaches everywhere below.
-    fn relist(&self, tree: &mut Tree, changed: &mut bool) -> bool {
-        let stale = Mutex::new(Vec::new());
-        in_parallel(&mut tree.folders, |folder| {
-            let meta = self.root.join(&folder.path).symlink_metadata().ok().filter(Metadata::is_dir);
-            if meta.as_ref().is_none_or(|meta| Mark::of(meta) != folder.mark)
-                && let Ok(mut stale) = stale.lock()
-            {
-                stale.push((folder.path.clone(), meta.is_some()));
-            }
-        });
-        let stale = stale.into_inner().unwrap_or_default();
-        if self.ignore_rules_changed(tree) || stale.len() > tree.folders.len() / 2 + 8 {
-            return false;
+        if Instant::now() > self.deadline {
+            known.forget();
+            seen.late = true;
+            return;
         }
-        let mut index: HashMap<String, usize> =
-            tree.folders.iter().enumerate().map(|(at, folder)| (folder.path.clone(), at)).collect();
-        for (path, there) in stale {
-            let Some(&at) = index.get(&path) else { continue };
-            *changed = true;
-            if !there {
-                tree.folders[at] = Folder { path: "\0".into(), ..Folder::default() };
-                continue;
+        let rules = is_ignore_file(&known.name);
+        seen.ignored_otherwise |= rules;
+        let path =
+            if folder.is_empty() { known.name.to_string() } else { format!("{folder}/{}", known.name) };
+        match check::wants(self.rules, &path) {
+            Wants::Nothing if !rules => {
+                known.findings = check::judge(self.rules, &path, &[]);
+                known.mark = BY_NAME;
             }
-            let full = self.root.join(&path);
-            let mark =
-                full.symlink_metadata().map_or(Mark::default(), |meta| Mark::of(&meta).settled(self.now));
-            let mut files = Vec::new();
-            for entry in self.builder(&full).max_depth(Some(1)).build().flatten().skip(1) {
-                let (Some(kind), Some(name)) = (entry.file_type(), entry.file_name().to_str()) else {
-                    continue;
-                };
-                if kind.is_file() {
-                    files.push(Known { name: name.to_owned(), ..Known::default() });
-                }
-                let Some(below) = self.relative(entry.path()).filter(|_| kind.is_dir()) else { continue };
-                if !index.contains_key(&below) {
-                    let (folders, complete) = self.list(entry.path());
-                    tree.partial |= !complete;
-                    for folder in folders {
-                        index.insert(folder.path.clone(), tree.folders.len());
-                        tree.folders.push(folder);
-                    }
-                }
-            }
-            let folder = &mut tree.folders[at];
-            folder.mark = mark;
-            let mut before = std::mem::replace(&mut folder.files, files)
-                .into_iter()
-                .map(|known| (known.name.clone(), known))
-                .collect();
-            remember(&mut folder.files, &mut before);
+            wants => self.read(full, &path, wants, known, seen),
         }
-        tree.folders.retain(|folder| folder.path != "\0");
-        !self.ignore_rules_appeared(tree)
     }
 
-    fn ignore_rules_changed(&self, tree: &Tree) -> bool {
-        let known =
-            tree.folders.iter().flat_map(|folder| folder.files.iter().map(move |known| (folder, known)));
-        known.filter(|(_, known)| is_ignore_file(&known.name)).any(|(folder, known)| {
-            let meta = self.root.join(&folder.path).join(&known.name).symlink_metadata();
-            meta.map_or(true, |meta| Mark::of(&meta) != known.mark)
-        })
-    }
-
-    fn ignore_rules_appeared(&self, tree: &Tree) -> bool {
-        let mut files = tree.folders.iter().flat_map(|folder| &folder.files);
-        files.any(|known| is_ignore_file(&known.name) && known.mark == Mark::default())
-    }
-
-    /// Looks into every file that is new or changed. Returns whether anything was, and whether all was done.
-    fn check_files(&self, tree: &mut Tree) -> (bool, bool) {
-        let (changed, late) = (AtomicBool::new(false), AtomicBool::new(false));
-        in_parallel(&mut tree.folders, |folder| {
-            let base = self.root.join(&folder.path);
-            let prefix = if folder.path.is_empty() { String::new() } else { format!("{}/", folder.path) };
-            folder.files.retain_mut(|known| {
-                if Instant::now() > self.deadline {
-                    late.store(true, Ordering::Relaxed);
-                    return true;
-                }
-                let full = base.join(&known.name);
-                match self.look(&full, &format!("{prefix}{}", known.name), known) {
-                    Look::Same => {}
-                    Look::Changed => changed.store(true, Ordering::Relaxed),
-                    Look::Gone => {
-                        changed.store(true, Ordering::Relaxed);
-                        return false;
-                    }
-                }
-                true
-            });
-        });
-        (changed.into_inner(), !late.into_inner())
-    }
-
-    fn look(&self, full: &Path, path: &str, known: &mut Known) -> Look {
-        let new = known.mark == Mark::default();
-        let wants = check::wants(self.rules, path);
-        // A new file that is read anyway is asked for its mark through the open file: one call less.
-        let opened = if new && wants != check::Wants::Nothing { File::open(full).ok() } else { None };
+    fn read(&self, full: &Path, path: &str, wants: Wants, known: &mut Known, seen: &mut Seen) {
+        let mut opened = File::open(full).ok();
         let meta = match &opened {
             Some(file) => file.metadata(),
             None => full.symlink_metadata(),
         };
-        let Some(meta) = meta.ok().filter(Metadata::is_file) else { return Look::Gone };
-        let mark = Mark::of(&meta);
-        if !new && mark == known.mark {
-            return Look::Same;
-        }
-        let bytes = if wants == check::Wants::Nothing {
-            Vec::new()
-        } else {
-            check::read(opened, full, mark.size, wants)
-        };
-        known.findings = check::judge(self.rules, path, &bytes);
-        known.mark = mark.settled(self.now);
-        Look::Changed
+        let Some(meta) = meta.ok().filter(Metadata::is_file) else { return gone(known, seen) };
+        let bytes = opened.as_mut().and_then(|file| check::read(file, meta.len(), wants).ok());
+        known.findings = check::judge(self.rules, path, bytes.as_deref().unwrap_or_default());
+        // What could not be read is tried again.
+        known.mark = if bytes.is_some() { settled(&meta, self.now) } else { UNKNOWN };
+        seen.learned += usize::from(known.mark != UNKNOWN);
     }
 }
 
-enum Look {
-    Same,
-    Changed,
-    Gone,
+fn gone(known: &mut Known, seen: &mut Seen) {
+    known.mark = GONE;
+    known.findings.clear();
+    seen.gone = true;
 }
 
-fn is_ignore_file(name: &str) -> bool {
+/// Their content is rules too, so they are looked at whatever they say.
+pub fn is_ignore_file(name: &str) -> bool {
     matches!(name, ".gitignore" | ".ignore")
 }
 
-fn take_known(folders: &mut Vec<Folder>) -> HashMap<String, HashMap<String, Known>> {
-    let by_name = |files: Vec<Known>| files.into_iter().map(|known| (known.name.clone(), known)).collect();
-    std::mem::take(folders).into_iter().map(|folder| (folder.path, by_name(folder.files))).collect()
-}
-
-fn remember(files: &mut [Known], before: &mut HashMap<String, Known>) {
-    for known in files {
-        if let Some(earlier) = before.remove(&known.name) {
-            *known = earlier;
-        }
+/// A folder in pieces, so that one of many files is shared between threads.
+fn parts<'t, 'a>(at: usize, folder: &'t mut Folder<'a>, ask: bool) -> Vec<Part<'t, 'a>> {
+    const AT_ONCE: usize = 512;
+    let Folder { path, mark, files, .. } = folder;
+    let mut mark = ask.then_some(*mark);
+    if files.is_empty() {
+        return vec![Part { at, path, mark, files }];
     }
+    files.chunks_mut(AT_ONCE).map(|files| Part { at, path, mark: mark.take(), files }).collect()
 }
 
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(8)
-}
-
-/// Runs over the items on all cores; a few are not worth a thread.
-fn in_parallel(items: &mut [Folder], work: impl Fn(&mut Folder) + Sync) {
-    const WORTH_A_THREAD: usize = 256;
-    const AT_ONCE: usize = 4;
-    if items.iter().map(|folder| folder.files.len() + 1).sum::<usize>() < WORTH_A_THREAD {
-        return items.iter_mut().for_each(work);
-    }
-    let queue = Mutex::new(items.chunks_mut(AT_ONCE));
+/// Works on the parts with all cores; a few are not worth a thread.
+fn in_parallel(parts: Vec<Part>, work: impl Fn(Part, &mut Seen) + Sync) -> Vec<Seen> {
+    const WORTH_A_THREAD: usize = 512;
+    let many = parts.iter().map(|part| part.files.len() + 1).sum::<usize>() >= WORTH_A_THREAD;
+    let threads = if many { threads() } else { 1 };
+    let queue = Mutex::new(parts.into_iter());
     let next = || queue.lock().ok().and_then(|mut queue| queue.next());
-    std::thread::scope(|scope| {
-        for _ in 0..threads() {
-            scope.spawn(|| {
-                while let Some(chunk) = next() {
-                    chunk.iter_mut().for_each(&work);
-                }
-            });
+    let run = || {
+        let mut seen = Seen::default();
+        while let Some(part) = next() {
+            work(part, &mut seen);
         }
-    });
+        seen
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let own = run();
+        others.into_iter().filter_map(|thread| thread.join().ok()).chain([own]).collect()
+    })
+}
+
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(8)
 }

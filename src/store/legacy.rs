@@ -5,7 +5,9 @@
 use super::file;
 use super::project::Project;
 use super::state::Document;
-use crate::core::guidance::{self, Entry, List};
+use crate::core::clean;
+use crate::core::guidance::{self, Entry, LONGEST_TEXT, List, Sitting};
+use crate::core::record::Loop;
 use crate::core::settings::Settings;
 use crate::core::time::Stamp;
 use anyhow::Result;
@@ -16,6 +18,8 @@ const DONE: &str = "legacy_taken";
 
 pub fn take_over(
     project: &Project,
+    session: &str,
+    lap: &Loop,
     settings: &Settings,
     document: &mut Document,
     now: Stamp,
@@ -29,7 +33,8 @@ pub fn take_over(
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
-            .map(str::to_owned)
+            .map(|text| clean::line(text).chars().take(LONGEST_TEXT).collect::<String>())
+            .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
     };
     let lists = [(List::Encouraged, texts("encouraged")), (List::Forbidden, texts("forbidden"))];
@@ -42,7 +47,8 @@ pub fn take_over(
     let entry =
         |text: &String| Entry { text: text.clone(), timestamp: Stamp::parse(stamp), ..Entry::default() };
     let all: Vec<Entry> = lists.iter().flat_map(|(_, texts)| texts).map(entry).collect();
-    let fresh = all.iter().all(|entry| !entry.over_age(now, settings.guidance_max_age_ms));
+    let sitting = Sitting { session, started_at: lap.started_at, previous_ended_at: lap.previous_ended_at };
+    let fresh = all.iter().all(|entry| entry.is_fresh(&sitting, now, settings.guidance_max_age_ms));
     if fresh {
         for (list, texts) in &lists {
             for text in texts {

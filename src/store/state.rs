@@ -225,7 +225,9 @@ impl Document {
     }
 
     pub fn set_guidance(&mut self, guidance: &Guidance) -> Result<()> {
-        self.changed |= self.rest.set("guidance", guidance)?;
+        if self.rest.get("guidance").is_some() || *guidance != Guidance::default() {
+            self.changed |= self.rest.set("guidance", guidance)?;
+        }
         Ok(())
     }
 }

@@ -28,6 +28,7 @@ pub const DONE: &str = "All green.\n\n<promise>COMPLETE</promise>";
 #[derive(Clone, Copy, Debug)]
 pub enum Program {
     Ralph,
+    Guidance,
     StopHook,
     SessionStartHook,
 }
@@ -36,6 +37,7 @@ impl Program {
     fn path(self) -> &'static str {
         match self {
             Program::Ralph => env!("CARGO_BIN_EXE_ralph"),
+            Program::Guidance => env!("CARGO_BIN_EXE_ralph-guidance"),
             Program::StopHook => env!("CARGO_BIN_EXE_ralph-stop-hook"),
             Program::SessionStartHook => env!("CARGO_BIN_EXE_ralph-session-start-hook"),
         }
@@ -135,7 +137,7 @@ impl Env {
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.base.join("home"));
         command.env("RALPH_DATA_DIR", self.data()).env("RALPH_CONFIG_DIR", self.base.join("config"));
         command.env("RALPH_NOW", stamp(self.now.get()));
-        if !matches!(program, Program::Ralph) {
+        if !matches!(program, Program::Ralph | Program::Guidance) {
             command.env("CLAUDE_PROJECT_DIR", &self.project);
         }
         for (name, value) in self.vars.borrow().iter() {
@@ -149,6 +151,18 @@ impl Env {
 
     pub fn ralph(&self, args: &[&str]) -> Run {
         self.call(Program::Ralph).args(args).run()
+    }
+
+    pub fn guidance(&self, args: &[&str]) -> Run {
+        self.call(Program::Guidance).args(args).run()
+    }
+
+    /// The findings of a scan now, whatever its exit code.
+    pub fn findings(&self) -> Vec<Value> {
+        let run = self.ralph(&["scan", "--json"]);
+        assert!(run.stderr.is_empty() && matches!(run.code, Some(0 | 2)), "{run:?}");
+        let scan: Value = serde_json::from_str(&run.stdout).expect("scan --json is one JSON object");
+        scan["findings"].as_array().expect("findings").clone()
     }
 
     /// Starts a loop in the session, which must work.

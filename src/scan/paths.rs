@@ -1,0 +1,130 @@
+//! Absolute paths that bind a project to a machine.
+
+use super::check::{MOST_IN_A_FILE, finding, line_at};
+use super::files;
+use crate::core::finding::{Finding, Severity};
+
+const PATHS: &str = "absolute-path";
+const FOLDERS: &str = "rigid-folder";
+
+/// People who are nobody: names in images, runners and documentation.
+const ANYBODY: &str = " user username users you me name yourname your_name your-name youruser your-user \
+    yourusername your-username myuser my-user someone somebody someuser runner runneradmin node app apps ubuntu \
+    debian fedora centos alpine vscode circleci jovyan vagrant gitpod codespace codespaces coder example foo bar \
+    baz git linuxbrew docker www www-data deploy deployer travis build builder jenkins shared public default \
+    appveyor vsts vssadministrator containeruser containeradministrator administrator gitlab-runner \
+    buildkite-agent semaphore ec2-user azureuser opc nonroot nobody guest root admin test tester testuser ";
+
+fn is_anybody(name: &str) -> bool {
+    let name = name.to_lowercase();
+    ANYBODY.contains(&format!(" {name} "))
+}
+
+/// A home in a file.
+struct Home {
+    at: usize,
+    root: String,
+    own: bool,
+}
+
+/// Absolute paths of somebody's home, each home once a file. `home` ends with a slash.
+pub fn homes(home: Option<&str>, path: &str, bytes: &[u8]) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    let mut known: Vec<String> = Vec::new();
+    let others = if files::holds_routes(path) { Vec::new() } else { somebodys(home, bytes) };
+    for Home { at, root, own } in own(home, bytes).into_iter().chain(others) {
+        let (line, text) = line_at(bytes, at);
+        if is_comment(&text) || known.contains(&root) || found.len() == MOST_IN_A_FILE {
+            continue;
+        }
+        let whose = if own { "your" } else { "somebody's" };
+        // A home that many machines have binds to none of them.
+        let common =
+            ["/home/", "/Users/", "/"].iter().any(|dir| root.strip_prefix(dir).is_some_and(is_anybody));
+        let severity = if own && !common { Severity::Critical } else { Severity::High };
+        let description = format!("absolute path of {whose} home ({root})");
+        let advice = "Do not rely on it or add more: use a relative path or a variable";
+        found.push(finding(PATHS, severity, path, Some(line), &root, description, advice));
+        known.push(root);
+    }
+    found
+}
+
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with(['#', ';']) || line.starts_with("//") || line.starts_with("<!--")
+}
+
+fn own(home: Option<&str>, bytes: &[u8]) -> Vec<Home> {
+    let Some(home) = home else { return Vec::new() };
+    let root = home.trim_end_matches('/');
+    memchr::memmem::find_iter(bytes, home)
+        .filter(|at| starts_path(bytes, *at))
+        .map(|at| Home { at, root: root.to_owned(), own: true })
+        .collect()
+}
+
+fn somebodys(home: Option<&str>, bytes: &[u8]) -> Vec<Home> {
+    let mut found = Vec::new();
+    for prefix in ["/home/", "/Users/", ":\\Users\\", ":\\\\Users\\\\"] {
+        for at in memchr::memmem::find_iter(bytes, prefix) {
+            let begin = if prefix.starts_with(':') { at.saturating_sub(1) } else { at };
+            let Some(name) = named(&bytes[at + prefix.len()..]) else { continue };
+            let root = format!("{}{name}", String::from_utf8_lossy(&bytes[begin..at + prefix.len()]));
+            let ours = home.is_some_and(|home| home.trim_end_matches('/') == root);
+            if !ours && starts_path(bytes, begin) && !is_anybody(name) {
+                found.push(Home { at, root, own: false });
+            }
+        }
+    }
+    found
+}
+
+/// The name of a person at the beginning of this, with more of the path behind it.
+fn named(after: &[u8]) -> Option<&str> {
+    let fits = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let length = after.iter().take(33).take_while(fits).count();
+    let named = (1..=32).contains(&length) && matches!(after.get(length), Some(b'/' | b'\\'));
+    std::str::from_utf8(&after[..length]).ok().filter(|_| named)
+}
+
+/// What stands before an absolute path ends something else: a quote, a space, an equals sign, or is the
+/// flag of a compiler.
+fn starts_path(bytes: &[u8], at: usize) -> bool {
+    const FLAGS: [&[u8]; 7] = [b"-I", b"-L", b"-F", b"-B", b"-isystem", b"-Wl,-rpath,", b"-R"];
+    let before = &bytes[..at];
+    let ends = |byte: u8| !(byte.is_ascii_alphanumeric() || b"._-~/}$%>*)]".contains(&byte));
+    let is_flag = |flag: &&[u8]| {
+        before.strip_suffix(*flag).is_some_and(|rest| rest.last().is_none_or(|byte| ends(*byte)))
+    };
+    before.last().is_none_or(|byte| ends(*byte)) || FLAGS.iter().any(is_flag)
+}
+
+/// Scripts that work in one fixed folder of one machine.
+pub fn rigid_folders(path: &str, bytes: &[u8]) -> Vec<Finding> {
+    let roots = ["/opt/", "/srv/", "/mnt/", "/data/", "/var/www/", "/home/", "/Users/"];
+    let mut found = Vec::new();
+    for at in memchr::memmem::find_iter(bytes, b"cd /") {
+        let target = &bytes[at + 3..];
+        let begins = at == 0 || bytes[at - 1].is_ascii_whitespace() || b";&(@".contains(&bytes[at - 1]);
+        let rigid = roots.iter().any(|root| target.starts_with(root.as_bytes()));
+        if !begins || !rigid || found.len() == MOST_IN_A_FILE {
+            continue;
+        }
+        let (line, text) = line_at(bytes, at);
+        if !text.trim_start().starts_with('#') {
+            let description = "works in a fixed absolute folder".to_owned();
+            let advice = "Do not assume that the folder is there";
+            found.push(finding(
+                FOLDERS,
+                Severity::Medium,
+                path,
+                Some(line),
+                text.trim(),
+                description,
+                advice,
+            ));
+        }
+    }
+    found
+}
