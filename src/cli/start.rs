@@ -281,6 +281,10 @@ fn refuse_at_limit(lap: &Loop, settings: &Settings) -> Result<(), Failure> {
 
 /// The scan, before the state is locked: a first one may take seconds.
 fn look(world: &World, project: &Project, request: &StartRequest) -> Look {
+    // It is going to be there anyway, and the next scan need not find it new.
+    if project.resolve(&project.claude_dir()).is_ok() {
+        let _ = std::fs::create_dir(project.claude_dir());
+    }
     let resolved = config::load(world, project, &Given::default());
     if request.skip_constraint_scan || !resolved.is_on("scan.enabled") {
         return Look::Remembered;

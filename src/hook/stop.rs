@@ -120,7 +120,7 @@ fn turn(
     let resolved = config::load(world, project, &lap.given);
     let settings = resolved.settings();
     let facts = gather(world, input, &lap, kill_switch);
-    let was_alive = lap.is_alive();
+    let (before, was_alive) = (lap.clone(), lap.is_alive());
     let (mut lap, decision) = decide(lap, &facts, &settings, now);
 
     let mut notes = Vec::new();
@@ -160,7 +160,9 @@ fn turn(
     for note in &notes {
         answer = answer.also(&format!("Ralph: {note}"));
     }
-    document.set_loop(session, &lap)?;
+    if lap != before {
+        document.set_loop(session, &lap)?;
+    }
     if !ends_now && !lap.is_alive() && decision == Decision::Ended {
         ending::settle(world, project, session, &lap);
     }

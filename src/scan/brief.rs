@@ -94,13 +94,16 @@ fn freshen(reader: &Reader, document: &mut Document, notes: &mut Vec<String>) ->
     let Reader { world, project, session, lap, resolved, .. } = *reader;
     let mut guidance = document.guidance();
     guidance.bring_back_to(world.now);
-    let loops = document.loops();
+    let max_age = resolved.settings().guidance_max_age_ms;
+    // The other loops are only asked where there is something to drop.
+    let stale = guidance.clone().purge_stale(&[sitting(session, lap)], world.now, max_age);
+    let loops = if stale.is_empty() { Vec::new() } else { document.loops() };
     let others = loops
         .iter()
         .filter(|(id, lap)| id != session && lap.is_alive() && armed::is_armed(world, project, id, lap));
     let sittings: Vec<Sitting> =
         std::iter::once(sitting(session, lap)).chain(others.map(|(id, lap)| sitting(id, lap))).collect();
-    let purged = guidance.purge_stale(&sittings, world.now, resolved.settings().guidance_max_age_ms);
+    let purged = guidance.purge_stale(&sittings, world.now, max_age);
     notes.extend(guidance::purged(&purged));
     document.set_guidance(&guidance)?;
     Ok(guidance)

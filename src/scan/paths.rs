@@ -38,10 +38,7 @@ pub fn homes(home: Option<&str>, path: &str, bytes: &[u8]) -> Vec<Finding> {
             continue;
         }
         let whose = if own { "your" } else { "somebody's" };
-        // A home that many machines have binds to none of them.
-        let common =
-            ["/home/", "/Users/", "/"].iter().any(|dir| root.strip_prefix(dir).is_some_and(is_anybody));
-        let severity = if own && !common { Severity::Critical } else { Severity::High };
+        let severity = if own { Severity::Critical } else { Severity::High };
         let description = format!("absolute path of {whose} home ({root})");
         let advice = "Do not rely on it or add more: use a relative path or a variable";
         found.push(finding(PATHS, severity, path, Some(line), &root, description, advice));

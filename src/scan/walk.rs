@@ -54,7 +54,9 @@ impl Walk<'_> {
             }
         }
         builder.hidden(false).require_git(false).follow_links(false).threads(threads());
-        builder.filter_entry(|entry| !FOREIGN.iter().any(|name| entry.file_name() == *name));
+        builder.filter_entry(|entry| {
+            !is_state(entry.file_name()) && !FOREIGN.iter().any(|name| entry.file_name() == *name)
+        });
         builder
     }
 
@@ -236,9 +238,15 @@ fn told(name: &str, kind: FileType) -> String {
     format!("{name}{sign}")
 }
 
+/// Our state comes and goes with every turn, and tells nothing about the project.
+fn is_state(name: &std::ffi::OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("ralph-state."))
+}
+
 fn names(full: &Path) -> Option<Vec<String>> {
     let name = |entry: DirEntry| Some(told(entry.file_name().to_str()?, entry.file_type().ok()?));
-    Some(std::fs::read_dir(full).ok()?.flatten().filter_map(name).collect())
+    let names = std::fs::read_dir(full).ok()?.flatten().filter(|entry| !is_state(&entry.file_name()));
+    Some(names.filter_map(name).collect())
 }
 
 fn holds_the_same(folder: &Folder, full: &Path) -> bool {

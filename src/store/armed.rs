@@ -10,6 +10,7 @@ use super::world::World;
 use crate::core::record::Loop;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -23,8 +24,7 @@ struct Record {
     #[serde(default)]
     commands: Map<String, Value>,
     /// The loop as it was armed: should the state be lost, it is still known what ended.
-    #[serde(default)]
-    armed: Loop,
+    armed: Option<Box<RawValue>>,
 }
 
 const LARGEST: u64 = 1 << 20;
@@ -36,7 +36,7 @@ pub fn arm(world: &World, project: &Project, session: &str, lap: &Loop) -> Resul
         session_id: session.to_owned(),
         project: root.to_string_lossy().into_owned(),
         commands: lap.given.commands.clone(),
-        armed: lap.clone(),
+        armed: Some(serde_json::value::to_raw_value(lap)?),
     };
     let path = path(world.data_dir()?, session, &root);
     file::create_dir(path.parent().unwrap_or(&path))?;
@@ -50,9 +50,9 @@ fn record(world: &World, project: &Project, session: &str) -> Option<Record> {
     (record.session_id == session && record.project == root.to_string_lossy()).then_some(record)
 }
 
-/// Whether any run is armed for this session here.
+/// Whether any run is armed for this session here: a look, which reads nothing.
 pub fn any(world: &World, project: &Project, session: &str) -> bool {
-    record(world, project, session).is_some()
+    world.data_dir().is_ok_and(|dir| path(dir, session, &project.real_root()).is_file())
 }
 
 /// The loop, with the commands its user gave, where it is the one that was armed for this session here.
@@ -64,7 +64,7 @@ pub fn claim(world: &World, project: &Project, session: &str, mut lap: Loop) -> 
 
 /// The loop that is armed here, as it was then.
 pub fn as_armed(world: &World, project: &Project, session: &str) -> Option<Loop> {
-    record(world, project, session).map(|record| record.armed)
+    serde_json::from_str(record(world, project, session)?.armed?.get()).ok()
 }
 
 /// The record as it stands, to be put back where a change of it fails halfway.

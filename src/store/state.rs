@@ -180,7 +180,7 @@ impl Document {
     }
 
     pub fn set_loop(&mut self, session: &str, lap: &Loop) -> Result<()> {
-        self.changed |= self.loops.set(session, lap)?;
+        self.changed |= self.loops.put(session, serde_json::value::to_raw_value(lap)?);
         Ok(())
     }
 
@@ -247,21 +247,17 @@ impl Fields {
 
     /// True where this is a change; the same value in another dress is none.
     fn set<T: Serialize + DeserializeOwned + PartialEq>(&mut self, name: &str, value: &T) -> Result<bool> {
-        let raw = serde_json::value::to_raw_value(value)?;
+        let old = self.get(name).and_then(|raw| serde_json::from_str::<T>(raw.get()).ok());
+        Ok(old.is_none_or(|old| old != *value) && self.put(name, serde_json::value::to_raw_value(value)?))
+    }
+
+    fn put(&mut self, name: &str, raw: Box<RawValue>) -> bool {
         match self.0.iter_mut().rev().find(|(key, _)| key == name) {
-            Some((_, slot)) => {
-                let same = slot.get() == raw.get()
-                    || serde_json::from_str::<T>(slot.get()).is_ok_and(|old| old == *value);
-                if !same {
-                    *slot = raw;
-                }
-                Ok(!same)
-            }
-            None => {
-                self.0.push((name.to_owned(), raw));
-                Ok(true)
-            }
+            Some((_, slot)) if slot.get() == raw.get() => return false,
+            Some((_, slot)) => *slot = raw,
+            None => self.0.push((name.to_owned(), raw)),
         }
+        true
     }
 }
 
