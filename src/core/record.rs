@@ -53,15 +53,15 @@ pub struct Loop {
     pub last_hook_timestamp: f64,
     #[serde(deserialize_with = "lenient")]
     pub stuck_count: u64,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub circuit: Circuit,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub usage: Usage,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub given: Given,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub reading: Reading,
     /// The limits the agent was last told, so that a change is news.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub struct Loop {
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether the user of its session has been told that it is paused or has ended.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub announced: bool,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -114,18 +114,18 @@ pub struct Loop {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Given {
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Map::is_empty")]
     pub flags: Map<String, Value>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Map::is_empty")]
     pub preset: Map<String, Value>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Map::is_empty")]
     pub environment: Map<String, Value>,
     /// Commands among the flags. They never touch the project's file, where others could write them: the
     /// user's own record of the arming keeps them.
     #[serde(skip)]
     pub commands: Map<String, Value>,
     /// What the settings files last said: one that is being edited and does not parse changes nothing.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Files::is_empty")]
     pub files: Files,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -135,16 +135,16 @@ pub struct Given {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub input_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub output_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub cache_read_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub cache_write_tokens: u64,
     /// Tokens in the context of the newest answer.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub context_tokens: u64,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
@@ -298,6 +298,11 @@ impl Loop {
         self.announced = false;
         self.repeat_task = true;
     }
+}
+
+/// What says nothing is not written: every hook reads the records of all sessions.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Any value that does not fit is the default: one bad field must not cost the rest of the record.

@@ -169,8 +169,17 @@ pub fn aliases(flag: &str) -> impl Iterator<Item = &'static str> + '_ {
 impl Key {
     /// Environment variables that set this key: by its whole name, and by its flag.
     pub fn variables(&self) -> impl Iterator<Item = String> {
-        let upper = |text: &str| format!("RALPH_{}", text.replace(['.', '-'], "_").to_uppercase());
-        [self.flag.map(upper), Some(upper(self.name))].into_iter().flatten()
+        [self.flag, Some(self.name)].into_iter().flatten().map(|text| {
+            // Made at every turn for every key, so without a detour through a formatter.
+            let mut name = String::with_capacity(text.len() + 6);
+            name.push_str("RALPH_");
+            name.extend(
+                text.bytes().map(|b| {
+                    if b.is_ascii_alphanumeric() { char::from(b.to_ascii_uppercase()) } else { '_' }
+                }),
+            );
+            name
+        })
     }
 
     /// The value in its own type, or what is wrong with it. Numbers may be given as text: `08` is eight.
@@ -295,6 +304,12 @@ pub struct Files {
     pub project: Option<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Map<String, Value>>,
+}
+
+impl Files {
+    pub fn is_empty(&self) -> bool {
+        self.project.is_none() && self.user.is_none()
+    }
 }
 
 /// The strongest usable value of each key. A bad one falls to the next layer alone, and is named.

@@ -112,7 +112,7 @@ pub fn update(world: &World, project: &Project, rules: &Rules, deadline: Instant
     let mut tree = cache::parse(&bytes).unwrap_or_default();
     let walk = Walk { root: &project.root, exclude: &rules.exclude, deadline, now: file_clock() };
     let looking = Looking { base: base(&project.root), rules, deadline, now: walk.now };
-    let outside = walk.outside(world);
+    let outside = walk.outside();
     let mut whole = tree.folders.is_empty() || tree.partial || tree.outside != outside;
     if tree.print != rules.print {
         tree.folders.iter_mut().flat_map(|folder| &mut folder.files).for_each(Known::forget);

@@ -2,7 +2,6 @@
 
 use super::tree::{Folder, Known, Mark, Tree, UNKNOWN, mark_of, settled, threads};
 use crate::store::git;
-use crate::store::world::World;
 use ignore::overrides::OverrideBuilder;
 use ignore::{WalkBuilder, WalkState};
 use std::borrow::Cow;
@@ -53,7 +52,8 @@ impl Walk<'_> {
                 builder.overrides(overrides);
             }
         }
-        builder.hidden(false).require_git(false).follow_links(false).threads(threads());
+        // To learn of a global ignore file from git's own settings costs more than all the rest of a warm scan.
+        builder.git_global(false).hidden(false).require_git(false).follow_links(false).threads(threads());
         builder.filter_entry(|entry| {
             !is_state(entry.file_name()) && !FOREIGN.iter().any(|name| entry.file_name() == *name)
         });
@@ -61,14 +61,11 @@ impl Walk<'_> {
     }
 
     /// A print of the rules outside the tree by which files in it are ignored.
-    pub fn outside(&self, world: &World) -> u64 {
+    pub fn outside(&self) -> u64 {
         let above = self.root.ancestors().skip(1);
         let above = above.flat_map(|dir| [dir.join(".gitignore"), dir.join(".ignore")]);
         let own = git::dir(self.root).map(|dir| dir.join("info").join("exclude"));
-        let users =
-            world.home.iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/ignore")]);
-        let marks =
-            above.chain(own).chain(users).map(|path| path.metadata().map_or(UNKNOWN, |m| mark_of(&m)));
+        let marks = above.chain(own).map(|path| path.metadata().map_or(UNKNOWN, |meta| mark_of(&meta)));
         marks.fold(0, |print: u64, mark| print.rotate_left(7).wrapping_mul(0x0100_0000_01b3) ^ mark)
     }
 
