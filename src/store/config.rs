@@ -26,7 +26,7 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
     let mut layers = vec![
         layer(Source::Flag, "flags", given.commands.clone()),
         layer(Source::Flag, "flags", without_commands(&given.flags)),
-        layer(Source::Preset, "preset", given.preset.clone()),
+        layer(Source::Preset, "preset", without_commands(&given.preset)),
     ];
     layers.extend(variables());
     layers.push(layer(Source::Environment, "environment at the start", without_commands(&given.environment)));
@@ -36,7 +36,7 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
             Err(error) => {
                 let instead = if last.is_some() { "its last values stand" } else { "ignored" };
                 warnings.push(format!("{error:#}, {instead}"));
-                last.clone()
+                last.as_ref().map(without_commands)
             }
         };
         layers.extend(values.clone().map(|values| layer(source, &path.display().to_string(), values)));

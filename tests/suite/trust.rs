@@ -101,6 +101,20 @@ fn a_forged_ended_loop_is_not_offered_to_be_resumed() {
 }
 
 #[test]
+fn a_command_written_into_a_running_loops_record_is_not_run() {
+    for part in ["flags", "preset", "environment"] {
+        let env = Env::new();
+        let proof = env.base.join("proof");
+        env.start("task", &[]);
+        let command = format!("touch '{}'", proof.display());
+        env.edit_state(|state| state["loops"][SESSION]["given"][part]["notify.command"] = json!(command));
+        env.turn(SESSION, "<promise>COMPLETE</promise>").ended("complete");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(!proof.exists(), "the state lies in the project, where the agent can write: {part}");
+    }
+}
+
+#[test]
 fn a_command_in_the_projects_settings_is_not_run() {
     let env = Env::new();
     let proof = env.base.join("proof");
