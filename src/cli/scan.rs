@@ -20,7 +20,7 @@ pub enum Format {
 const CRITICAL: u8 = 2;
 
 pub fn now(world: &World, project: &Project) -> Scan {
-    scan::scan(world, project, &config::load(world, project, &Default::default()), Patience::Person)
+    scan::scan(world, project, &config::load(world, project, &Default::default()), Patience::Person, None)
 }
 
 /// The text, and the exit code.

@@ -289,7 +289,7 @@ fn look(world: &World, project: &Project, request: &StartRequest) -> Look {
     if request.skip_constraint_scan || !resolved.is_on("scan.enabled") {
         return Look::Remembered;
     }
-    Look::Made(scan::scan(world, project, &resolved, Patience::Start))
+    Look::Made(scan::scan(world, project, &resolved, Patience::Start, None))
 }
 
 fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {

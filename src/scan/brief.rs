@@ -64,7 +64,7 @@ pub fn brief(reader: &Reader, document: &mut Document, look: Look) -> Result<Bri
         let made = match look {
             Look::Remembered => None,
             Look::Made(scan) => Some(scan),
-            Look::Now => Some(scan(world, project, resolved, Patience::Hook)),
+            Look::Now => Some(scan(world, project, resolved, Patience::Hook, None)),
         };
         if let Some(scan) = made {
             warnings.clone_from(&scan.warnings);
@@ -128,7 +128,8 @@ fn held_back(guidance: &Guidance, lists: &Lists) -> Option<String> {
     })
 }
 
-/// Takes a scan's findings, or where it ran out of time the last whole scan's with their age.
+/// Takes a scan's findings, or while the first one has not come round the last whole scan's with their age. In a
+/// project too large for one turn every file is as it was when its turn last came.
 fn weigh(
     world: &World,
     document: &mut Document,
@@ -137,21 +138,18 @@ fn weigh(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Finding>> {
     let mut findings = scan.findings;
-    if !scan.complete {
+    let Some(at) = scan.at else {
         let last = document.scanned_at();
         let age = last.map_or("there was none".into(), |at| format!("{} old", time::span(world.now - at)));
         notes.push(format!(
             "the scan of this project goes on at the next turn ({} files so far); the last whole one: {age}",
             scan.files
         ));
-        if last.is_some() {
-            return Ok(remembered);
-        }
-        return Ok(findings);
-    }
+        return Ok(if last.is_some() { remembered } else { findings });
+    };
     findings.retain(|finding| finding.severity > Severity::Low);
     findings.truncate(MOST_KEPT);
-    document.set_findings(&findings, scan.at)?;
+    document.set_findings(&findings, at)?;
     Ok(findings)
 }
 

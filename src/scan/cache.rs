@@ -10,7 +10,7 @@ use crate::store::world::World;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-const MAGIC: &[u8] = b"ralph-tree-2\n";
+const MAGIC: &[u8] = b"ralph-tree-3\n";
 const LARGEST: u64 = 1 << 30;
 
 fn path(world: &World, project: &Project) -> Option<PathBuf> {
@@ -39,7 +39,12 @@ fn write(tree: &Tree) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     put_mark(&mut out, tree.print);
     put_mark(&mut out, tree.outside);
-    put_number(&mut out, u64::from(tree.partial));
+    put_number(&mut out, tree.next as u64);
+    put_number(&mut out, tree.left as u64);
+    put_mark(&mut out, tree.whole_at as u64);
+    put_mark(&mut out, tree.lost_at as u64);
+    put_number(&mut out, tree.pending.len() as u64);
+    tree.pending.iter().for_each(|path| put_text(&mut out, path));
     put_number(&mut out, tree.folders.len() as u64);
     for folder in &tree.folders {
         put_text(&mut out, &folder.path);
@@ -88,12 +93,15 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn tree(mut self) -> Option<Tree<'a>> {
-        let (print, outside, partial) = (self.mark()?, self.mark()?, self.number()? != 0);
+        let (print, outside) = (self.mark()?, self.mark()?);
+        let (next, left) = (usize::try_from(self.number()?).ok()?, usize::try_from(self.number()?).ok()?);
+        let (whole_at, lost_at) = (self.mark()? as i64, self.mark()? as i64);
+        let pending = (0..self.count()?).map(|_| self.owned()).collect::<Option<_>>()?;
         let mut folders = Vec::new();
         for _ in 0..self.number()? {
             folders.push(self.folder()?);
         }
-        self.0.is_empty().then_some(Tree { print, outside, partial, folders })
+        self.0.is_empty().then_some(Tree { print, outside, next, left, whole_at, lost_at, pending, folders })
     }
 
     fn folder(&mut self) -> Option<Folder<'a>> {
@@ -190,7 +198,8 @@ mod tests {
             folder("a", files, Some(vec!["b/".into()])),
             folder("a/b", Vec::new(), Some(Vec::new())),
         ];
-        Tree { print: 1, outside: 2, partial: true, folders }
+        let pending = vec!["a/b".into()];
+        Tree { print: 1, outside: 2, next: 3, left: 4, whole_at: 5, lost_at: 6, pending, folders }
     }
 
     static LONG: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| "n".repeat(200));

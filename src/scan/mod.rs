@@ -37,7 +37,13 @@ pub struct Scan {
     pub files: usize,
     /// False where time ran out: the rest follows at the next scan.
     pub complete: bool,
-    pub at: Stamp,
+    /// When everything had been looked at, in one scan or in several; nothing before the first time.
+    pub at: Option<Stamp>,
+    /// Whether a file of the project has changed, come or gone since the moment asked for; nothing where that
+    /// is unknown.
+    pub changed: Option<bool>,
+    /// The moment of this scan by the clock of the files, to be asked for the next time.
+    pub seen_at: i64,
     /// Rules that could not be used.
     pub warnings: Vec<String>,
 }
@@ -51,7 +57,14 @@ pub enum Patience {
     Person,
 }
 
-pub fn scan(world: &World, project: &Project, resolved: &Resolved, patience: Patience) -> Scan {
+/// `since` is the moment of an earlier scan, after which changes are news.
+pub fn scan(
+    world: &World,
+    project: &Project,
+    resolved: &Resolved,
+    patience: Patience,
+    since: Option<i64>,
+) -> Scan {
     let budget = match patience {
         Patience::Hook => HOOK_BUDGET,
         Patience::Start => START_BUDGET,
@@ -59,11 +72,12 @@ pub fn scan(world: &World, project: &Project, resolved: &Resolved, patience: Pat
     };
     let deadline = Instant::now() + budget;
     let rules = Rules::new(world.home.as_deref(), resolved);
-    let tree = tree::update(world, project, &rules, deadline);
-    let mut findings = gather::folders(tree.findings, &tree.folders);
+    let mut tree = tree::update(world, project, &tree::Aim { rules: &rules, deadline, since });
+    let mut findings = gather::folders(std::mem::take(&mut tree.findings), &tree.folders);
     findings.extend(surroundings::findings(world, project));
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let mut ids = std::collections::HashSet::new();
     findings.retain(|finding| ids.insert(finding.id.clone()));
-    Scan { findings, files: tree.files, complete: tree.complete, at: world.now, warnings: rules.warnings }
+    let tree::Outcome { files, complete, whole_at, changed, seen_at, .. } = tree;
+    Scan { findings, files, complete, at: whole_at, changed, seen_at, warnings: rules.warnings }
 }

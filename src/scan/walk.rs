@@ -1,6 +1,7 @@
 //! Which files there are: the whole project, or only the folders that changed.
 
-use super::tree::{Folder, Known, Mark, Tree, UNKNOWN, mark_of, settled, threads};
+use super::files;
+use super::tree::{Folder, Known, Mark, Tree, UNKNOWN, mark_of, settled, threads, within};
 use crate::store::git;
 use ignore::overrides::OverrideBuilder;
 use ignore::{WalkBuilder, WalkState};
@@ -42,6 +43,11 @@ impl Drop for Seen<'_> {
 impl Walk<'_> {
     fn builder(&self, from: &Path) -> WalkBuilder {
         let mut builder = WalkBuilder::new(from);
+        self.set_up(&mut builder);
+        builder
+    }
+
+    fn set_up(&self, builder: &mut WalkBuilder) {
         if !self.exclude.is_empty() {
             let mut overrides = OverrideBuilder::new(self.root);
             for glob in self.exclude {
@@ -57,7 +63,6 @@ impl Walk<'_> {
         builder.filter_entry(|entry| {
             !is_state(entry.file_name()) && !FOREIGN.iter().any(|name| entry.file_name() == *name)
         });
-        builder
     }
 
     /// A print of the rules outside the tree by which files in it are ignored.
@@ -75,36 +80,69 @@ impl Walk<'_> {
         Some(if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() })
     }
 
-    /// Walks the whole project. What is known of a file stays with it.
+    /// Walks the whole project.
     pub fn everything(&self, tree: &mut Tree) {
-        let before = std::mem::take(&mut tree.folders);
+        tree.pending = vec![String::new()];
+        self.pending(tree);
+    }
+
+    /// Walks what the last walk had no time for. What is known of a file stays with it, and of a folder that
+    /// is not reached again stays everything.
+    pub fn pending(&self, tree: &mut Tree) {
+        let roots: HashSet<String> = std::mem::take(&mut tree.pending).into_iter().collect();
+        let (mut folders, late) = self.list(&roots);
+        let (again, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut tree.folders).into_iter().partition(|folder| is_in(&roots, &folder.path));
         let mut before: HashMap<_, _> =
-            before.into_iter().map(|folder| (folder.path, folder.files)).collect();
-        let (folders, complete) = self.list(self.root);
-        (tree.folders, tree.partial) = (folders, !complete);
-        for folder in &mut tree.folders {
-            if let Some(files) = before.remove(&folder.path) {
-                remember(&mut folder.files, files);
+            again.into_iter().map(|folder| (folder.path.clone(), folder)).collect();
+        let mut lost = false;
+        for folder in &mut folders {
+            if let Some(known) = before.remove(&folder.path) {
+                lost |= remember(folder, known.files);
             }
+        }
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            before.into_values().partition(|folder| is_in(&late, &folder.path));
+        lost |= gone.iter().any(holds_work);
+        tree.folders = others;
+        tree.folders.extend(folders);
+        tree.folders.extend(kept);
+        tree.pending = late.into_iter().collect();
+        self.note_loss(tree, lost);
+    }
+
+    fn note_loss(&self, tree: &mut Tree, lost: bool) {
+        if lost {
+            tree.lost_at = self.now;
         }
     }
 
-    /// Lists a folder and all below it, without looking into any file.
-    fn list<'a>(&self, from: &Path) -> (Vec<Folder<'a>>, bool) {
+    /// Lists folders and all below them, without looking into any file; and the folders among them for which
+    /// there was no time.
+    fn list<'a>(&self, roots: &HashSet<String>) -> (Vec<Folder<'a>>, HashSet<String>) {
+        let mut full = roots.iter().map(|path| self.root.join(path));
+        let Some(first) = full.next() else { return Default::default() };
+        let mut builder = WalkBuilder::new(first);
+        full.for_each(|path| {
+            builder.add(path);
+        });
+        self.set_up(&mut builder);
         let all = Mutex::new(Vec::new());
-        let late = AtomicBool::new(false);
-        self.builder(from).build_parallel().run(|| {
+        let late = Mutex::new(HashSet::new());
+        let first = AtomicBool::new(true);
+        builder.build_parallel().run(|| {
             let mut seen = Seen { entries: Vec::new(), all: &all };
-            let late = &late;
+            let (late, first) = (&late, &first);
             Box::new(move |entry| {
                 let Ok(entry) = entry else { return WalkState::Continue };
                 let (Some(kind), Some(path)) = (entry.file_type(), self.relative(entry.path())) else {
                     return WalkState::Continue;
                 };
                 if kind.is_dir() {
-                    if Instant::now() > self.deadline {
-                        late.store(true, Ordering::Relaxed);
-                        return WalkState::Quit;
+                    // The first one is listed whatever the time: every walk gets on.
+                    if Instant::now() > self.deadline && !first.swap(false, Ordering::Relaxed) {
+                        late.lock().map(|mut late| late.insert(path)).ok();
+                        return WalkState::Skip;
                     }
                     seen.entries.push((path, Some(self.folder_mark(entry.path()))));
                 } else if kind.is_file() {
@@ -113,7 +151,7 @@ impl Walk<'_> {
                 WalkState::Continue
             })
         });
-        (by_folder(&all.into_inner().unwrap_or_default()), !late.into_inner())
+        (by_folder(&all.into_inner().unwrap_or_default()), late.into_inner().unwrap_or_default())
     }
 
     /// Asked for before the folder is listed: a change in between shows the next time. One that cannot be
@@ -147,10 +185,12 @@ impl Walk<'_> {
 
     fn one_by_one(&self, tree: &mut Tree, differing: &[(usize, bool)]) -> bool {
         let mut known: HashSet<String> = tree.folders.iter().map(|folder| folder.path.to_string()).collect();
-        let mut vanished = Vec::new();
+        let (mut vanished, mut lost) = (Vec::new(), false);
+        let mut below_all = HashSet::new();
         for &(at, there) in differing {
             if !there {
                 vanished.push(at);
+                lost |= holds_work(&tree.folders[at]);
                 continue;
             }
             let full = self.root.join(&*tree.folders[at].path);
@@ -163,20 +203,19 @@ impl Walk<'_> {
             if rules(&before) != rules(&tree.folders[at].files) {
                 return false;
             }
-            remember(&mut tree.folders[at].files, before);
+            lost |= remember(&mut tree.folders[at], before);
             tree.folders[at].others = present.map(|names| others(&tree.folders[at].files, names));
-            for path in below {
-                if self.relative(&path).is_some_and(|path| known.insert(path)) {
-                    let (folders, complete) = self.list(&path);
-                    tree.partial |= !complete;
-                    tree.folders.extend(folders);
-                }
-            }
+            let below = below.iter().filter_map(|path| self.relative(path));
+            below_all.extend(below.filter(|path| known.insert(path.clone())));
         }
+        let (folders, late) = self.list(&below_all);
+        tree.folders.extend(folders);
+        tree.pending.extend(late);
         vanished.sort_unstable();
         for at in vanished.into_iter().rev() {
             tree.folders.swap_remove(at);
         }
+        self.note_loss(tree, lost);
         true
     }
 
@@ -214,13 +253,26 @@ fn by_folder<'a>(entries: &[(String, Option<Mark>)]) -> Vec<Folder<'a>> {
     folders
 }
 
-fn remember<'a>(files: &mut [Known<'a>], before: Vec<Known<'a>>) {
+/// Whether a path is one of the folders or below one.
+fn is_in(folders: &HashSet<String>, path: &str) -> bool {
+    let up = |path: &str| path.rfind('/').unwrap_or(0);
+    let above = std::iter::successors(Some(path), |path| (!path.is_empty()).then(|| &path[..up(path)]));
+    !folders.is_empty() && above.into_iter().any(|path| folders.contains(path))
+}
+
+/// What is known of files stays with them; returns whether one of the project's own is gone.
+fn remember<'a>(folder: &mut Folder<'a>, before: Vec<Known<'a>>) -> bool {
     let mut before: HashMap<_, _> = before.into_iter().map(|known| (known.name.clone(), known)).collect();
-    for known in files {
+    for known in &mut folder.files {
         if let Some(earlier) = before.remove(&known.name) {
             *known = earlier;
         }
     }
+    before.values().any(|known| !files::is_ours(&within(&folder.path, &known.name)))
+}
+
+fn holds_work(folder: &Folder) -> bool {
+    folder.files.iter().any(|known| !files::is_ours(&within(&folder.path, &known.name)))
 }
 
 /// A name as it is compared: a file that becomes a folder or a link is another.

@@ -34,6 +34,21 @@ impl World {
         })
     }
 
+    /// A world of its own, at the beginning of time.
+    #[cfg(test)]
+    pub fn at(working_dir: &Path, data_dir: &Path) -> Self {
+        World {
+            now: Stamp(1),
+            working_dir: working_dir.to_owned(),
+            launch_dir: None,
+            session_id: None,
+            home: None,
+            claude_config: None,
+            data_dir: Some(data_dir.to_owned()),
+            config_dir: None,
+        }
+    }
+
     pub fn data_dir(&self) -> Result<&Path> {
         self.data_dir
             .as_deref()
