@@ -25,6 +25,9 @@ const MOST_QUEUED: usize = 32;
 const READING_TOOLS: [&str; 9] =
     ["Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "ToolSearch", "TodoWrite"];
 
+/// Tools whose call is an edit of a file.
+const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
+
 /// What the transcript gained since the loop last read it; `None` where it cannot be used.
 pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
     let name = path.to_str()?;
@@ -32,7 +35,7 @@ pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
     let length = path.metadata().ok().filter(|meta| meta.is_file())?.len();
     let mut file = File::open(path).ok()?;
     let known = &lap.reading;
-    let mut reader = Reader { gained: Gained::default(), since: lap.armed_at };
+    let mut reader = Reader { gained: Gained::default(), editing: Vec::new(), since: lap.armed_at };
     reader.gained.reading = if known.path == name { known.clone() } else { known.anew() };
     let from = match known.offset.filter(|offset| known.path == name && *offset <= length) {
         Some(offset) => {
@@ -154,9 +157,15 @@ struct Tokens {
 #[derive(Default)]
 struct Content<'a> {
     text: Option<Cow<'a, str>>,
-    /// Id, and whether the tool may write.
-    calls: Vec<(String, bool)>,
-    results: Vec<String>,
+    calls: Vec<ToolCall>,
+    /// Id, and whether the tool failed.
+    results: Vec<(String, bool)>,
+}
+
+struct ToolCall {
+    id: String,
+    writes: bool,
+    edits: bool,
 }
 
 #[derive(Deserialize)]
@@ -171,6 +180,8 @@ struct Block<'a> {
     name: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     tool_use_id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    is_error: Option<bool>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
@@ -202,11 +213,16 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
                     match block.kind.as_deref() {
                         Some("text") => content.text = block.text.or(content.text),
                         Some("tool_use") => {
-                            let reads = block.name.is_some_and(|name| READING_TOOLS.contains(&name.as_ref()));
-                            content.calls.push((block.id.unwrap_or_default().into_owned(), !reads));
+                            let name = block.name.unwrap_or_default();
+                            content.calls.push(ToolCall {
+                                id: block.id.unwrap_or_default().into_owned(),
+                                writes: !READING_TOOLS.contains(&name.as_ref()),
+                                edits: EDITING_TOOLS.contains(&name.as_ref()),
+                            });
                         }
                         Some("tool_result") => {
-                            content.results.push(block.tool_use_id.unwrap_or_default().into_owned())
+                            let id = block.tool_use_id.unwrap_or_default().into_owned();
+                            content.results.push((id, block.is_error == Some(true)));
                         }
                         _ => {}
                     }
@@ -236,6 +252,8 @@ fn foreign(line: &[u8]) -> bool {
 
 struct Reader {
     gained: Gained,
+    /// Edits of which no result was seen yet.
+    editing: Vec<String>,
     /// Entries before this moment are not the loop's.
     since: Stamp,
 }
@@ -265,9 +283,13 @@ impl Reader {
         };
         self.evidence(at, Event::Answer);
         self.gained.tools_used += message.content.calls.len() as u64;
-        for (id, writes) in message.content.calls {
-            self.gained.tools_that_write += u64::from(writes);
-            self.evidence(at, Event::Call(id));
+        for call in message.content.calls {
+            self.gained.tools_that_write += u64::from(call.writes);
+            self.gained.edits += u64::from(call.edits);
+            if call.edits {
+                self.editing.push(call.id.clone());
+            }
+            self.evidence(at, Event::Call(call.id));
         }
         if let Some(text) = message.content.text {
             self.gained.last_text = Some(text.into_owned());
@@ -305,7 +327,12 @@ impl Reader {
             self.gained.reading.prompt_id = id.clone().into_owned();
         }
         let content = message.content;
-        for id in &content.results {
+        for (id, failed) in &content.results {
+            if let Some(edit) = self.editing.iter().position(|edit| edit == id) {
+                self.editing.swap_remove(edit);
+                // An edit that failed changed nothing.
+                self.gained.edits -= u64::from(*failed);
+            }
             self.evidence(at, Event::Result(id.clone()));
         }
         let Some(text) = content.text else { return };

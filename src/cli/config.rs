@@ -35,10 +35,6 @@ pub fn run(world: &World, project: &Project, request: &Request, json: bool) -> R
             .user_config()
             .ok_or_else(|| Failure::refused("no home directory: set HOME or RALPH_CONFIG_DIR"))?
     } else {
-        if key.kind == settings::Kind::Command && value.is_some() {
-            return Err(Failure::refused(format!("{} is not taken from a project's file", key.name))
-                .hint("Set it for yourself with --user, or give it as a flag of start."));
-        }
         project.resolve(&project.config())?
     };
     config::set(&path, key, value)?;

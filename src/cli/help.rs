@@ -30,6 +30,7 @@ pub fn text() -> String {
     }
     text.push_str(
         "\nEsc pauses the loop. `touch .claude/STOP_LOOP` stops every loop of the project.\n\
+         Commands in a project's own file (verify, notify) run only after `ralph trust`, in a terminal.\n\
          In a terminal: `ralph --help`.\n\n\
          From the official plugin: /ralph-loop \"TASK\" --completion-promise X --max-iterations N\n\
          is here /ralph:start TASK --promise X --max-iterations N",
@@ -40,7 +41,7 @@ pub fn text() -> String {
 pub fn value_name(flag: &str) -> &'static str {
     match flag {
         "promise" => "TEXT",
-        "notify" => "CMD",
+        "notify" | "verify" => "CMD",
         "max-cost" => "USD",
         _ => "N",
     }

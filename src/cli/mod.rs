@@ -1,5 +1,6 @@
 //! The command line: one file per command, named after it.
 
+pub mod answer;
 pub mod config;
 pub mod failure;
 pub mod guidance;
@@ -8,8 +9,10 @@ pub mod help;
 pub mod history;
 pub mod install;
 pub mod program;
+pub mod reset;
 pub mod scan;
 pub mod slash;
 pub mod start;
 pub mod status;
 pub mod stop;
+pub mod trust;

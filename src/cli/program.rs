@@ -1,10 +1,10 @@
 //! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
 
 use super::failure::{Exit, Failure};
-use super::{config, help, history, install, scan, slash, start, status, stop};
+use super::{answer, config, help, history, install, reset, scan, slash, start, status, stop, trust};
 use crate::core::finding::{SEVERITIES, Severity};
 use crate::core::request::{SWITCHES, StartRequest};
-use crate::core::settings::{self, KEYS, PRESETS};
+use crate::core::settings::{self, KEYS, Kind, PRESETS};
 use crate::hook;
 use crate::store::project::Project;
 use crate::store::world::World;
@@ -95,20 +95,28 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
             start::check_session(session.unwrap_or_default())?;
             Ok(start::start(&world, &project, session.unwrap_or_default(), &request, false)?.user)
         }
-        "stop" => {
-            let scope = match session {
-                _ if matches.get_flag("all") => stop::Scope::All,
-                Some(session) => stop::Scope::Session(session.to_owned()),
-                None => stop::Scope::Project,
-            };
-            stop::stop(&world, &project, &scope, None)
+        "stop" => stop::stop(&world, &project, &scope(matches, session), None),
+        "reset" => reset::reset(&world, &project, &scope(matches, session)),
+        "answer" => {
+            let words: Vec<_> = matches.get_many::<String>("text").into_iter().flatten().cloned().collect();
+            let text = if words == ["-"] { stdin()? } else { words.join(" ") };
+            answer::answer(&project, &text, matches.get_flag("replace"))
         }
         "status" if json => status::json(&world, &project, session),
         "status" => status::text(&world, &project, session, paint::wanted()),
         "config" => config::run(&world, &project, &config_request(matches), json),
         "history" => {
             let most = matches.get_one::<usize>("last").copied().unwrap_or(usize::MAX);
-            history::run(&world, &project, most, json, paint::wanted())
+            let wanted = if matches.get_flag("circuit") { history::events } else { history::run };
+            wanted(&world, &project, most, json, paint::wanted())
+        }
+        "trust" => {
+            let request = match (matches.get_flag("show"), matches.get_flag("revoke")) {
+                (true, _) => trust::Request::Show,
+                (_, true) => trust::Request::Revoke,
+                _ => trust::Request::Trust,
+            };
+            trust::run(&world, &project, request, json)
         }
         "install" => install::run(std::path::Path::new(text(matches, "to"))),
         "relay" => Ok(slash::relay(&world, session.unwrap_or_default(), slash_command(matches)?)),
@@ -127,6 +135,14 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
     }
 }
 
+fn scope(matches: &ArgMatches, session: Option<&str>) -> stop::Scope {
+    match session {
+        _ if matches.get_flag("all") => stop::Scope::All,
+        Some(session) => stop::Scope::Session(session.to_owned()),
+        None => stop::Scope::Project,
+    }
+}
+
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
     matches.get_one::<String>(name).map_or("", String::as_str)
 }
@@ -139,7 +155,7 @@ fn slash_command(matches: &ArgMatches) -> Result<slash::Command, Failure> {
 fn start_request(matches: &ArgMatches) -> Result<StartRequest, Failure> {
     let mut request = StartRequest::default();
     for flag in KEYS.iter().filter_map(|key| key.flag).chain(["run"]) {
-        if let Some(value) = matches.get_one::<String>(flag) {
+        for value in matches.get_many::<String>(flag).unwrap_or_default() {
             request.set(flag, Some(value)).map_err(Failure::usage)?;
         }
     }
@@ -203,6 +219,9 @@ pub fn command() -> Command {
                 .value_name(help::value_name(flag))
                 .help(key.help)
                 .allow_hyphen_values(true);
+            if key.kind == Kind::Commands {
+                arg = arg.action(ArgAction::Append);
+            }
             for alias in settings::aliases(flag) {
                 arg = arg.alias(alias);
             }
@@ -231,6 +250,23 @@ pub fn command() -> Command {
                 .arg(flag("all", "every loop of yours, in every project").conflicts_with("session")),
         )
         .subcommand(
+            Command::new("reset")
+                .about("Close a circuit breaker that has tripped, so that a loop may be started again")
+                .arg(session())
+                .arg(flag("all", "every breaker of yours, in every project").conflicts_with("session")),
+        )
+        .subcommand(
+            Command::new("answer")
+                .about("Answer the question that waits in ralph/decide.txt, or show it")
+                .arg(
+                    Arg::new("text")
+                        .value_name("TEXT")
+                        .num_args(0..)
+                        .help("your answer; - reads it from stdin, nothing shows the question"),
+                )
+                .arg(flag("replace", "write it in place of an earlier answer")),
+        )
+        .subcommand(
             Command::new("status")
                 .about("Show every loop of this project")
                 .arg(session())
@@ -255,7 +291,8 @@ pub fn command() -> Command {
                         .value_parser(clap::value_parser!(usize))
                         .help("only the newest N"),
                 )
-                .arg(flag("json", "one JSON object a run, one a line")),
+                .arg(flag("circuit", "trips and resets of the circuit breaker instead"))
+                .arg(flag("json", "one JSON object a run or event, one a line")),
         )
         .subcommand(
             Command::new("install").about("Lay out the plugin for Claude Code in a folder").arg(
@@ -280,6 +317,13 @@ pub fn command() -> Command {
                 )
                 .arg(flag("json", "one JSON object"))
                 .arg(flag("ndjson", "a line of metadata, then one finding a line").conflicts_with("json")),
+        )
+        .subcommand(
+            Command::new("trust")
+                .about("Let this project's own file run its commands for you, exactly as they are now")
+                .arg(flag("show", "only show what it would run, and whether you trust it"))
+                .arg(flag("revoke", "forget what you trusted here").conflicts_with("show"))
+                .arg(flag("json", "one JSON object")),
         )
         .subcommand(Command::new("help").about("Explain the slash commands"))
         .subcommand(Command::new("relay").hide(true).arg(slash_command()).arg(session()))

@@ -7,7 +7,7 @@ use crate::core::record::{Given, Loop, LoopState};
 use crate::core::request::StartRequest;
 use crate::core::settings::Settings;
 use crate::core::time::Stamp;
-use crate::core::turn::Turn;
+use crate::core::turn::{Files, Turn};
 use crate::core::{clean, limits, merge, message, outcome::Outcome, prompt, time};
 use crate::scan::brief::{Look, Reader, brief};
 use crate::scan::{self, Patience};
@@ -15,7 +15,7 @@ use crate::store::project::Project;
 use crate::store::question::{self, Question};
 use crate::store::state::{self, Document, Locked};
 use crate::store::world::{self, World};
-use crate::store::{armed, config, ending, git, history, legacy, stop as stops};
+use crate::store::{armed, circuit, config, ending, git, history, legacy, stop as stops, tasks};
 
 /// What a start says to the user, and to the agent that is to work.
 #[derive(Clone, Debug)]
@@ -36,7 +36,9 @@ pub fn start(
     check_session(session)?;
     let question = open_question(project, request)?;
     let look = look(world, project, request);
+    let sight = if let Look::Made(scan) = &look { Some(scan.sight.clone()) } else { None };
     let mut state = Locked::open(project, world.now)?;
+    refuse_tripped(world, project, session, request)?;
     let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
     let mut over = Vec::new();
     if stops::kill_switch(project) {
@@ -50,11 +52,15 @@ pub fn start(
         let replaced = make_room(world, project, session, request, &state.document)?;
         (begin(world, project, request), "started", None, replaced)
     };
+    if let Some(from) = &adopted_from {
+        refuse_tripped(world, project, from, request)?;
+    }
     let resolved = config::load(world, project, &lap.given);
     let settings = resolved.settings();
     if request.resume {
         refuse_at_limit(&lap, &settings)?;
     }
+    circuit::expire(world, project, settings.session_expiration_ms);
     let mut lap = Loop { warned: resolved.warnings.join("\n"), ..lap };
     lap.told_limits = Some((settings.max_iterations, settings.max_runtime_ms));
     lap.given.files = resolved.files.clone();
@@ -81,12 +87,22 @@ pub fn start(
     // The record of the arming first: a loop in the file without it is nobody's.
     let before = armed::before(world, project, session)?;
     armed::arm(world, project, session, &lap)?;
+    lap.circuit.baseline.move_to(&Turn {
+        head: git::head(&project.root),
+        tasks: tasks::read(project),
+        files: sight.map(|sight| Files { changed: None, sight }),
+        ..Turn::default()
+    });
+    if let Err(error) = circuit::save(world, project, session, &lap.run_id, &lap.circuit) {
+        notes.push(format!("the circuit breaker could not be kept: {error:#}"));
+    }
     if let Err(error) = state.save() {
         armed::put_back(&before);
         return Err(error.into());
     }
     if let Some(from) = adopted_from.filter(|from| state.document.loop_of(from).is_none()) {
         armed::disarm(world, project, &from);
+        circuit::forget(world, project, &from);
     }
     drop(state);
     if let Some(replaced) = replaced {
@@ -105,6 +121,26 @@ pub fn start(
     }
     notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
     Ok(Started { user: answer(&lap, word, &settings, &notes), agent })
+}
+
+/// A breaker that tripped in this session stays so until somebody has looked at it.
+fn refuse_tripped(
+    world: &World,
+    project: &Project,
+    session: &str,
+    request: &StartRequest,
+) -> Result<(), Failure> {
+    let Some(record) = circuit::record(world, project, session).filter(|record| record.circuit.is_tripped())
+    else {
+        return Ok(());
+    };
+    if request.reset {
+        record.reset(world)?;
+        return Ok(());
+    }
+    let reason = clean::excerpt(record.circuit.reason.as_deref().unwrap_or("unknown"), 300);
+    Err(Failure::refused(format!("the circuit breaker of this session has tripped: {reason}"))
+        .hint("Settle the cause, then start with --reset, or run `ralph reset` first."))
 }
 
 pub fn check_session(session: &str) -> Result<(), Failure> {
@@ -172,9 +208,12 @@ fn begin(world: &World, project: &Project, request: &StartRequest) -> Loop {
 pub fn genuine_loops(world: &World, project: &Project, document: &Document) -> Vec<(String, Loop)> {
     let past = history::runs(world, project).unwrap_or_default();
     let ours = |(id, lap): (String, Loop)| {
-        let claimed = armed::claim(world, project, &id, lap.clone());
-        let ended = || (!lap.is_alive() && past.iter().any(|run| run.run_id == lap.run_id)).then_some(lap);
-        Some((id, claimed.or_else(ended)?))
+        if let Some(claimed) = armed::claim(world, project, &id, lap.clone()) {
+            return Some((id, claimed));
+        }
+        let mut lap = Some(lap).filter(|lap| !lap.is_alive())?;
+        lap.given.commands = past.iter().find(|run| run.run_id == lap.run_id)?.commands.clone();
+        Some((id, lap))
     };
     document.loops().into_iter().filter_map(ours).collect()
 }

@@ -3,10 +3,10 @@
 use super::failure::Failure;
 use super::start::genuine_loops;
 use crate::core::record::Given;
-use crate::store::config;
 use crate::store::project::Project;
 use crate::store::state::{self, Document, StateError};
 use crate::store::world::World;
+use crate::store::{circuit, config};
 use crate::view::paint::Paint;
 use crate::view::status::{Shown, Status};
 
@@ -26,7 +26,8 @@ pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result
     }
     let mut loops: Vec<Shown> = genuine_loops(world, project, &document)
         .into_iter()
-        .map(|(session_id, lap)| {
+        .map(|(session_id, mut lap)| {
+            lap.circuit = circuit::load(world, project, &session_id, &lap.run_id);
             let settings = config::load(world, project, &lap.given).settings();
             Shown { own: session == Some(&session_id), session_id, lap, settings }
         })

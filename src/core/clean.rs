@@ -25,6 +25,63 @@ pub fn block(text: &str) -> String {
     text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_unsafe(c)).collect()
 }
 
+/// What a program printed, as a screen would show it in the end: escape sequences are gone whole, and of a
+/// line that was written over the last state stands.
+pub fn output(text: &str) -> String {
+    let plain = without_escapes(text);
+    let last = |line: &str| {
+        let line = line.trim_end_matches('\r');
+        block(line.rsplit('\r').next().unwrap_or(line))
+    };
+    plain.split('\n').map(last).collect::<Vec<_>>().join("\n")
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let kind = match c {
+            '\u{1b}' => chars.next_if(|c| !c.is_control()),
+            '\u{9b}' => Some('['),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => Some(']'),
+            _ => {
+                out.push(c);
+                continue;
+            }
+        };
+        match kind {
+            Some('[') => {
+                while chars.next_if(|c| (' '..='?').contains(c)).is_some() {}
+                chars.next_if(|c| ('@'..='~').contains(c));
+            }
+            // A string for the terminal, up to its terminator; one without an end hides no other line.
+            Some(']' | 'P' | 'X' | '^' | '_') => {
+                while chars.next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\u{9c}' | '\n')).is_some() {}
+                if chars.next_if(|c| *c != '\n') == Some('\u{1b}') {
+                    chars.next_if_eq(&'\\');
+                }
+            }
+            Some(' '..='/') => {
+                while chars.next_if(|c| (' '..='/').contains(c)).is_some() {}
+                chars.next_if(|c| ('0'..='~').contains(c));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The text to the letter on one line: what would not show, or would act on a terminal, is spelled out.
+pub fn visible(text: &str) -> String {
+    let hidden =
+        |c: char| is_unsafe(c) || (!c.is_ascii() && (c.is_whitespace() || c.width().unwrap_or(0) == 0));
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
 /// One cleaned line of at most `width` columns, the cut shown by an ellipsis.
 pub fn excerpt(text: &str, width: usize) -> String {
     // Far more than is shown, so that a huge text is not walked to its end for eighty columns.
@@ -101,6 +158,30 @@ mod tests {
         assert_eq!(line("a\u{1b}[31mred\u{7}\u{202e} b\n\tc "), "a[31mred b c");
         assert_eq!(block("one\r\n\u{9b}two\tx"), "one\ntwo\tx");
         assert_eq!(line("\u{1b}\u{0}"), "");
+    }
+
+    #[test]
+    fn a_programs_output_reads_as_on_a_screen() {
+        for (raw, shown) in [
+            ("\u{1b}[1;31mred\u{1b}[0m plain", "red plain"),
+            ("\u{1b}]0;title\u{7}a \u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "a link"),
+            ("\u{9b}2Jx\u{9d}t\u{9c}y", "xy"),
+            ("10%\r50%\r100%\r\ndone\r\n", "100%\ndone\n"),
+            ("\u{1b}(B\u{1b}=\u{1b}7text\u{1b}", "text"),
+            ("\u{1b}]never ended\nthe next line", "\nthe next line"),
+            ("\u{1b}[31\nnext", "\nnext"),
+            ("\u{1b}\nnext\u{202e}\u{0}\u{8}", "\nnext"),
+            ("tab\tstays", "tab\tstays"),
+        ] {
+            assert_eq!(output(raw), shown, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_is_spelled_out() {
+        assert_eq!(visible("cargo test -- 'ä\\n' 测试"), "cargo test -- 'ä\\n' 测试");
+        assert_eq!(visible("a\nb\tc\r\u{1b}[2J"), "a\\nb\\tc\\r\\u{1b}[2J");
+        assert_eq!(visible("x\u{202e}y\u{200b}z\u{e0041}\u{a0}"), "x\\u{202e}y\\u{200b}z\\u{e0041}\\u{a0}");
     }
 
     #[test]

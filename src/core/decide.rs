@@ -4,6 +4,7 @@
 //! limits, then the breaker, then whoever waits to be let in.
 
 use super::circuit::{self, Verdict};
+use super::completion::{self, Gate, Held};
 use super::limits;
 use super::outcome::Outcome;
 use super::record::{Loop, LoopState, Queued, Waiting, WaitingFor};
@@ -23,6 +24,8 @@ pub enum Decision {
     Paused,
     /// The stop is allowed, the loop stays armed.
     Yield,
+    /// Nothing is decided: the user's commands must be run first, to prove what the agent claims.
+    Verify,
     /// The agent goes on.
     Continue(Note),
 }
@@ -30,8 +33,8 @@ pub enum Decision {
 /// What the agent should be told beside its position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Note {
-    /// A claim of completion that was not accepted, and why.
-    pub held: Option<String>,
+    /// Why a claim of completion was not accepted.
+    pub held: Option<Held>,
     /// The breaker's one warning.
     pub pivot: Option<String>,
     /// The limits are not those the agent was told.
@@ -63,22 +66,21 @@ pub fn decide(lap: Loop, turn: &Turn, settings: &Settings, now: Stamp) -> (Loop,
     if lap.pause_if_interrupted() {
         return announce(lap, Decision::Paused);
     }
-    let tools_used = turn.gained.as_ref().map(|gained| gained.tools_used);
-    let promise = turn.message.as_deref().and_then(|message| signal::promise(message, &settings.promise));
+    let message = turn.message.as_deref();
+    let status = message.and_then(signal::status);
+    let word = message.and_then(|message| completion::word(message, status.as_ref(), settings));
 
     let before = lap.iteration;
     lap.iteration += 1;
     let mut note = Note::default();
-    match promise {
-        Some(Promise::Blocked(reason)) => lap.end(Outcome::Blocked, reason, now),
-        Some(Promise::Decide(question)) => lap.end(Outcome::Decide, question, now),
-        Some(Promise::Complete) => match limits::minimum_missing(&lap, settings) {
-            None => lap.end(
-                Outcome::Complete,
-                format!("the agent promised {} (not verified)", settings.promise),
-                now,
-            ),
-            missing => note.held = missing,
+    let signalled = word.is_some();
+    match word {
+        Some((Promise::Blocked(reason), _)) => lap.end(Outcome::Blocked, reason, now),
+        Some((Promise::Decide(question), _)) => lap.end(Outcome::Decide, question, now),
+        Some((Promise::Complete, claim)) => match completion::gate(&lap, turn, claim, settings) {
+            Gate::Passed(reason) => lap.end(Outcome::Complete, reason, now),
+            Gate::Held(held) => note.held = Some(held),
+            Gate::Unproven => return (lap, Decision::Verify),
         },
         None => {}
     }
@@ -94,7 +96,18 @@ pub fn decide(lap: Loop, turn: &Turn, settings: &Settings, now: Stamp) -> (Loop,
         lap.end(outcome, reason, now);
         return announce(lap, Decision::Ended);
     }
-    match lap.circuit.judge(&circuit::Evidence { tools_used }, settings) {
+    let evidence = circuit::Evidence {
+        message,
+        status: status.as_ref(),
+        tools_used: turn.gained.as_ref().map(|gained| gained.tools_used),
+        progress: lap.circuit.baseline.progress(turn, status.as_ref()),
+        signalled,
+        biding_time: matches!(note.held, Some(Held::Minimum(_))),
+    };
+    let verdict = lap.circuit.judge(&evidence, &settings.circuit);
+    lap.circuit.baseline.move_to(turn);
+    lap.stuck_count = lap.circuit.counters.stagnation;
+    match verdict {
         Verdict::Fine => {}
         Verdict::Pivot(text) => note.pivot = Some(text),
         Verdict::Trip(outcome, reason) => {
@@ -216,7 +229,7 @@ mod tests {
         });
         let (lap, _) = decide(running(), &turn, &settings, minute(1));
         assert_eq!(ended(&lap), (Some(Outcome::MaxCost), "$1.25 of $1.00 spent"));
-        let unlimited = Settings { max_iterations: 0, max_runtime_ms: 0, idle: 0, ..Settings::default() };
+        let unlimited = Settings { max_iterations: 0, max_runtime_ms: 0, ..Settings::default() };
         let (lap, _) = decide(Loop { iteration: 1_000_000, ..running() }, &says("x"), &unlimited, minute(1));
         assert!(lap.is_alive());
     }
@@ -227,7 +240,8 @@ mod tests {
         let settings = Settings { min_runtime_ms: HOUR, min_iterations: 2, ..Settings::default() };
         let (lap, decision) = decide(running(), &done, &settings, minute(1));
         let Decision::Continue(note) = decision else { panic!("{decision:?}") };
-        assert_eq!(note.held.unwrap(), "runtime is 1m of at least 1.0h, iteration 1 of at least 2");
+        let missing = "runtime is 1m of at least 1.0h, iteration 1 of at least 2";
+        assert_eq!(note.held, Some(Held::Minimum(missing.into())));
         let met = Settings { min_iterations: 2, max_iterations: 2, ..Settings::default() };
         let (lap, decision) = decide(lap, &done, &met, minute(2));
         assert_eq!((decision, lap.outcome), (Decision::Ended, Some(Outcome::Complete)));
@@ -284,7 +298,7 @@ mod tests {
         for n in 1..20 {
             let decision;
             (lap, decision) = decide(lap, &turn, &Settings::default(), minute(n));
-            assert_eq!((decision, lap.iteration, lap.circuit.idle), (Decision::Yield, 0, 0));
+            assert_eq!((decision, lap.iteration, lap.circuit.counters.idle), (Decision::Yield, 0, 0));
         }
         turn.message = Some("<promise>COMPLETE</promise>".into());
         assert_eq!(decide(lap, &turn, &Settings::default(), minute(21)).0.outcome, Some(Outcome::Complete));
@@ -316,6 +330,7 @@ mod tests {
         let (mut lap, mut turns) = (running(), 0);
         while lap.is_alive() {
             turns += 1;
+            turn.message = Some(format!("thinking about part {turns} of the work"));
             lap = decide(lap, &turn, &Settings::default(), minute(turns)).0;
         }
         assert_eq!((turns, lap.outcome), (5, Some(Outcome::Stuck)));

@@ -38,7 +38,7 @@ pub fn going_on(lap: &Loop, note: &Note, settings: &Settings, now: Stamp) -> Str
         line.push_str(" · ENDING SOON");
     }
     if let Some(held) = &note.held {
-        line.push_str(&format!(" · finish held back: {held}"));
+        line.push_str(&format!(" · finish held back: {}", clean::excerpt(&held.brief(), 160)));
     }
     if let Some(pivot) = &note.pivot {
         line.push_str(&format!(" · {pivot}"));
@@ -102,7 +102,10 @@ pub fn next_step(outcome: Outcome) -> Option<&'static str> {
         Outcome::Blocked => {
             "Settle what ralph/blocked.txt says, remove that file, then /ralph:start --resume"
         }
-        Outcome::Decide => "Write your answer into ralph/decide.txt, then /ralph:start --resume",
+        Outcome::Decide => {
+            "Answer with `ralph answer TEXT` or in ralph/decide.txt, then /ralph:start --resume"
+        }
+        Outcome::Stuck | Outcome::Circuit => "Go on: /ralph:start --resume --reset",
         _ => "Go on: /ralph:start --resume",
     })
 }

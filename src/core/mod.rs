@@ -2,18 +2,23 @@
 
 pub mod circuit;
 pub mod clean;
+pub mod command;
+pub mod completion;
 pub mod decide;
 pub mod finding;
 pub mod guidance;
+pub mod keys;
 pub mod limits;
 pub mod merge;
 pub mod message;
 pub mod outcome;
+pub mod progress;
 pub mod prompt;
 pub mod record;
 pub mod request;
 pub mod runtime;
 pub mod settings;
 pub mod signal;
+pub mod similar;
 pub mod time;
 pub mod turn;

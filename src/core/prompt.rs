@@ -16,10 +16,7 @@ pub fn go_on(lap: &Loop, note: &Note, lists: &Lists, settings: &Settings, now: S
         text.push_str("\nThe limits were changed by the user.");
     }
     if let Some(held) = &note.held {
-        text.push_str(&format!(
-            "\nYour finish is not accepted yet: {held}. Put the time to use: prove the work, test its edges, \
-             review your own diff, simplify."
-        ));
+        text.push_str(&format!("\n{}", held.advice()));
     }
     if let Some(pivot) = &note.pivot {
         text.push_str(&format!("\n{pivot}"));
@@ -46,7 +43,17 @@ pub fn whole(lap: &Loop, lists: &Lists, settings: &Settings, now: Stamp) -> Stri
          - <promise>{promise}</promise>: the whole task is done and you have proven it\n\
          - <promise>BLOCKED:reason</promise>: you cannot go on without a person\n\
          - <promise>DECIDE:question</promise>: a person must choose\n\
-         Never promise what is not true to get out of the loop.\n{}\n\n\
+         Never promise what is not true to get out of the loop.\n\n\
+         You may also report at the end of a turn, outside any code fence; every field is optional:\n\
+         ---RALPH_STATUS---\n\
+         STATUS: IN_PROGRESS | COMPLETE | BLOCKED\n\
+         TASKS_COMPLETED_THIS_LOOP: 0\n\
+         FILES_MODIFIED: 0\n\
+         TESTS_STATUS: PASSING | FAILING | NOT_RUN\n\
+         WORK_TYPE: IMPLEMENTATION | TESTING | DOCUMENTATION | REFACTORING\n\
+         EXIT_SIGNAL: false\n\
+         RECOMMENDATION: one line\n\
+         ---END_RALPH_STATUS---\n{}\n\n\
          The task:\n\n{}",
         position(lap, settings),
         lists.text(now),
@@ -69,7 +76,7 @@ fn position(lap: &Loop, settings: &Settings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::signal;
+    use crate::core::{completion, signal};
 
     #[test]
     fn an_ordinary_turn_costs_less_than_600_characters() {
@@ -89,7 +96,8 @@ mod tests {
             go_on(&lap, &Note::default(), &lists, &settings, Stamp(0)),
             whole(&lap, &lists, &settings, Stamp(0)),
         ] {
-            assert_eq!(signal::promise(&text, &settings.promise), None, "{text}");
+            let status = signal::status(&text);
+            assert_eq!(completion::word(&text, status.as_ref(), &settings), None, "{text}");
         }
     }
 

@@ -53,7 +53,8 @@ pub struct Loop {
     pub last_hook_timestamp: f64,
     #[serde(deserialize_with = "lenient")]
     pub stuck_count: u64,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
+    /// Kept in the user's own folder: it refuses a start, and must not come with a repository.
+    #[serde(skip)]
     pub circuit: Circuit,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
     pub usage: Usage,
@@ -287,7 +288,7 @@ impl Loop {
         self.last_hook_timestamp = now.seconds();
         self.clock = None;
         self.reading = self.reading.anew();
-        self.circuit = Circuit::default();
+        self.circuit.reset();
         self.waiting = None;
         self.orphaned_at = None;
         self.closed_at = None;
@@ -333,7 +334,7 @@ mod tests {
     #[test]
     fn nulls_and_wrong_types_are_defaults_and_unknown_fields_stay() {
         let old = json!({"run_id": "r", "iteration": "many", "started_at": null, "accumulated_runtime_seconds": 1.5,
-            "circuit": 7, "reading": {"offset": null}, "colour": {"of": "magic"}});
+            "usage": 7, "reading": {"offset": null}, "colour": {"of": "magic"}});
         let record: Loop = serde_json::from_value(old).unwrap();
         assert_eq!((record.run_id.as_str(), record.iteration, record.runtime_ms()), ("r", 0, 1500));
         assert_eq!(record.state, LoopState::Stopped, "a loop that does not say it runs does not run");

@@ -1,7 +1,7 @@
 //! What somebody asked `start` to do: words and flags, from a slash command's raw text or from a shell.
 
-use super::settings::{self, PRESETS};
-use serde_json::{Map, Value};
+use super::settings::{self, Kind, PRESETS};
+use serde_json::{Map, Value, json};
 
 /// A start as it was typed. Values are checked, but not yet weighed against files and variables.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +14,7 @@ pub struct StartRequest {
     pub resume: bool,
     /// Which loop to resume, where there are several: its run id or the beginning of it.
     pub run: Option<String>,
+    pub reset: bool,
     pub replace: bool,
     pub ignore_open_questions: bool,
     pub skip_constraint_scan: bool,
@@ -23,8 +24,9 @@ pub struct StartRequest {
 const LONGEST_TASK: usize = 20_000;
 
 /// The switches of `start` that are not settings, with their help.
-pub const SWITCHES: [(&str, &str); 4] = [
+pub const SWITCHES: [(&str, &str); 5] = [
     ("resume", "go on with a paused, ended or orphaned loop"),
+    ("reset", "close a tripped circuit breaker first, as `ralph reset` does"),
     ("replace", "end the loop that runs in this session first"),
     ("ignore-open-questions", "start although a question in ralph/ waits for an answer"),
     ("skip-constraint-scan", "start although a critical constraint was found"),
@@ -35,8 +37,17 @@ impl StartRequest {
     pub fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), String> {
         if let Some(key) = settings::find_flag(flag) {
             let value = value.ok_or_else(|| format!("--{flag} needs a value"))?;
-            let value = key.read(&Value::from(value)).map_err(|wrong| format!("--{flag}: {wrong}"))?;
-            self.flags.insert(key.name.to_owned(), value);
+            let wrong = |wrong| format!("--{flag}: {wrong}");
+            if key.kind == Kind::Commands {
+                // Each time the flag is given it is one more command, to the letter.
+                let mut given = key.read(&json!([value])).map_err(wrong)?;
+                let list = self.flags.entry(key.name).or_insert_with(|| json!([]));
+                if let (Value::Array(list), Value::Array(given)) = (list, &mut given) {
+                    list.append(given);
+                }
+                return Ok(());
+            }
+            self.flags.insert(key.name.to_owned(), key.read(&Value::from(value)).map_err(wrong)?);
             return Ok(());
         }
         if flag == "run" {
@@ -52,6 +63,7 @@ impl StartRequest {
         }
         match flag {
             "resume" => self.resume = true,
+            "reset" => self.reset = true,
             "replace" => self.replace = true,
             "ignore-open-questions" => self.ignore_open_questions = true,
             "skip-constraint-scan" => self.skip_constraint_scan = true,
@@ -229,7 +241,6 @@ fn take_value(text: &str) -> (String, &str) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use serde_json::json;
 
     fn parse(text: &str) -> (String, Value) {
         let request = StartRequest::from_text(text).unwrap_or_else(|wrong| panic!("{text}: {wrong}"));
@@ -282,6 +293,19 @@ mod tests {
             (r#"x --promise "open"#, "\"open"),
         ] {
             assert_eq!(parse(text).1, json!({"completion.promise": promise}), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_flag_for_commands_is_one_more_each_time_to_the_letter() {
+        let text = r#"x --verify "cargo test" y --verify='[ -f done ]' --verify make --verify '["a"]'"#;
+        let commands = json!(["cargo test", "[ -f done ]", "make", "[\"a\"]"]);
+        assert_eq!(parse(text), ("x y".into(), json!({"completion.verify": commands})));
+        for (text, part) in
+            [("x --verify", "needs a value"), ("x --verify ' '", "--verify: \" \" is not a command")]
+        {
+            let wrong = StartRequest::from_text(text).unwrap_err();
+            assert!(wrong.contains(part), "{text}: {wrong}");
         }
     }
 

@@ -1,240 +1,9 @@
-//! Settings: one table of keys, and the rule by which layers of given values become effective ones.
+//! The rule by which layers of given values become effective ones.
 
 use super::clean;
+pub use super::keys::{KEYS, Key, Kind, PRESETS, Preset, aliases, find, find_flag};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::fmt;
-
-/// What a key's value must look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A number of hours or seconds, zero allowed.
-    Number,
-    /// A number above zero.
-    Positive,
-    Count,
-    Dollars,
-    Text,
-    /// `true` or `false`.
-    Switch,
-    /// A list, as JSON.
-    List,
-    /// A command line; from a project's file it is not run without the user's trust.
-    Command,
-}
-
-#[derive(Debug)]
-pub struct Key {
-    pub name: &'static str,
-    /// The flag of `ralph start`, without dashes.
-    pub flag: Option<&'static str>,
-    pub kind: Kind,
-    default: Option<&'static str>,
-    pub help: &'static str,
-}
-
-const fn key(
-    name: &'static str,
-    flag: Option<&'static str>,
-    kind: Kind,
-    default: Option<&'static str>,
-    help: &'static str,
-) -> Key {
-    Key { name, flag, kind, default, help }
-}
-
-/// Every setting there is, in the order people read them.
-pub const KEYS: [Key; 14] = [
-    key(
-        "loop_limits.min_hours",
-        Some("min-hours"),
-        Kind::Number,
-        Some("0"),
-        "runtime before completion is accepted",
-    ),
-    key(
-        "loop_limits.max_hours",
-        Some("max-hours"),
-        Kind::Number,
-        Some("9"),
-        "runtime at which the loop ends, 0 = no limit",
-    ),
-    key(
-        "loop_limits.min_iterations",
-        Some("min-iterations"),
-        Kind::Count,
-        Some("0"),
-        "iterations before completion is accepted",
-    ),
-    key(
-        "loop_limits.max_iterations",
-        Some("max-iterations"),
-        Kind::Count,
-        Some("50"),
-        "iterations at which the loop ends, 0 = no limit",
-    ),
-    key(
-        "loop_limits.max_cost_usd",
-        Some("max-cost"),
-        Kind::Dollars,
-        None,
-        "cost in US dollars at which the loop ends, 0 = no limit",
-    ),
-    key(
-        "loop_limits.cli_gap_threshold_seconds",
-        Some("gap-threshold"),
-        Kind::Positive,
-        Some("300"),
-        "silence of this many seconds is a pause, not runtime",
-    ),
-    key(
-        "completion.promise",
-        Some("promise"),
-        Kind::Text,
-        Some("COMPLETE"),
-        "what the agent promises when it is done",
-    ),
-    key(
-        "circuit.idle",
-        Some("max-idle"),
-        Kind::Count,
-        Some("5"),
-        "turns without any tool before the loop ends as stuck, 0 = off",
-    ),
-    key("guidance.max_age_hours", None, Kind::Number, Some("24"), "age at which guidance is dropped"),
-    key("scan.enabled", None, Kind::Switch, Some("true"), "look for constraints at every turn"),
-    key("scan.rules", None, Kind::List, Some("[]"), "rules of the project's own, beside the built-in ones"),
-    key("scan.exclude", None, Kind::List, Some("[]"), "globs of files the scan leaves out"),
-    key(
-        "run.session_expiration_hours",
-        None,
-        Kind::Positive,
-        Some("24"),
-        "a loop not seen for so long is closed",
-    ),
-    key("notify.command", Some("notify"), Kind::Command, None, "command run at every ending"),
-];
-
-/// The other spelling of a flag, for people who come from the official plugin.
-const ALIASES: [(&str, &str); 1] = [("completion-promise", "promise")];
-
-pub struct Preset {
-    pub name: &'static str,
-    pub help: &'static str,
-    values: [(&'static str, &'static str); 4],
-}
-
-pub const PRESETS: [Preset; 2] = [
-    Preset {
-        name: "poc",
-        help: "a quick try: 5-10 minutes, 10-20 iterations",
-        values: [
-            ("loop_limits.min_hours", "0.08333333333333333"),
-            ("loop_limits.max_hours", "0.16666666666666666"),
-            ("loop_limits.min_iterations", "10"),
-            ("loop_limits.max_iterations", "20"),
-        ],
-    },
-    Preset {
-        name: "production",
-        help: "the long run: 4-9 hours, 50-99 iterations",
-        values: [
-            ("loop_limits.min_hours", "4"),
-            ("loop_limits.max_hours", "9"),
-            ("loop_limits.min_iterations", "50"),
-            ("loop_limits.max_iterations", "99"),
-        ],
-    },
-];
-
-impl Preset {
-    pub fn values(&self) -> Map<String, Value> {
-        self.values.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect()
-    }
-}
-
-pub fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
-}
-
-pub fn find_flag(flag: &str) -> Option<&'static Key> {
-    let flag = ALIASES.iter().find(|(alias, _)| *alias == flag).map_or(flag, |(_, flag)| flag);
-    KEYS.iter().find(|key| key.flag == Some(flag))
-}
-
-pub fn aliases(flag: &str) -> impl Iterator<Item = &'static str> + '_ {
-    ALIASES.iter().filter(move |(_, of)| *of == flag).map(|(alias, _)| *alias)
-}
-
-impl Key {
-    /// Environment variables that set this key: by its whole name, and by its flag.
-    pub fn variables(&self) -> impl Iterator<Item = String> {
-        [self.flag, Some(self.name)].into_iter().flatten().map(|text| {
-            // Made at every turn for every key, so without a detour through a formatter.
-            let mut name = String::with_capacity(text.len() + 6);
-            name.push_str("RALPH_");
-            name.extend(
-                text.bytes().map(|b| {
-                    if b.is_ascii_alphanumeric() { char::from(b.to_ascii_uppercase()) } else { '_' }
-                }),
-            );
-            name
-        })
-    }
-
-    /// The value in its own type, or what is wrong with it. Numbers may be given as text: `08` is eight.
-    pub fn read(&self, value: &Value) -> Result<Value, String> {
-        let text = match value {
-            Value::String(text) => text.trim().to_owned(),
-            Value::Number(number) => number.to_string(),
-            Value::Bool(on) => on.to_string(),
-            Value::Array(_) if self.kind == Kind::List => return Ok(value.clone()),
-            other => return Err(format!("{other} is not {}", self.kind)),
-        };
-        let wrong = || format!("'{text}' is not {}", self.kind);
-        match self.kind {
-            Kind::Count => text.parse::<u32>().map(Value::from).map_err(|_| wrong()),
-            Kind::Number | Kind::Positive | Kind::Dollars => {
-                let number = text.parse::<f64>().map_err(|_| wrong())?;
-                let low = if self.kind == Kind::Positive { number > 0.0 } else { number >= 0.0 };
-                if !low || number > 1e9 {
-                    return Err(wrong());
-                }
-                // Written back into a file, six is 6 and not 6.0.
-                Ok(if number.fract() == 0.0 { Value::from(number as u64) } else { Value::from(number) })
-            }
-            Kind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
-            Kind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
-            Kind::Text | Kind::Command => {
-                let Value::String(text) = value else { return Err(wrong()) };
-                if text.trim().is_empty() || text.chars().count() > 2000 {
-                    Err(wrong())
-                } else {
-                    Ok(value.clone())
-                }
-            }
-        }
-    }
-
-    fn default(&self) -> Value {
-        self.default.and_then(|text| self.read(&Value::from(text)).ok()).unwrap_or(Value::Null)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Number => "a number of 0 or more",
-            Kind::Positive => "a number above 0",
-            Kind::Count => "a whole number of 0 or more",
-            Kind::Dollars => "an amount of 0 or more",
-            Kind::Switch => "true or false",
-            Kind::List => "a JSON list",
-            Kind::Text => "a text of 1 to 2000 characters",
-            Kind::Command => "a command of 1 to 2000 characters",
-        })
-    }
-}
 
 /// Where a value came from, strongest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,6 +61,8 @@ pub struct Row {
 pub struct Resolved {
     pub rows: Vec<Row>,
     pub warnings: Vec<String>,
+    /// Commands in the project's file that the user has not trusted: they stand in no row and are not run.
+    pub withheld: Vec<Row>,
     /// What the files said, as far as they could be read.
     pub files: Files,
 }
@@ -320,17 +91,17 @@ pub fn resolve(layers: &[Layer]) -> Resolved {
         let mut row = Row { key, value: key.default(), source: Source::Default, place: String::new() };
         for layer in layers {
             let Some(value) = layer.values.get(key.name).filter(|value| !value.is_null()) else { continue };
-            match key.read(value) {
-                Ok(value) => {
-                    row = Row { key, value, source: layer.source.clone(), place: layer.place.clone() };
-                    break;
-                }
-                Err(wrong) => warnings.push(format!("{}: {} {wrong}, ignored", layer.place, key.name)),
+            let (value, wrong) = key.usable(value);
+            warnings
+                .extend(wrong.iter().map(|wrong| format!("{}: {} {wrong}, ignored", layer.place, key.name)));
+            if let Some(value) = value {
+                row = Row { key, value, source: layer.source.clone(), place: layer.place.clone() };
+                break;
             }
         }
         rows.push(row);
     }
-    let mut resolved = Resolved { rows, warnings, files: Files::default() };
+    let mut resolved = Resolved { rows, warnings, withheld: Vec::new(), files: Files::default() };
     resolved.reconcile("loop_limits.min_hours", "loop_limits.max_hours");
     resolved.reconcile("loop_limits.min_iterations", "loop_limits.max_iterations");
     resolved
@@ -341,7 +112,7 @@ impl Resolved {
         self.rows.iter().find(|row| row.key.name == name)
     }
 
-    fn number(&self, name: &str) -> f64 {
+    pub fn number(&self, name: &str) -> f64 {
         self.row(name).and_then(|row| row.value.as_f64()).unwrap_or(0.0)
     }
 
@@ -390,7 +161,16 @@ impl Resolved {
             max_cost_usd: Some(self.number("loop_limits.max_cost_usd")).filter(|usd| *usd > 0.0),
             pause_threshold_ms: ms("loop_limits.cli_gap_threshold_seconds", 1000.0).max(1),
             promise: clean::line(&self.text("completion.promise").unwrap_or_default()),
-            idle: self.count("circuit.idle"),
+            circuit: Thresholds {
+                same_error: self.count("circuit.same_error"),
+                output_decline: self.count("circuit.output_decline").min(100),
+                test_only: self.count("circuit.test_only"),
+                stagnation: self.count("circuit.stagnation"),
+                idle: self.count("circuit.idle"),
+                repetition: self.count("circuit.repetition"),
+                completion: self.count("circuit.completion"),
+                safety_completion: self.count("circuit.safety_completion"),
+            },
             guidance_max_age_ms: ms("guidance.max_age_hours", HOUR),
             session_expiration_ms: ms("run.session_expiration_hours", HOUR),
         }
@@ -407,9 +187,24 @@ pub struct Settings {
     pub max_cost_usd: Option<f64>,
     pub pause_threshold_ms: i64,
     pub promise: String,
-    pub idle: u64,
+    pub circuit: Thresholds,
     pub guidance_max_age_ms: i64,
     pub session_expiration_ms: i64,
+}
+
+/// When the circuit breaker trips; zero switches a condition off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Thresholds {
+    pub same_error: u64,
+    /// In percent.
+    pub output_decline: u64,
+    pub test_only: u64,
+    pub stagnation: u64,
+    pub idle: u64,
+    pub repetition: u64,
+    /// Phrases of completion that an exit signal needs beside it.
+    pub completion: u64,
+    pub safety_completion: u64,
 }
 
 impl Default for Settings {
@@ -433,7 +228,7 @@ mod tests {
         let settings = Settings::default();
         assert_eq!((settings.max_iterations, settings.max_runtime_ms), (50, 9 * 3_600_000));
         assert_eq!(
-            (settings.pause_threshold_ms, settings.idle, settings.promise.as_str()),
+            (settings.pause_threshold_ms, settings.circuit.idle, settings.promise.as_str()),
             (300_000, 5, "COMPLETE")
         );
         assert_eq!(settings.max_cost_usd, None);
@@ -454,7 +249,7 @@ mod tests {
         let resolved = resolve(&layers);
         let settings = resolved.settings();
         assert_eq!((settings.max_iterations, settings.max_runtime_ms), (50, 8 * 3_600_000));
-        assert_eq!((settings.promise.as_str(), settings.idle), ("DONE", 0));
+        assert_eq!((settings.promise.as_str(), settings.circuit.idle), ("DONE", 0));
         assert_eq!(resolved.row("loop_limits.max_iterations").unwrap().source, Source::Flag);
         assert_eq!(resolved.warnings, Vec::<String>::new());
     }
@@ -478,6 +273,25 @@ mod tests {
             resolved.warnings[0],
             "p.json: loop_limits.max_hours 'soon' is not a number of 0 or more, ignored"
         );
+    }
+
+    #[test]
+    fn a_bad_command_falls_alone_and_the_next_layer_stands_where_none_is_left() {
+        let layers = [
+            layer(Source::Project, "p.json", json!({"completion.verify": ["cargo test", 5, ""]})),
+            layer(Source::User, "u.json", json!({"completion.verify": ["make"]})),
+        ];
+        let resolved = resolve(&layers);
+        assert_eq!(resolved.list("completion.verify"), [json!("cargo test")]);
+        assert_eq!(resolved.warnings.len(), 2, "{:?}", resolved.warnings);
+        assert_eq!(
+            resolved.warnings[0],
+            "p.json: completion.verify 5 is not a command of 1 to 2000 characters, ignored"
+        );
+        let none = [layer(Source::Project, "p.json", json!({"completion.verify": [5]})), layers[1].clone()];
+        assert_eq!(resolve(&none).list("completion.verify"), [json!("make")]);
+        let empty = [layer(Source::Project, "p.json", json!({"completion.verify": []})), layers[1].clone()];
+        assert!(resolve(&empty).list("completion.verify").is_empty(), "an empty list is a word");
     }
 
     #[test]

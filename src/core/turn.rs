@@ -1,5 +1,6 @@
 //! The facts about one turn that ended, gathered before anything is decided.
 
+use super::progress::Sight;
 use super::record::{Reading, Usage};
 use super::runtime::{Evidence, Mark};
 use super::time::Stamp;
@@ -17,6 +18,49 @@ pub struct Turn {
     pub mark: Mark,
     /// `None` where there is no usable transcript.
     pub gained: Option<Gained>,
+    /// The commit that HEAD names; nothing outside git, or where it cannot be read.
+    pub head: Option<String>,
+    /// `ralph/tasks.json`, where it is there.
+    pub tasks: Option<Tasks>,
+    /// What a scan saw of the project's files; nothing where none was made.
+    pub files: Option<Files>,
+    pub proof: Proof,
+}
+
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// One changed, came or went since the baseline; nothing where it is unknown.
+    pub changed: Option<bool>,
+    pub sight: Sight,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    pub total: u64,
+    pub passing: u64,
+    /// The first few that do not pass, by id.
+    pub open: Vec<String>,
+    /// Why the file cannot be used.
+    pub unusable: Option<String>,
+}
+
+/// What the user's own commands say about a claim of completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Nothing was run yet; there are so many commands.
+    Open(usize),
+    /// All of so many were green.
+    Green(usize),
+    Red(Failed),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    pub command: String,
+    /// `exit code 101`, `killed after 10m`.
+    pub how: String,
+    /// The last lines of what it printed.
+    pub tail: String,
 }
 
 impl Turn {
@@ -36,6 +80,10 @@ impl Default for Turn {
             background: Vec::new(),
             mark: Mark::Seen,
             gained: None,
+            head: None,
+            tasks: None,
+            files: None,
+            proof: Proof::Open(0),
         }
     }
 }
@@ -49,6 +97,8 @@ pub struct Gained {
     pub tools_used: u64,
     /// Of those, the ones that may have written something.
     pub tools_that_write: u64,
+    /// Files edited by tools.
+    pub edits: u64,
     /// When the user last pressed Esc.
     pub interrupted_at: Option<Stamp>,
     /// The last text the agent wrote.

@@ -46,6 +46,7 @@ fn answer(assumed: &str) -> Answer {
 }
 
 /// One hook call and where it belongs.
+#[derive(Clone, Copy)]
 struct Call<'a> {
     world: &'a World,
     project: &'a Project,

@@ -12,6 +12,7 @@ use crate::core::time::{self, Stamp};
 use crate::core::turn::Turn;
 use crate::core::{clean, guidance, message, prompt};
 use crate::scan::brief::{Look, Reader, brief};
+use crate::scan::{self, Patience};
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::{armed, config, ending, history};
 use anyhow::Result;
@@ -50,7 +51,11 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
         if lap.state == LoopState::Running {
             let resolved = config::load(world, project, &lap.given);
             let reader = Reader { world, project, session, lap: &lap, resolved: &resolved, told: true };
-            let brief = brief(&reader, &mut state.document, Look::Now)?;
+            let look = match resolved.is_on("scan.enabled") {
+                true => Look::Made(scan::scan(world, project, &resolved, Patience::Hook, None)),
+                false => Look::Remembered,
+            };
+            let brief = brief(&reader, &mut state.document, look)?;
             told.extend(brief.notes);
             answer.context = Some(("SessionStart", prompt::whole(&lap, &brief.lists, &settings, world.now)));
             if !compacted {

@@ -7,16 +7,20 @@ use crate::claude::transcript;
 use crate::core::decide::{Decision, decide};
 use crate::core::merge::Lists;
 use crate::core::outcome::Outcome;
-use crate::core::record::Loop;
+use crate::core::progress::Sight;
+use crate::core::record::{Loop, LoopState};
 use crate::core::runtime::Mark;
 use crate::core::settings::Resolved;
-use crate::core::turn::{Gained, Turn};
-use crate::core::{message, prompt};
+use crate::core::time::Stamp;
+use crate::core::turn::{Failed, Files, Gained, Proof, Turn};
+use crate::core::{clean, message, prompt};
 use crate::scan::brief::{Look, Reader, brief};
+use crate::scan::{self, Patience};
 use crate::store::project::Project;
 use crate::store::state::{Document, Locked};
-use crate::store::world::World;
-use crate::store::{armed, config, ending, stop as stops};
+use crate::store::verify::{Checked, Verification};
+use crate::store::world::{World, file_clock};
+use crate::store::{armed, circuit, config, ending, git, stop as stops, tasks};
 use anyhow::Result;
 
 pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
@@ -27,9 +31,21 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
         return Ok(if was_armed { vanished(call) } else { Answer::silent() });
     }
     let mut state = Locked::open(project, world.now)?;
-    let own = state.document.loop_of(session).and_then(|lap| armed::claim(world, project, session, lap));
+    let mut own = own_loop(call, &state.document).map(|lap| Facts::gather(call, lap, kill_switch));
+    let later;
+    let mut call = *call;
+    if let Some(claim) = own.take_if(|facts| facts.must_be_proven(world.now)) {
+        // It may take long, and others must not wait for it: whatever they did to the loop meanwhile stands.
+        drop(state);
+        let proof = claim.prove(project);
+        later = world.later();
+        call = Call { world: &later, ..call };
+        state = Locked::open(project, later.now)?;
+        own = own_loop(&call, &state.document).map(|lap| claim.still_of(&call, lap, kill_switch, proof));
+    }
+    let call = &call;
     let (mut answer, ended) = match own {
-        Some(lap) => turn(call, lap, kill_switch, &mut state.document)?,
+        Some(facts) => turn(call, facts, &mut state.document)?,
         None if was_armed => lost(call, &mut state)?,
         None => (Answer::silent(), None),
     };
@@ -108,31 +124,98 @@ fn is_gone(project: &Project) -> Result<bool> {
     Ok(project.resolve(&project.state())?.try_exists().is_ok_and(|exists| !exists))
 }
 
-/// Decides one turn of this session's loop; returns the loop and its settings too where it ends here.
-fn turn(
-    call: &Call,
+/// The loop of this session, where this user armed it, with its breaker.
+fn own_loop(call: &Call, document: &Document) -> Option<Loop> {
+    let Call { world, project, session, .. } = *call;
+    let mut lap = armed::claim(world, project, session, document.loop_of(session)?)?;
+    lap.circuit = circuit::load(world, project, session, &lap.run_id);
+    Some(lap)
+}
+
+/// A loop, and everything known about the turn that ended before anything is decided.
+struct Facts {
     lap: Loop,
-    kill_switch: bool,
-    document: &mut Document,
-) -> Result<(Answer, Option<(Loop, Resolved)>)> {
-    let Call { world, project, session, input } = *call;
+    resolved: Resolved,
+    turn: Turn,
+    look: Look,
+    verification: Verification,
+}
+
+impl Facts {
+    fn gather(call: &Call, lap: Loop, kill_switch: bool) -> Facts {
+        let Call { world, project, input, .. } = *call;
+        let resolved = config::load(world, project, &lap.given);
+        let mut turn = heard(world, input, &lap, kill_switch);
+        let verification = Verification::of(&resolved);
+        turn.proof = Proof::Open(verification.commands.len());
+        let mut look = Look::Remembered;
+        if lap.state == LoopState::Running && !kill_switch {
+            turn.head = git::head(&project.root);
+            turn.tasks = tasks::read(project);
+            if resolved.is_on("scan.enabled") && (lap.unscanned || !turn.wrote_nothing()) {
+                let edited = turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
+                let since = lap.circuit.baseline.files.as_ref().filter(|_| !edited);
+                let scan = scan::scan(world, project, &resolved, Patience::Hook, since);
+                turn.files = Some(Files { changed: scan.changed, sight: scan.sight.clone() });
+                look = Look::Made(scan);
+            }
+        }
+        Facts { lap, resolved, turn, look, verification }
+    }
+
+    /// Whether the agent claims to be done, and there are commands that have to say so too.
+    fn must_be_proven(&self, now: Stamp) -> bool {
+        !self.verification.is_empty()
+            && decide(self.lap.clone(), &self.turn, &self.resolved.settings(), now).1 == Decision::Verify
+    }
+
+    fn prove(&self, project: &Project) -> Proof {
+        let checked = self.verification.run(&project.root);
+        let red = checked.iter().find(|checked| !checked.run.is_green());
+        red.map_or(Proof::Green(checked.len()), |Checked { command, run }| {
+            let command = clean::excerpt(command, 200);
+            Proof::Red(Failed { command, how: run.ended.to_string(), tail: run.tail.clone() })
+        })
+    }
+
+    /// The same facts about the loop as it is now, proven or not.
+    fn still_of(self, call: &Call, lap: Loop, kill_switch: bool, proof: Proof) -> Facts {
+        let mut facts = if lap == self.lap { self } else { Facts::gather(call, lap, kill_switch) };
+        facts.turn.stopped_all_at = stops::stopped_all_at(call.world);
+        facts.turn.proof = proof;
+        // What the commands wrote is not the agent's work.
+        let sight = Sight { at: file_clock(), ..Sight::default() };
+        facts.turn.files = facts.turn.files.map(|files| Files { sight, ..files });
+        facts
+    }
+}
+
+/// Decides one turn of this session's loop; returns the loop and its settings too where it ends here.
+fn turn(call: &Call, facts: Facts, document: &mut Document) -> Result<(Answer, Option<(Loop, Resolved)>)> {
+    let Call { world, project, session, .. } = *call;
     let now = world.now;
-    let resolved = config::load(world, project, &lap.given);
+    let Facts { lap, resolved, turn, look, verification } = facts;
     let settings = resolved.settings();
-    let facts = gather(world, input, &lap, kill_switch);
     let (before, was_alive) = (lap.clone(), lap.is_alive());
-    let (mut lap, decision) = decide(lap, &facts, &settings, now);
+    let (mut lap, decision) = decide(lap, &turn, &settings, now);
 
     let mut notes = Vec::new();
     let ends_now = was_alive && !lap.is_alive();
     if ends_now {
         notes = ending::record(world, project, session, &lap);
     }
+    if lap.circuit != before.circuit {
+        notes.extend(keep_circuit(call, &lap));
+    }
+    if lap.outcome == Some(Outcome::Complete) && ends_now && !verification.withheld.is_empty() {
+        notes
+            .push("the project's own checks were not run: `ralph trust` shows them and lets them run".into());
+    }
     let mut warnings = resolved.warnings.clone();
     lap.given.files = resolved.files.clone();
     let mut lists = Lists::default();
     if matches!(decision, Decision::Continue(_)) {
-        let look = if std::mem::take(&mut lap.unscanned) { Look::Now } else { Look::Remembered };
+        lap.unscanned = false;
         let reader = Reader { world, project, session, lap: &lap, resolved: &resolved, told: true };
         let brief = brief(&reader, document, look)?;
         notes.extend(brief.notes);
@@ -149,6 +232,8 @@ fn turn(
         Decision::Silent => Answer::silent(),
         Decision::Ended => Answer::tell(message::ended(&lap, &settings, now)),
         Decision::Paused => Answer::tell(message::paused(&lap, &settings, now)),
+        // Its proof was asked for before; a claim that has changed since is judged at the next turn.
+        Decision::Verify => Answer::silent(),
         Decision::Yield => Answer::tell(message::making_way(&lap, &settings, now)),
         Decision::Continue(note) => Answer {
             block: Some(prompt::go_on(&lap, note, &lists, &settings, now)),
@@ -169,7 +254,18 @@ fn turn(
     Ok((answer, ends_now.then_some((lap, resolved))))
 }
 
-fn gather(world: &World, input: &Input, lap: &Loop, kill_switch: bool) -> Turn {
+/// Keeps the breaker's counters, and a trip for good. Where that fails the loop goes by what it knows.
+fn keep_circuit(call: &Call, lap: &Loop) -> Option<String> {
+    let Call { world, project, session, .. } = *call;
+    let mut kept = circuit::save(world, project, session, &lap.run_id, &lap.circuit);
+    if lap.circuit.is_tripped() {
+        kept = kept.and_then(|()| circuit::note_trip(world, project, session, &lap.run_id, &lap.circuit));
+    }
+    kept.err().map(|error| format!("the circuit breaker could not be kept: {error:#}"))
+}
+
+/// What the hook's input and the transcript tell.
+fn heard(world: &World, input: &Input, lap: &Loop, kill_switch: bool) -> Turn {
     let Event::Stop { message, continued, background } = &input.event else { return Turn::default() };
     let gained = input.transcript.as_deref().and_then(|path| transcript::read(path, lap));
     let message = message.clone().or_else(|| gained.as_ref()?.last_text.clone());
@@ -180,6 +276,7 @@ fn gather(world: &World, input: &Input, lap: &Loop, kill_switch: bool) -> Turn {
         background: background.clone(),
         mark: mark(input, gained.as_ref(), *continued),
         gained,
+        ..Turn::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the agent is told beside its task: fresh guidance and fresh findings, merged.
 
-use super::{Patience, Scan, scan};
+use super::Scan;
 use crate::core::clean;
 use crate::core::finding::{Finding, Severity};
 use crate::core::guidance::{self, Entry, Guidance, Sitting};
@@ -19,10 +19,7 @@ use anyhow::Result;
 pub enum Look {
     /// Nothing can have changed since the last scan.
     Remembered,
-    /// Made before the state was locked, where it may take long.
     Made(Scan),
-    /// Now, under the state's lock: within the time that others wait for it.
-    Now,
 }
 
 /// Whose brief it is.
@@ -52,7 +49,7 @@ const MOST_KEPT: usize = 100;
 
 /// Brings the document's guidance and constraints up to now, and says what follows for the agent.
 pub fn brief(reader: &Reader, document: &mut Document, look: Look) -> Result<Brief> {
-    let Reader { world, project, lap, resolved, .. } = *reader;
+    let Reader { world, lap, resolved, .. } = *reader;
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
     let guidance = freshen(reader, document, &mut notes)?;
     let own =
@@ -64,7 +61,6 @@ pub fn brief(reader: &Reader, document: &mut Document, look: Look) -> Result<Bri
         let made = match look {
             Look::Remembered => None,
             Look::Made(scan) => Some(scan),
-            Look::Now => Some(scan(world, project, resolved, Patience::Hook, None)),
         };
         if let Some(scan) = made {
             warnings.clone_from(&scan.warnings);

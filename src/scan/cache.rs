@@ -2,7 +2,8 @@
 //!
 //! It is only a memory. Whatever is wrong with it, the project is scanned anew.
 
-use super::tree::{Folder, Known, Mark, Tree};
+use super::mark::Mark;
+use super::tree::{Folder, Known, Tree};
 use crate::core::finding::{Finding, SEVERITIES};
 use crate::store::file;
 use crate::store::project::Project;

@@ -15,10 +15,10 @@ pub fn is_harmless(bytes: &[u8]) -> bool {
 
 fn is_plain(name: &str, value: &str) -> bool {
     const TELLING: [&str; 10] =
-        ["KEY", "SECRET", "TOKEN", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "DSN", "SALT"];
-    const SETTING: [&str; 17] = [
-        "PORT", "HOST", "ENV", "MODE", "LEVEL", "LOG", "DEBUG", "URL", "PATH", "DIR", "DATA", "SKIP",
-        "VERSION", "LANG", "TIMEOUT", "BROWSER", "REGION",
+        ["KEY", "SECRET", "TOKEN", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "HOOK", "SALT"];
+    const SETTING: [&str; 21] = [
+        "PORT", "HOST", "DOMAIN", "BIND", "ENV", "MODE", "LEVEL", "LOG", "DEBUG", "URL", "URI", "DSN",
+        "PATH", "DIR", "DATA", "SKIP", "VERSION", "LANG", "TIMEOUT", "BROWSER", "REGION",
     ];
     const LONGEST_WORD: usize = 16;
     let name = name.to_ascii_uppercase();
@@ -27,7 +27,8 @@ fn is_plain(name: &str, value: &str) -> bool {
         && !(value.bytes().any(|b| b.is_ascii_digit()) && value.bytes().any(|b| b.is_ascii_alphabetic()));
     let place = value.contains("://") || value.starts_with(['/', '.']);
     let refers = value.starts_with("${") && value.ends_with('}');
-    let telling = TELLING.iter().any(|part| name.contains(part));
+    let given = value.split_once(['?', ';']).map_or(String::new(), |(_, given)| given.to_ascii_uppercase());
+    let telling = TELLING.iter().any(|part| name.contains(part) || given.contains(part));
     let switch = ["true", "false"].contains(&value);
     let setting = SETTING.iter().any(|part| name.contains(part));
     value.is_empty() || refers || switch || (setting && !telling && !value.contains('@') && (word || place))
@@ -46,6 +47,12 @@ mod tests {
             ("export LOG_LEVEL=info\n", true),
             ("API_KEY=\nPORT=1\n", true),
             ("API_KEY=${API_KEY}\n", true),
+            ("LOCAL_DOMAIN=app.local\nBIND=0.0.0.0\nDB_HOST=/var/run/postgresql/\n", true),
+            ("DEFAULT_URI=http://localhost\nMAILER_DSN=null://null\n", true),
+            ("SENTRY_DSN=https://0a1b2c@sentry.example.org/1\n", false),
+            ("DB_URL=jdbc:mysql://localhost/app?user=a&password=b\n", false),
+            ("DB_URL=postgres://localhost/app?sslmode=disable\n", true),
+            ("SLACK_WEBHOOK_URL=https://hooks.example.org/T0/B0/x1\n", false),
             ("API_KEY=abc\n", false),
             ("PASSWORD=hunter2\n", false),
             ("DATABASE_URL=postgres://me:pw@host/db\n", false),

@@ -44,7 +44,7 @@ pub fn is_config(path: &str) -> bool {
 
 /// Paths in there are paths in a container or on a build machine, or permissions of this very machine.
 fn is_for_elsewhere(path: &str) -> bool {
-    const BEGINNINGS: [&str; 13] = [
+    const BEGINNINGS: [&str; 14] = [
         "dockerfile",
         "docker-compose",
         "compose.",
@@ -52,6 +52,7 @@ fn is_for_elsewhere(path: &str) -> bool {
         "appveyor",
         ".appveyor",
         ".travis",
+        "circle.yml",
         ".gitlab-ci",
         ".cirrus",
         ".drone",
@@ -88,6 +89,13 @@ pub fn holds_routes(path: &str) -> bool {
     PARTS.iter().any(|part| name.contains(part)) || in_folder(path, &FOLDERS)
 }
 
+/// Settings of the machine that serves: homes in there are those of its accounts.
+pub fn is_for_a_server(path: &str) -> bool {
+    const PARTS: [&str; 4] = ["nginx", "logrotate", "supervisor", "apache"];
+    let name = name(path).to_ascii_lowercase();
+    name.ends_with(".conf") && PARTS.iter().any(|part| name.contains(part))
+}
+
 /// Files that we write or that speak to us: no work of the project.
 pub fn is_ours(path: &str) -> bool {
     const BEGINNINGS: [&str; 5] = [
@@ -121,7 +129,7 @@ pub fn is_lock(name: &str) -> bool {
 /// `.env` and its kin, but not the examples that are meant to be read.
 pub fn is_env(path: &str) -> bool {
     let name = name(path);
-    let harmless = ["example", "sample", "template", "dist", "defaults", "schema", "test", "ci"];
+    let harmless = ["example", "sample", "template", "dist", "defaults", "schema", "test", "ci", "demo"];
     name == ".env"
         || name
             .strip_prefix(".env.")
@@ -131,7 +139,18 @@ pub fn is_env(path: &str) -> bool {
 /// Names under which private keys are kept.
 pub fn may_hold_key(path: &str) -> bool {
     let name = name(path);
-    matches!(extension(name), "pem" | "key" | "ppk") || (name.starts_with("id_") && !name.contains('.'))
+    let named =
+        matches!(extension(name), "pem" | "key" | "ppk") || (name.starts_with("id_") && !name.contains('.'));
+    named && !path.split('/').any(is_of_a_test)
+}
+
+/// `test_keys`, `test-dsa.key`, `caddytest`: made to be seen.
+fn is_of_a_test(part: &str) -> bool {
+    let part = part.to_ascii_lowercase();
+    part.split(|c: char| !c.is_alphanumeric()).any(|word| {
+        let kind = word.strip_suffix("test").is_some_and(|of| !["la", "con", "at"].contains(&of));
+        kind || ["tests", "testing", "dummy", "example", "snakeoil"].contains(&word)
+    })
 }
 
 /// A marker in it would speak of the file itself.
@@ -139,9 +158,9 @@ pub fn may_be_generated(path: &str) -> bool {
     let name = name(path);
     const PROSE: [&str; 9] = ["md", "markdown", "mdx", "rst", "txt", "adoc", "html", "json", "svg"];
     // What is made of a template is generated, the template is not.
-    const TEMPLATES: [&str; 13] = [
-        "in", "tmpl", "tpl", "template", "j2", "jinja", "jinja2", "mustache", "hbs", "ejs", "erb", "tera",
-        "orig",
+    const TEMPLATES: [&str; 15] = [
+        "in", "tmpl", "gotmpl", "tpl", "template", "stg", "j2", "jinja", "jinja2", "mustache", "hbs", "ejs",
+        "erb", "tera", "orig",
     ];
     const NO_TEXT: [&str; 38] = [
         "png", "jpg", "jpeg", "gif", "webp", "ico", "bmp", "avif", "pdf", "zip", "gz", "xz", "bz2", "zst",
@@ -153,13 +172,14 @@ pub fn may_be_generated(path: &str) -> bool {
     let named = ["LICENSE", "Cargo.toml"].contains(&name);
     !named
         && !packed
+        && !extension.ends_with("_in")
         && ![&PROSE[..], &TEMPLATES, &NO_TEXT].iter().any(|list| list.contains(&extension))
         && !is_lock(name)
 }
 
 /// Tests, examples and other people's code hold keys, paths and markers that mean nothing.
 pub fn is_specimen(path: &str) -> bool {
-    const FOLDERS: [&str; 34] = [
+    const FOLDERS: [&str; 35] = [
         "test",
         "tests",
         "__tests__",
@@ -192,6 +212,7 @@ pub fn is_specimen(path: &str) -> bool {
         "vendored",
         "third_party",
         "third-party",
+        "thirdparty",
         "bower_components",
         "pods",
     ];

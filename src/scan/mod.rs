@@ -9,6 +9,8 @@ mod check;
 mod env;
 mod files;
 mod gather;
+mod looking;
+mod mark;
 mod marker;
 mod paths;
 mod rules;
@@ -17,6 +19,7 @@ mod tree;
 mod walk;
 
 use crate::core::finding::Finding;
+use crate::core::progress::Sight;
 use crate::core::settings::Resolved;
 use crate::core::time::Stamp;
 use crate::store::project::Project;
@@ -42,8 +45,8 @@ pub struct Scan {
     /// Whether a file of the project has changed, come or gone since the moment asked for; nothing where that
     /// is unknown.
     pub changed: Option<bool>,
-    /// The moment of this scan by the clock of the files, to be asked for the next time.
-    pub seen_at: i64,
+    /// This look itself, from which the next one counts.
+    pub sight: Sight,
     /// Rules that could not be used.
     pub warnings: Vec<String>,
 }
@@ -57,13 +60,13 @@ pub enum Patience {
     Person,
 }
 
-/// `since` is the moment of an earlier scan, after which changes are news.
+/// Changes after the look `since` are news.
 pub fn scan(
     world: &World,
     project: &Project,
     resolved: &Resolved,
     patience: Patience,
-    since: Option<i64>,
+    since: Option<&Sight>,
 ) -> Scan {
     let budget = match patience {
         Patience::Hook => HOOK_BUDGET,
@@ -72,12 +75,14 @@ pub fn scan(
     };
     let deadline = Instant::now() + budget;
     let rules = Rules::new(world.home.as_deref(), resolved);
-    let mut tree = tree::update(world, project, &tree::Aim { rules: &rules, deadline, since });
+    // Where progress is known without the files, those few microseconds each are saved.
+    let whole_edge = since.is_some() || patience == Patience::Start;
+    let mut tree = tree::update(world, project, &tree::Aim { rules: &rules, deadline, since, whole_edge });
     let mut findings = gather::folders(std::mem::take(&mut tree.findings), &tree.folders);
     findings.extend(surroundings::findings(world, project));
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let mut ids = std::collections::HashSet::new();
     findings.retain(|finding| ids.insert(finding.id.clone()));
-    let tree::Outcome { files, complete, whole_at, changed, seen_at, .. } = tree;
-    Scan { findings, files, complete, at: whole_at, changed, seen_at, warnings: rules.warnings }
+    let tree::Outcome { files, complete, whole_at, changed, sight, .. } = tree;
+    Scan { findings, files, complete, at: whole_at, changed, sight, warnings: rules.warnings }
 }

@@ -7,17 +7,20 @@ use crate::core::finding::{Finding, Severity};
 const PATHS: &str = "absolute-path";
 const FOLDERS: &str = "rigid-folder";
 
-/// People who are nobody: names in images, runners and documentation.
-const ANYBODY: &str = " user username users you me name yourname your_name your-name youruser your-user \
-    yourusername your-username myuser my-user someone somebody someuser runner runneradmin node app apps ubuntu \
-    debian fedora centos alpine vscode circleci jovyan vagrant gitpod codespace codespaces coder example foo bar \
-    baz git linuxbrew docker www www-data deploy deployer travis build builder jenkins shared public default \
-    appveyor vsts vssadministrator containeruser containeradministrator administrator gitlab-runner \
-    buildkite-agent semaphore ec2-user azureuser opc nonroot nobody guest root admin test tester testuser ";
+/// Accounts of images, build machines and services, and names that only stand for one.
+const NOBODY: &str = " runner runneradmin node app ubuntu debian fedora centos rocky alpine core pi vscode circleci \
+    distiller jovyan vagrant gitpod codespace codespaces coder linuxbrew docker git www www-data deploy deployer \
+    travis jenkins appveyor vsts vssadministrator containeruser containeradministrator gitlab-runner \
+    buildkite-agent semaphore ec2-user azureuser opc nonroot nobody username yourname your-name your_name \
+    youruser your-user your_user yourusername your-username your_username ";
 
-fn is_anybody(name: &str) -> bool {
-    let name = name.to_lowercase();
-    ANYBODY.contains(&format!(" {name} "))
+/// Folders beside the homes, for all users.
+const SHARED: [&str; 3] = ["/Users/Shared", ":\\Users\\Public", ":\\Users\\Default"];
+
+fn is_nobodys(root: &str, name: &str) -> bool {
+    let root = root.replace("\\\\", "\\");
+    NOBODY.contains(&format!(" {} ", name.to_lowercase()))
+        || SHARED.iter().any(|shared| root.ends_with(shared))
 }
 
 /// A home in a file.
@@ -31,7 +34,8 @@ struct Home {
 pub fn homes(home: Option<&str>, path: &str, bytes: &[u8]) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     let mut known: Vec<String> = Vec::new();
-    let others = if files::holds_routes(path) { Vec::new() } else { somebodys(home, bytes) };
+    let only_own = files::holds_routes(path) || files::is_for_a_server(path);
+    let others = if only_own { Vec::new() } else { somebodys(home, bytes) };
     for Home { at, root, own } in own(home, bytes).into_iter().chain(others) {
         let (line, text) = line_at(bytes, at);
         if is_comment(&text) || known.contains(&root) || found.len() == MOST_IN_A_FILE {
@@ -49,7 +53,7 @@ pub fn homes(home: Option<&str>, path: &str, bytes: &[u8]) -> Vec<Finding> {
 
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
-    line.starts_with(['#', ';']) || line.starts_with("//") || line.starts_with("<!--")
+    line.starts_with(['#', ';']) || ["//", "/*", "* ", "<!--"].iter().any(|mark| line.starts_with(mark))
 }
 
 fn own(home: Option<&str>, bytes: &[u8]) -> Vec<Home> {
@@ -69,7 +73,7 @@ fn somebodys(home: Option<&str>, bytes: &[u8]) -> Vec<Home> {
             let Some(name) = named(&bytes[at + prefix.len()..]) else { continue };
             let root = format!("{}{name}", String::from_utf8_lossy(&bytes[begin..at + prefix.len()]));
             let ours = home.is_some_and(|home| home.trim_end_matches('/') == root);
-            if !ours && starts_path(bytes, begin) && !is_anybody(name) {
+            if !ours && starts_path(bytes, begin) && !is_nobodys(&root, name) {
                 found.push(Home { at, root, own: false });
             }
         }
@@ -94,15 +98,27 @@ fn starts_path(bytes: &[u8], at: usize) -> bool {
     let is_flag = |flag: &&[u8]| {
         before.strip_suffix(*flag).is_some_and(|rest| rest.last().is_none_or(|byte| ends(*byte)))
     };
-    before.last().is_none_or(|byte| ends(*byte)) || FLAGS.iter().any(is_flag)
+    let begins = before.last().is_none_or(|byte| ends(*byte)) || FLAGS.iter().any(is_flag);
+    begins && !is_elsewhere(before)
+}
+
+/// A path behind this is one on another machine, `user@host:`, or in a container, `-v volume:`.
+fn is_elsewhere(before: &[u8]) -> bool {
+    let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+    let Some(line) = before[start..].strip_suffix(b":") else { return false };
+    let apart = |byte: &u8| byte.is_ascii_whitespace() || b"\"'=,".contains(byte);
+    let word = line.iter().rposition(apart).map_or(0, |at| at + 1);
+    let option = &line[..line[..word].iter().rposition(|byte| !apart(byte)).map_or(0, |at| at + 1)];
+    line[word..].contains(&b'@') || [&b"-v"[..], b"--volume"].iter().any(|name| option.ends_with(name))
 }
 
 /// Scripts that work in one fixed folder of one machine.
 pub fn rigid_folders(path: &str, bytes: &[u8]) -> Vec<Finding> {
     let roots = ["/opt/", "/srv/", "/mnt/", "/data/", "/var/www/", "/home/", "/Users/"];
     let mut found = Vec::new();
-    for at in memchr::memmem::find_iter(bytes, b"cd /") {
+    for at in memchr::memmem::find_iter(bytes, b"cd ") {
         let target = &bytes[at + 3..];
+        let target = target.strip_prefix(b"\"").or(target.strip_prefix(b"'")).unwrap_or(target);
         let begins = at == 0 || bytes[at - 1].is_ascii_whitespace() || b";&(@".contains(&bytes[at - 1]);
         let rigid = roots.iter().any(|root| target.starts_with(root.as_bytes()));
         if !begins || !rigid || found.len() == MOST_IN_A_FILE {

@@ -32,7 +32,7 @@ pub struct OwnRule {
 /// Bounds what a pattern may cost: the engine is linear, this keeps its tables small.
 const LARGEST_PATTERN: usize = 1 << 20;
 /// Raised with every change to the built-in rules.
-const GENERATION: &str = "2";
+const GENERATION: &str = "3";
 
 impl Rules {
     pub fn new(home: Option<&Path>, resolved: &Resolved) -> Self {

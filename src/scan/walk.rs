@@ -1,7 +1,9 @@
 //! Which files there are: the whole project, or only the folders that changed.
 
 use super::files;
-use super::tree::{Folder, Known, Mark, Tree, UNKNOWN, mark_of, settled, threads, within};
+use super::looking::{is_ignore_file, threads, within};
+use super::mark::{Mark, UNKNOWN, mark_of, settled};
+use super::tree::{Folder, Known, Tree};
 use crate::store::git;
 use ignore::overrides::OverrideBuilder;
 use ignore::{WalkBuilder, WalkState};
@@ -198,8 +200,7 @@ impl Walk<'_> {
             let present = names(&full);
             let (files, below) = self.listing(&full);
             let before = std::mem::replace(&mut tree.folders[at].files, files);
-            let rules =
-                |files: &[Known]| files.iter().filter(|k| super::tree::is_ignore_file(&k.name)).count();
+            let rules = |files: &[Known]| files.iter().filter(|k| is_ignore_file(&k.name)).count();
             if rules(&before) != rules(&tree.folders[at].files) {
                 return false;
             }

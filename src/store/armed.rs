@@ -64,7 +64,10 @@ pub fn claim(world: &World, project: &Project, session: &str, mut lap: Loop) -> 
 
 /// The loop that is armed here, as it was then.
 pub fn as_armed(world: &World, project: &Project, session: &str) -> Option<Loop> {
-    serde_json::from_str(record(world, project, session)?.armed?.get()).ok()
+    let record = record(world, project, session)?;
+    let mut lap: Loop = serde_json::from_str(record.armed?.get()).ok()?;
+    lap.given.commands = record.commands;
+    Some(lap)
 }
 
 /// The record as it stands, to be put back where a change of it fails halfway.
@@ -95,7 +98,7 @@ pub fn disarm(world: &World, project: &Project, session: &str) {
 
 /// Every project in which this user has an armed loop.
 pub fn projects(world: &World) -> Vec<Project> {
-    let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("armed")).ok());
+    let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("sessions")).ok());
     let mut roots: Vec<String> = entries
         .into_iter()
         .flatten()
@@ -110,5 +113,5 @@ pub fn projects(world: &World) -> Vec<Project> {
 
 fn path(data_dir: &Path, session: &str, root: &Path) -> PathBuf {
     let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
-    data_dir.join("armed").join(format!("{session:016x}-{root:016x}.json"))
+    data_dir.join("sessions").join(format!("{session:016x}-{root:016x}.json"))
 }

@@ -3,13 +3,14 @@
 
 use super::file::{self, Privacy};
 use super::project::Project;
+use super::trust;
 use super::world::{self, World};
 use crate::core::clean;
 use crate::core::record::Given;
-use crate::core::settings::{self, Files, KEYS, Key, Kind, Layer, Resolved, Source};
+use crate::core::settings::{self, Files, KEYS, Key, Layer, Resolved, Row, Source};
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const LARGEST: u64 = 1 << 20;
 /// Where an older Ralph kept guidance; read at a start, and no settings.
@@ -36,7 +37,12 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
             Err(error) => {
                 let instead = if last.is_some() { "its last values stand" } else { "ignored" };
                 warnings.push(format!("{error:#}, {instead}"));
-                last.as_ref().map(without_commands)
+                // The project's last commands, too, run only where they are trusted; the user's are only
+                // the user's while they stand in that file.
+                last.as_ref().map(|values| match source {
+                    Source::Project => values.clone(),
+                    _ => without_commands(values),
+                })
             }
         };
         layers.extend(values.clone().map(|values| layer(source, &path.display().to_string(), values)));
@@ -48,32 +54,66 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
         files.project = from_file(Source::Project, &path, &given.files.project);
     }
     if let Some(path) = world.user_config() {
-        files.user = from_file(Source::User, &path, &given.files.user);
+        // The copy is kept in the project, where the user's commands have no business.
+        files.user = from_file(Source::User, &path, &given.files.user).map(|mut values| {
+            command_keys().for_each(|key| drop(values.shift_remove(key.name)));
+            values
+        });
+        files.user.take_if(|values| values.is_empty());
     }
+    let mut withheld = Vec::new();
     for layer in layers.iter_mut().filter(|layer| layer.source == Source::Project) {
-        for key in command_keys() {
-            if layer.values.shift_remove(key).is_some_and(|value| !value.is_null()) {
-                warnings.push(format!(
-                    "{}: {} is not run: a project's file cannot give commands; give it as a flag or in your own file",
-                    layer.place, key
-                ));
-            }
-        }
+        withheld.extend(withhold(world, project, layer));
     }
+    warnings.extend(withheld.iter().map(|row| {
+        format!("{}: {} is not run: `ralph trust` shows it and lets it run", row.place, row.key.name)
+    }));
     let mut resolved = settings::resolve(&layers);
     resolved.files = files;
+    resolved.withheld = withheld;
     warnings.append(&mut resolved.warnings);
     // They quote values from files that anybody may have written.
     resolved.warnings = warnings.iter().map(|warning| clean::line(warning)).collect();
     resolved
 }
 
+/// Takes the commands out of a project's layer that this user has not trusted.
+fn withhold(world: &World, project: &Project, layer: &mut Layer) -> Vec<Row> {
+    let given = commands_in(&layer.values);
+    if given.is_empty() {
+        return Vec::new();
+    }
+    let trusted = trust::load(world, project);
+    let untrusted = given.into_iter().filter(|(key, value)| !trusted.allows(key.name, value));
+    untrusted
+        .map(|(key, value)| {
+            layer.values.shift_remove(key.name);
+            Row { key, value, source: layer.source.clone(), place: layer.place.clone() }
+        })
+        .collect()
+}
+
+/// The values that would run something. What cannot run needs no trust.
+fn commands_in(values: &Map<String, Value>) -> Vec<(&'static Key, Value)> {
+    command_keys()
+        .filter_map(|key| Some((key, values.get(key.name)?.clone())))
+        .filter(|(key, value)| !key.commands(value).is_empty())
+        .collect()
+}
+
+/// The commands in the project's own file, as it stands, and that file.
+pub fn project_commands(project: &Project) -> Result<(PathBuf, Vec<(&'static Key, Value)>)> {
+    let path = project.resolve(&project.config())?;
+    let found = commands_in(&read(&path)?);
+    Ok((path, found))
+}
+
 /// Takes the commands out of what was given, to be kept where only the user writes.
 pub fn split_commands(given: &mut Given) {
     for values in [&mut given.environment, &mut given.flags] {
         for key in command_keys() {
-            if let Some(value) = values.shift_remove(key) {
-                given.commands.insert(key.to_owned(), value);
+            if let Some(value) = values.shift_remove(key.name) {
+                given.commands.insert(key.name.to_owned(), value);
             }
         }
     }
@@ -82,12 +122,12 @@ pub fn split_commands(given: &mut Given) {
 /// The state file lies in the project: a command in it is not the user's word.
 fn without_commands(values: &Map<String, Value>) -> Map<String, Value> {
     let mut values = values.clone();
-    command_keys().for_each(|key| drop(values.shift_remove(key)));
+    command_keys().for_each(|key| drop(values.shift_remove(key.name)));
     values
 }
 
-fn command_keys() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().filter(|key| key.kind == Kind::Command).map(|key| key.name)
+fn command_keys() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(|key| key.kind.is_run())
 }
 
 /// One layer for each variable that is set, so that a warning names it.

@@ -3,7 +3,7 @@
 use super::project::Project;
 use super::state::Document;
 use super::world::World;
-use super::{armed, config, history, notify, question};
+use super::{armed, circuit, config, history, notify, question};
 use crate::core::outcome::Outcome;
 use crate::core::record::Loop;
 use crate::core::settings::Resolved;
@@ -34,6 +34,7 @@ pub fn announce(project: &Project, lap: &Loop, resolved: &Resolved) -> Option<St
 pub fn settle(world: &World, project: &Project, session: &str, lap: &Loop) {
     if history::contains(world, project, &lap.run_id) {
         armed::disarm(world, project, session);
+        circuit::forget(world, project, session);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Keeps our files out of git without touching a tracked file: `info/exclude` of the repository, which
-//! worktrees share. No git process is needed for that.
+//! Git's own files, without a git process: keeps our files out of git by `info/exclude` of the repository,
+//! which worktrees share, and reads which commit HEAD names.
 
 use super::file;
 use super::project::Project;
@@ -82,8 +82,99 @@ pub fn dir(root: &Path) -> Option<PathBuf> {
     top.join(pointer(&dot_git, "gitdir:")?).canonicalize().ok()
 }
 
-fn pointer(path: &Path, prefix: &str) -> Option<PathBuf> {
+/// The commit that HEAD names, read from git's own files: no process is started. A branch without a commit is
+/// its own name, so that the first commit is a change. Nothing outside git, or where refs are kept otherwise.
+pub fn head(root: &Path) -> Option<String> {
+    let dir = dir(root)?;
+    let head = text(&dir.join("HEAD"))?;
+    let Some(name) = head.strip_prefix("ref:").map(str::trim) else { return Some(head) };
+    // A name is a path below the folder: one that leads out of it, or nowhere, is not asked for.
+    if !name.starts_with("refs/") || name.contains("..") || name.ends_with("/.invalid") {
+        return None;
+    }
+    let common = pointer(&dir.join("commondir"), "").map_or_else(|| dir.clone(), |to| dir.join(to));
+    let loose = [&dir, &common].into_iter().find_map(|dir| text(&dir.join(name)));
+    Some(loose.or_else(|| packed(&common, name)).unwrap_or_else(|| name.to_owned()))
+}
+
+fn packed(common: &Path, name: &str) -> Option<String> {
+    let bytes = file::read_bounded(&common.join("packed-refs"), 256 << 20).ok()??;
+    let end = memchr::memmem::find_iter(&bytes, name).find(|at| {
+        let behind = bytes.get(at + name.len());
+        *at > 0 && bytes[at - 1] == b' ' && matches!(behind, None | Some(b'\n' | b'\r'))
+    })?;
+    let line = memchr::memrchr(b'\n', &bytes[..end]).map_or(0, |at| at + 1);
+    Some(String::from_utf8_lossy(&bytes[line..end - 1]).into_owned())
+}
+
+fn text(path: &Path) -> Option<String> {
     let bytes = file::read_bounded(path, 64 << 10).ok()??;
     let text = String::from_utf8(bytes).ok()?;
-    Some(PathBuf::from(text.trim().strip_prefix(prefix)?.trim()))
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn pointer(path: &Path, prefix: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(text(path)?.strip_prefix(prefix)?.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const PACKED: &str = "# pack-refs with: peeled\n1111 refs/heads/main-2\n2222 refs/heads/main\n^3333\n";
+
+    struct Repo(tempfile::TempDir);
+
+    impl Repo {
+        fn new(files: &[(&str, &str)]) -> Repo {
+            let dir = tempfile::tempdir().unwrap();
+            for (path, text) in files {
+                let path = dir.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Repo(dir)
+        }
+
+        fn head(&self, below: &str) -> Option<String> {
+            head(&self.0.path().join(below))
+        }
+    }
+
+    #[test]
+    fn head_is_read_from_gits_own_files() {
+        type Case = (&'static str, &'static [(&'static str, &'static str)], Option<&'static str>);
+        let packed_repo = [(".git/HEAD", "ref: refs/heads/main\n"), (".git/packed-refs", PACKED)];
+        assert_eq!(Repo::new(&packed_repo).head("").as_deref(), Some("2222"));
+        let loose_too = [packed_repo[0], packed_repo[1], (".git/refs/heads/main", "new\n")];
+        assert_eq!(Repo::new(&loose_too).head("").as_deref(), Some("new"), "loose wins");
+        let cases: &[Case] = &[
+            ("no repository", &[("a", "")], None),
+            ("detached", &[(".git/HEAD", "abcd\n")], Some("abcd")),
+            ("loose", &[(".git/HEAD", "ref: refs/heads/x\n"), (".git/refs/heads/x", "aa\n")], Some("aa")),
+            ("unborn", &[(".git/HEAD", "ref: refs/heads/main\n")], Some("refs/heads/main")),
+            ("another way to keep refs", &[(".git/HEAD", "ref: refs/heads/.invalid\n")], None),
+            ("leads out", &[(".git/HEAD", "ref: refs/../../secret\n"), ("secret", "s")], None),
+            ("empty", &[(".git/HEAD", "")], None),
+        ];
+        for (name, files, expected) in cases {
+            assert_eq!(Repo::new(files).head("").as_deref(), *expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_worktree_has_its_own_head_and_shared_branches() {
+        let repo = Repo::new(&[
+            ("main/.git/HEAD", "ref: refs/heads/main\n"),
+            ("main/.git/refs/heads/main", "m\n"),
+            ("main/.git/refs/heads/side", "s\n"),
+            ("main/.git/worktrees/side/HEAD", "ref: refs/heads/side\n"),
+            ("main/.git/worktrees/side/commondir", "../..\n"),
+            ("side/.git", "gitdir: ../main/.git/worktrees/side\n"),
+            ("side/src/a.rs", ""),
+        ]);
+        assert_eq!(repo.head("side/src").as_deref(), Some("s"));
+        assert_eq!(repo.head("main").as_deref(), Some("m"));
+    }
 }

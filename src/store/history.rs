@@ -9,6 +9,7 @@ use crate::core::record::{Engine, Loop, Usage};
 use crate::core::time::Stamp;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,9 @@ pub struct Run {
     pub wall_seconds: f64,
     #[serde(default)]
     pub usage: Usage,
+    /// The commands it was given as flags, for the day it is resumed: the project's file does not hold them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub commands: Map<String, Value>,
 }
 
 /// The file is cut back to `KEPT` runs when it has grown past `LARGEST` bytes.
@@ -55,6 +59,7 @@ pub fn record(world: &World, project: &Project, session: &str, lap: &Loop) -> Re
         runtime_seconds: lap.accumulated_runtime_seconds,
         wall_seconds: Stamp(lap.wall_ms(world.now)).seconds(),
         usage: lap.usage.clone(),
+        commands: lap.given.commands.clone(),
     };
     let path = path(world, project)?;
     file::create_dir(path.parent().unwrap_or(&path))?;

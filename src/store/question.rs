@@ -56,6 +56,12 @@ pub fn decide(project: &Project) -> Result<Option<Question>> {
     Ok(Some(Question { question: clean::block(question.trim()), answer: clean::block(answer.trim()), path }))
 }
 
+/// Writes the answer below the question, in place of an earlier one.
+pub fn answer(question: &Question, text: &str) -> Result<()> {
+    let text = format!("{}\n\n{SEPARATOR}\n{ANSWER}\n{}\n", question.question, clean::block(text.trim()));
+    file::replace(&question.path, text.as_bytes(), Privacy::Private)
+}
+
 /// Files an answered question away, out of the next start's sight.
 pub fn file_away(question: &Question, now: Stamp) -> Result<()> {
     let dir = question.path.with_file_name("answered");

@@ -34,6 +34,11 @@ impl World {
         })
     }
 
+    /// The same world, later.
+    pub fn later(&self) -> Self {
+        World { now: now().unwrap_or(self.now).max(self.now), ..self.clone() }
+    }
+
     /// A world of its own, at the beginning of time.
     #[cfg(test)]
     pub fn at(working_dir: &Path, data_dir: &Path) -> Self {

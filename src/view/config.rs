@@ -1,5 +1,6 @@
 //! Settings as a table: key, value, source.
 
+use super::trust;
 use crate::core::clean;
 use crate::core::settings::{Key, Resolved, Row, Source};
 use serde_json::{Map, Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub fn table(resolved: &Resolved, unknown: &[String]) -> String {
     let mut out = String::new();
     for row in &resolved.rows {
-        out.push_str(&line(row));
+        out.push_str(&one(resolved, row.key));
     }
     for note in resolved.warnings.iter().chain(unknown) {
         out.push_str(&format!("Note: {}\n", clean::line(note)));
@@ -16,33 +17,44 @@ pub fn table(resolved: &Resolved, unknown: &[String]) -> String {
 }
 
 pub fn one(resolved: &Resolved, key: &Key) -> String {
-    resolved.row(key.name).map(line).unwrap_or_default()
+    let withheld = resolved.withheld.iter().filter(|row| row.key.name == key.name);
+    let effective = resolved.row(key.name).map(|row| line(row, true));
+    effective.into_iter().chain(withheld.map(|row| line(row, false))).collect()
 }
 
 pub fn json(resolved: &Resolved, only: Option<&Key>) -> String {
     let rows = resolved.rows.iter().filter(|row| only.is_none_or(|key| key.name == row.key.name));
     let settings: Map<String, Value> = rows
         .map(|row| {
-            (
-                row.key.name.to_owned(),
-                json!({"value": row.value, "source": row.source.name(), "place": place(row)}),
-            )
+            let mut shown = json!({"value": row.value, "source": row.source.name(), "place": place(row)});
+            if row.key.kind.is_run() && row.source == Source::Project {
+                shown["trusted"] = json!(true);
+            }
+            if let Some(withheld) = resolved.withheld.iter().find(|other| other.key.name == row.key.name) {
+                shown["trusted"] = json!(false);
+                shown["withheld"] = json!({"value": withheld.value, "place": withheld.place});
+            }
+            (row.key.name.to_owned(), shown)
         })
         .collect();
     format!("{}\n", json!({"settings": settings, "warnings": resolved.warnings}))
 }
 
-fn line(row: &Row) -> String {
+/// `trusted` is whether a command of the project's file is run.
+fn line(row: &Row, trusted: bool) -> String {
     let value = match &row.value {
         Value::Null => "none".into(),
         Value::String(text) => clean::excerpt(text, 24),
         Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |n| n.to_string()),
-        other => other.to_string(),
+        other => clean::visible(&other.to_string()),
     };
-    let source = match row.source {
+    let mut source = match row.source {
         Source::Default | Source::Flag | Source::Preset => row.source.name().to_owned(),
         _ => format!("{}: {}", row.source.name(), clean::line(&row.place)),
     };
+    if row.key.kind.is_run() && row.source == Source::Project {
+        source.push_str(&format!(" ({})", trust::word(trusted)));
+    }
     format!("{:<38} {value:<12} {source}\n", row.key.name)
 }
 

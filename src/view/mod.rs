@@ -5,3 +5,4 @@ pub mod history;
 pub mod paint;
 pub mod scan;
 pub mod status;
+pub mod trust;

@@ -242,7 +242,23 @@ fn circuit_text(lap: &Loop, settings: &Settings, paint: Paint) -> String {
             let reason = clean::excerpt(lap.circuit.reason.as_deref().unwrap_or(""), VALUE - 10);
             format!("{} {reason}", paint.red("tripped:"))
         }
-        CircuitState::Closed if settings.idle == 0 => "closed · idle check off".into(),
-        CircuitState::Closed => format!("closed · idle {}/{}", lap.circuit.idle, settings.idle),
+        CircuitState::Closed => {
+            let (now, most) = (&lap.circuit.counters, &settings.circuit);
+            let counts = [
+                ("no progress", now.stagnation, most.stagnation),
+                ("idle", now.idle, most.idle),
+                ("same error", now.same_error, most.same_error),
+                ("repeating", now.repetition, most.repetition),
+                ("tests only", now.test_only, most.test_only),
+                ("claims", now.safety_completion, most.safety_completion),
+            ];
+            // What stands at zero is not news.
+            let counts = counts.iter().filter(|(_, count, most)| *count > 0 && *most > 0);
+            let counts: Vec<_> = counts.map(|(what, count, most)| format!("{what} {count}/{most}")).collect();
+            clean::excerpt(
+                &["closed".to_owned()].into_iter().chain(counts).collect::<Vec<_>>().join(" · "),
+                VALUE,
+            )
+        }
     }
 }

@@ -20,6 +20,7 @@ mod run;
 #[path = "../support/tmux.rs"]
 mod tmux;
 
+mod judging;
 mod printed;
 mod ralph;
 mod screen;

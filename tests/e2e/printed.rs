@@ -105,8 +105,11 @@ fn a_wrong_flag_is_answered_without_a_model_call() {
 
 #[test]
 fn text_only_turns_end_with_our_reason_before_the_clients_cap() {
-    let api = Api::start(vec![Reply::text("still thinking")]);
+    let thoughts = ["about the parser", "of old code", "what tests say", "why it was made", "still thinking"];
+    let api = Api::start(thoughts.iter().map(|thought| Reply::text(&format!("{thought} ..."))).collect());
     let Some(session) = session(&api) else { return };
+    fs::create_dir_all(session.config_dir()).unwrap();
+    fs::write(session.config_dir().join("config.json"), r#"{"circuit": {"stagnation": 0}}"#).unwrap();
 
     let output = session.print("/ralph:start think");
 

@@ -42,7 +42,7 @@ fn input_that_is_no_hook_call_is_answered_and_harms_nothing() {
 
 #[test]
 fn every_field_may_be_null_or_of_another_type() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &["--max-iterations", "0", "--max-idle", "0"]);
     let names = [
         "transcript_path",

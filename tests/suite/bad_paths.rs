@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn a_transcript_that_cannot_be_read_costs_only_its_evidence() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &[]);
     fs::create_dir(env.base.join("folder.jsonl")).unwrap();
     fs::write(env.base.join("empty.jsonl"), "").unwrap();
@@ -104,7 +104,7 @@ fn a_claude_folder_that_is_a_file_fails_with_its_name() {
     let status = env.ralph(&["status"]);
     assert!(format!("{}{}", status.stdout, status.stderr).contains(".claude"), "{status:?}");
     assert_eq!(env.read(".claude"), "mine");
-    assert!(crate::env::names_in(&env.data().join("armed")).is_empty(), "nothing is half armed");
+    assert!(crate::env::names_in(&env.data().join("sessions")).is_empty(), "nothing is half armed");
 }
 
 #[test]

@@ -69,13 +69,13 @@ fn a_busy_start_and_stop_say_so() {
         assert!(run.code != Some(0) && run.stderr.contains("ralph-state.lock"), "{run:?}");
     }
     assert!(env.lap(OTHER).is_null());
-    let armed = crate::env::names_in(&env.data().join("armed"));
+    let armed = crate::env::names_in(&env.data().join("sessions"));
     assert_eq!(armed.len(), 1, "a start that failed armed nothing");
 }
 
 #[test]
 fn many_hooks_at_once_lose_no_iteration() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &BUSY);
     env.start_in(OTHER, "task", &BUSY);
     let hooks: Vec<_> = (0..24)
@@ -90,7 +90,7 @@ fn many_hooks_at_once_lose_no_iteration() {
 
 #[test]
 fn a_stop_wins_against_hooks_that_run_at_the_same_time() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &BUSY);
     let hooks: Vec<_> = (0..8).map(|_| env.stop(SESSION).says("x").call().spawn()).collect();
     env.ralph(&["stop", "--session", SESSION]).ok();
@@ -124,7 +124,7 @@ fn starts_at_once_in_many_sessions_all_live() {
 
 #[test]
 fn a_killed_program_leaves_no_half_file() {
-    let env = Env::new();
+    let env = Env::patient();
     // Long enough that writing it takes a while.
     let mut args = vec!["start", "--session", SESSION, "-"];
     args.extend(BUSY);

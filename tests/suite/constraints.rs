@@ -75,7 +75,7 @@ fn paths_that_bind_to_nobody_are_no_finding() {
     let env = Env::new();
     for (file, text) in [
         ("a.toml", "url = \"https://example.org/home/alice/x\"\nrelative = \"src/home/alice/x\"\n"),
-        ("b.yml", "x: /home/runner/work\ny: /home/user/x\nz: /Users/Shared/x\nw: /usr/lib/x\n"),
+        ("b.yml", "x: /home/runner/work\ny: /home/username/x\nz: /Users/Shared/x\nw: /usr/lib/x\n"),
         ("c.mk", "DIR = $(HOME)/x\nD2 = ~/x\nD3 = ${ROOT}/home/alice/x\n"),
         ("src/main.rs", "let x = \"/home/alice/x\";\n"),
         ("README.md", "clone to /home/alice/x\n"),

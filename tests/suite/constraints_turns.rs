@@ -46,7 +46,7 @@ fn a_critical_constraint_refuses_the_start_and_says_what_to_do() {
     let answer = env.types(SESSION, "start", "task");
     assert!(answer.block.unwrap().contains("app.toml"), "no model is called for it");
     env.turn(SESSION, "x").silent();
-    assert!(names_in(&env.data().join("armed")).is_empty());
+    assert!(names_in(&env.data().join("sessions")).is_empty());
     env.write("app.toml", "root = \".\"\n");
     env.start("task", &[]);
 }
@@ -262,7 +262,7 @@ fn switched_off_from_the_start_nothing_is_scanned() {
 
 #[test]
 fn a_turn_that_only_read_is_not_scanned_again_and_one_that_may_have_written_is() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &[]);
     let transcript = env.transcript();
     used(&env, &transcript, 10, "Bash").goes_on();
@@ -365,7 +365,7 @@ fn without_a_loop_nothing_is_scanned() {
 
 #[test]
 fn a_damaged_memory_of_the_scan_costs_time_and_no_finding() {
-    let env = Env::new();
+    let env = Env::patient();
     env.write("api.rs", GENERATED);
     env.start("task", &[]);
     let folder = env.data().join("scan");

@@ -18,7 +18,7 @@ fn a_turn_goes_on_with_one_line_for_the_user_and_a_short_prompt_for_the_agent() 
 
 #[test]
 fn the_end_is_announced_when_it_comes_near() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &["--max-iterations", "10"]);
     for turn in 1..=5 {
         let line = env.at(turn).turn(SESSION, "x").message.unwrap();
@@ -41,7 +41,7 @@ fn the_kill_switch_stops_every_loop_of_the_project_from_any_session() {
         env.turn(session, "x").silent();
     }
     assert_eq!(env.history().len(), 2);
-    assert!(names_in(&env.data().join("armed")).is_empty());
+    assert!(names_in(&env.data().join("sessions")).is_empty());
 }
 
 #[test]

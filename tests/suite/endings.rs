@@ -168,7 +168,7 @@ fn nothing_of_an_ended_run_stays_armed() {
     let env = Env::new();
     env.start("task", &[]);
     env.turn(SESSION, DONE).ended("complete");
-    assert!(crate::env::names_in(&env.data().join("armed")).is_empty());
+    assert!(crate::env::names_in(&env.data().join("sessions")).is_empty());
     // Not even where somebody writes it back as running.
     env.edit_state(|state| state["loops"][SESSION]["state"] = json!("running"));
     env.turn(SESSION, "x").silent();

@@ -73,6 +73,15 @@ impl Env {
         Env { folder, base, project, now: Cell::new(0), vars: RefCell::default() }
     }
 
+    /// A world in which turns may repeat themselves and change nothing: only idleness trips the breaker.
+    pub fn patient() -> Env {
+        let env = Env::new();
+        for condition in ["STAGNATION", "REPETITION", "OUTPUT_DECLINE"] {
+            env.var(&format!("RALPH_CIRCUIT_{condition}"), "0");
+        }
+        env
+    }
+
     /// A world whose project is a git repository, as far as files tell.
     pub fn git() -> Env {
         let env = Env::new();

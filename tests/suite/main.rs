@@ -15,8 +15,11 @@
 mod env;
 mod transcript;
 
+mod answers;
 mod bad_input;
 mod bad_paths;
+mod breaker;
+mod completion;
 mod concurrency;
 mod config_command;
 mod constraints;
@@ -35,4 +38,6 @@ mod state_file;
 mod steering;
 mod time;
 mod trust;
+mod trusted_commands;
+mod verify_setting;
 mod views;

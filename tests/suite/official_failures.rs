@@ -44,7 +44,7 @@ fn a_promise_that_is_not_yet_in_the_transcript_counts() {
 
 #[test]
 fn a_tag_mentioned_in_prose_is_no_promise() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &[]);
     for message in [
         "I will print <promise>COMPLETE</promise> when finished.",
@@ -100,7 +100,7 @@ fn an_invisible_character_beside_the_promise_hides_it_from_nobody() {
 
 #[test]
 fn zero_eight_is_eight() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &["--max-iterations", "08"]);
     assert_eq!(env.shown(SESSION)["max_iterations"], 8);
     for turn in 1..8 {

@@ -67,10 +67,10 @@ fn a_refused_adoption_leaves_the_loop_where_it_was() {
     env.turn(SESSION, "x").goes_on();
     env.event(Program::SessionStartHook, SESSION, "SessionEnd").field("reason", "other").run();
     let before = env.state();
-    let armed = names_in(&env.data().join("armed"));
+    let armed = names_in(&env.data().join("sessions"));
     let told = env.ralph(&["start", "--resume", "--max-iterations", "2", "--session", OTHER]).fails(1);
     assert!(told.contains("limit"), "{told}");
-    assert_eq!((env.state(), names_in(&env.data().join("armed"))), (before, armed));
+    assert_eq!((env.state(), names_in(&env.data().join("sessions"))), (before, armed));
     env.turn(OTHER, "x").silent();
     env.turn(SESSION, "x").goes_on();
     assert_eq!(env.shown(SESSION)["max_iterations"], 5);
@@ -124,7 +124,7 @@ fn a_loop_whose_session_was_closed_is_taken_over_without_a_name() {
 
 #[test]
 fn a_half_written_settings_file_changes_no_limit_and_is_named_once() {
-    let env = Env::new();
+    let env = Env::patient();
     let whole =
         r#"{"loop_limits": {"max_iterations": 7, "max_hours": 3}, "completion": {"promise": "FERTIG"}}"#;
     env.write(".claude/ralph-config.json", whole);

@@ -58,7 +58,7 @@ fn bad_flags_are_answered_at_once_and_arm_nothing() {
         assert!(told.contains(named), "{text:?}: {told}");
     }
     env.turn(SESSION, "x").silent();
-    assert!(names_in(&env.data().join("armed")).is_empty());
+    assert!(names_in(&env.data().join("sessions")).is_empty());
     assert!(!env.exists(".claude/ralph-state.json"));
 }
 
@@ -168,7 +168,7 @@ fn a_hand_off_is_read_once_and_by_its_own_session_only() {
     assert!(!relay(&env, OTHER, "start").contains("secret words"));
     assert!(relay(&env, SESSION, "start").contains("secret words"));
     assert!(!relay(&env, SESSION, "start").contains("secret words"));
-    for folder in ["handoff", "armed"] {
+    for folder in ["handoff", "sessions"] {
         let folder = env.data().join(folder);
         assert_eq!(crate::env::mode(&folder), 0o700);
     }

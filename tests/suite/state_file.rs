@@ -213,6 +213,6 @@ fn loops_nobody_has_seen_for_long_are_closed_then_forgotten_and_history_keeps_th
     assert_eq!(env.shown(SESSION)["outcome"], "interrupted");
     env.at(50 * HOUR).session_start(OTHER, "startup").run();
     assert!(env.lap(SESSION).is_null());
-    assert!(crate::env::names_in(&env.data().join("armed")).is_empty(), "its record is cleaned up too");
+    assert!(crate::env::names_in(&env.data().join("sessions")).is_empty(), "its record is cleaned up too");
     assert_eq!(env.history().len(), 1);
 }

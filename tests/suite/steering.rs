@@ -129,7 +129,7 @@ fn background_work_that_has_ended_is_no_reason_to_wait() {
 
 #[test]
 fn idle_turns_end_as_stuck_before_the_clients_own_cap_with_one_warning() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &[]);
     let transcript = env.transcript();
     transcript.prompt(0, "p", "go");
@@ -152,7 +152,7 @@ fn idle_turns_end_as_stuck_before_the_clients_own_cap_with_one_warning() {
 
 #[test]
 fn one_tool_begins_the_count_anew_and_what_is_unknown_counts_nothing() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &[]);
     let transcript = env.transcript();
     for turn in 0..12 {
@@ -171,7 +171,7 @@ fn one_tool_begins_the_count_anew_and_what_is_unknown_counts_nothing() {
 
 #[test]
 fn a_tool_the_transcript_shows_late_still_counts_as_work() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &[]);
     let transcript = env.transcript();
     // Each Stop sees the turn before last only: it lags by one message.

@@ -7,7 +7,7 @@ fn runtime(env: &Env) -> f64 {
 }
 
 fn started() -> Env {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &["--max-idle", "0"]);
     env
 }
@@ -94,7 +94,7 @@ fn a_model_that_thinks_for_twenty_minutes_counts_whole() {
 
 #[test]
 fn twenty_turns_of_six_minutes_are_two_hours() {
-    let env = Env::new();
+    let env = Env::patient();
     env.start("task", &["--max-hours", "2"]);
     let transcript = env.transcript();
     transcript.prompt(0, "p", "go");

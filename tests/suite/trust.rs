@@ -38,8 +38,8 @@ fn a_forged_state_file_arms_nothing() {
 #[test]
 fn a_forged_run_id_reads_no_other_file() {
     let env = Env::new();
-    fs::create_dir_all(env.data().join("armed")).unwrap();
-    for id in ["../../project/evil", "a/b", "..", "", "x", "../armed/x"] {
+    fs::create_dir_all(env.data().join("sessions")).unwrap();
+    for id in ["../../project/evil", "a/b", "..", "", "x", "../sessions/x"] {
         let record = json!({"run_id": id, "session_id": SESSION, "project": env.project});
         fs::write(env.path("evil.json"), record.to_string()).unwrap();
         forged(&env, json!({"run_id": id}));

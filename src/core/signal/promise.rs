@@ -1,6 +1,7 @@
-//! What the agent says about itself: the promise on the last line of its message.
+//! The promise on the last line of a message.
 
-use super::clean;
+use super::own::Fence;
+use crate::core::clean;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promise {
@@ -49,26 +50,13 @@ fn last_line(message: &str) -> Option<(&str, String)> {
     None
 }
 
-/// Whether a fence opened in `text` is still open at its end. A fence closes with at least as many of
-/// the same mark, so a longer fence may quote a shorter one.
+/// Whether a fence opened in `text` is still open at its end.
 fn ends_inside_fence(text: &str) -> bool {
-    let mut open: Option<(char, usize)> = None;
+    let mut fence = Fence::default();
     for line in text.lines() {
-        let line = line.trim_start();
-        let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { continue };
-        let length = line.chars().take_while(|&c| c == mark).count();
-        if length < 3 {
-            continue;
-        }
-        match open {
-            // Back-quotes behind the mark make it code within a line, not a fence.
-            None if mark == '`' && line[length..].contains('`') => {}
-            None => open = Some((mark, length)),
-            Some((m, n)) if m == mark && length >= n && line[length..].trim().is_empty() => open = None,
-            Some(_) => {}
-        }
+        fence.covers(line);
     }
-    open.is_some()
+    fence.is_open()
 }
 
 #[cfg(test)]

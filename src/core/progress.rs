@@ -1,0 +1,137 @@
+//! Whether a turn brought the work forward.
+
+use super::record::lenient;
+use super::signal::Status;
+use super::turn::Turn;
+use serde::{Deserialize, Serialize};
+
+/// How things stood when the loop last looked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Baseline {
+    /// The commit that HEAD names.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// Tasks in `ralph/tasks.json` that pass.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub tasks_passing: Option<u64>,
+    /// The last look at the project's files.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub files: Option<Sight>,
+}
+
+/// A look at the project's files, by the clock that stamps them. It lags behind: what changed just before the
+/// look and what changed right after may bear the same stamp, so the former is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sight {
+    pub at: i64,
+    /// Prints of the files that changed just before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edge: Vec<u64>,
+    /// For which files that is known.
+    pub edge_of: Edge,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Edge {
+    #[default]
+    Nothing,
+    /// Those the scan looks into.
+    LookedInto,
+    All,
+}
+
+impl Baseline {
+    /// Takes this turn as the one that the next is compared with. What could not be read leaves what was known.
+    pub fn move_to(&mut self, turn: &Turn) {
+        self.head = turn.head.clone().or(self.head.take());
+        self.tasks_passing = turn.tasks.as_ref().map(|tasks| tasks.passing).or(self.tasks_passing);
+        self.files = turn.files.as_ref().map(|files| files.sight.clone()).or(self.files.take());
+    }
+
+    /// The union of everything that shows progress; nothing where the one thing that would tell is unknown.
+    pub fn progress(&self, turn: &Turn, status: Option<&Status>) -> Option<bool> {
+        let moved = match (&self.head, &turn.head) {
+            (Some(before), Some(now)) => before != now,
+            _ => false,
+        };
+        let ticked = match (self.tasks_passing, &turn.tasks) {
+            (Some(before), Some(tasks)) => tasks.passing > before,
+            _ => false,
+        };
+        let edited = turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
+        let counted = status.is_some_and(|status| {
+            status.files_modified.is_some_and(|n| n > 0) || status.tasks_completed.is_some_and(|n| n > 0)
+        });
+        let changed = turn.files.as_ref().and_then(|files| files.changed);
+        if moved || ticked || edited || counted || changed == Some(true) {
+            return Some(true);
+        }
+        if turn.wrote_nothing() { Some(false) } else { changed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::turn::{Files, Gained, Tasks};
+
+    fn files(changed: Option<bool>) -> Option<Files> {
+        Some(Files { changed, sight: Sight { at: 7, ..Sight::default() } })
+    }
+
+    fn tasks(passing: u64) -> Option<Tasks> {
+        Some(Tasks { passing, ..Tasks::default() })
+    }
+
+    #[test]
+    fn anything_that_moved_is_progress_and_the_unknown_is_unknown() {
+        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), files: None };
+        let read = |edits| Some(Gained { edits, last_text: Some("x".into()), ..Gained::default() });
+        let says = |gained| Turn { message: Some("x".into()), gained, ..Turn::default() };
+        let still = Turn { files: files(Some(false)), ..Turn::default() };
+        let cases = [
+            ("nothing known", Turn::default(), None),
+            ("a scan without news", still.clone(), Some(false)),
+            ("a scan that was not whole", Turn { files: files(None), ..Turn::default() }, None),
+            ("a changed file", Turn { files: files(Some(true)), ..Turn::default() }, Some(true)),
+            ("HEAD moved", Turn { head: Some("b".into()), ..still.clone() }, Some(true)),
+            ("HEAD stayed", Turn { head: Some("a".into()), ..still.clone() }, Some(false)),
+            ("HEAD stayed, files unknown", Turn { head: Some("a".into()), ..Turn::default() }, None),
+            ("a task more", Turn { tasks: tasks(3), ..still.clone() }, Some(true)),
+            ("a task less", Turn { tasks: tasks(1), ..still.clone() }, Some(false)),
+            ("an edit", says(read(1)), Some(true)),
+            ("only reading", says(read(0)), Some(false)),
+        ];
+        for (name, turn, expected) in cases {
+            assert_eq!(before.progress(&turn, None), expected, "{name}");
+        }
+        let status = Status { files_modified: Some(2), ..Status::default() };
+        assert_eq!(before.progress(&still, Some(&status)), Some(true));
+        let status = Status { files_modified: Some(0), tasks_completed: Some(0), ..Status::default() };
+        assert_eq!(before.progress(&still, Some(&status)), Some(false));
+        assert_eq!(
+            Baseline::default().progress(&Turn { head: Some("b".into()), ..still }, None),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn a_baseline_keeps_what_a_turn_does_not_tell() {
+        let mut baseline =
+            Baseline { head: Some("a".into()), tasks_passing: Some(2), files: Some(Sight::default()) };
+        baseline.move_to(&Turn::default());
+        assert_eq!(baseline.head.as_deref(), Some("a"));
+        baseline.move_to(&Turn { head: Some("b".into()), files: files(None), ..Turn::default() });
+        assert_eq!(
+            baseline,
+            Baseline {
+                head: Some("b".into()),
+                tasks_passing: Some(2),
+                files: Some(Sight { at: 7, ..Sight::default() })
+            }
+        );
+    }
+}

@@ -1,0 +1,388 @@
+//! The agent program's own message that a usage limit was reached.
+//!
+//! Structured events come first; this is for where there is only text. The whole text has to be the
+//! message: a headline in the program's words, then nothing but the reset time and known advice. Prose
+//! about limits goes on in its own words and is none. A throttle of seconds, a warning that a limit is
+//! near and an empty balance are other things.
+
+use super::own;
+use crate::core::clean;
+
+mod reset;
+
+pub use reset::{Day, Reset};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageLimit {
+    /// When it ends, as far as the message says so in a form we know.
+    pub resets: Option<Reset>,
+}
+
+/// Longer than any such message with its advice.
+const LONGEST: usize = 600;
+const MOST_LINES: usize = 3;
+
+/// Recognises a text that is the program's limit message and nothing else.
+pub fn usage_limit(text: &str) -> Option<UsageLimit> {
+    let text = text.trim();
+    if text.len() > LONGEST || own::lines(text).count() < text.lines().count() {
+        return None;
+    }
+    let lines: Vec<String> = text.lines().map(undecorated).filter(|line| !line.is_empty()).collect();
+    if lines.len() > MOST_LINES {
+        return None;
+    }
+    let mut parts = lines.iter().flat_map(|line| sentences(line));
+    is_headline(parts.next()?).then_some(())?;
+    let mut resets = None;
+    for part in parts {
+        let found = reset::epoch(part).or_else(|| reset::phrase(part).and_then(reset::when));
+        let known = found.is_some() || reset::phrase(part).is_some() || is_advice(part);
+        known.then_some(())?;
+        resets = resets.or(found);
+    }
+    Some(UsageLimit { resets })
+}
+
+/// A line as the program wrote it: white space folded, straight apostrophes, without the signs that a
+/// terminal puts before it.
+fn undecorated(line: &str) -> String {
+    let line = clean::line(line).replace('’', "'");
+    let line = line.trim_start_matches(|c: char| c.is_whitespace() || "⎿└●•▸■⚠❌*\u{fe0f}".contains(c));
+    line.trim_end_matches('*').trim_end().to_owned()
+}
+
+/// The pieces between the separators that versions of the program used.
+fn sentences(line: &str) -> impl Iterator<Item = &str> {
+    let dots = line.split(['·', '∙', '•', '|', '–', '—', '!']);
+    let dashes = dots.flat_map(|part| part.split(" - "));
+    let stops = dashes.flat_map(|part| part.split(". "));
+    stops.map(|part| part.trim().trim_end_matches('.')).filter(|part| !part.is_empty())
+}
+
+/// "You've hit your session limit", "5-hour limit reached", "You're out of extra usage".
+fn is_headline(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.as_slice() {
+        ["you've", verb, "your", rest @ ..] | ["you", "have", verb, "your", rest @ ..] => {
+            matches!(*verb, "hit" | "reached" | "exceeded") && is_limit(rest)
+        }
+        ["you're", "out", "of", rest @ ..]
+        | ["you", "are", "out", "of", rest @ ..]
+        | ["your", "org" | "organization", "is", "out", "of", rest @ ..] => {
+            matches!(rest, ["usage"] | ["extra", "usage"] | ["usage", "credits"])
+        }
+        [kinds @ .., "limit", "reached"] => kinds.iter().any(|word| NAMES.contains(word)) && are_kinds(kinds),
+        _ => false,
+    }
+}
+
+/// "Limit" with what kind it is, behind "your".
+fn is_limit(words: &[&str]) -> bool {
+    let words = words.strip_suffix(&["for", "claude", "messages"]).unwrap_or(words);
+    matches!(words, [kinds @ .., "limit" | "limits"] if are_kinds(kinds))
+}
+
+fn are_kinds(words: &[&str]) -> bool {
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    words.len() <= 6
+        && words.iter().all(|word| NAMES.contains(word) || OWNERS.contains(word) || is_number(word))
+}
+
+/// What limits are called, by window, by model, by plan.
+const NAMES: &[&str] = &[
+    "usage",
+    "session",
+    "weekly",
+    "monthly",
+    "daily",
+    "5-hour",
+    "five-hour",
+    "hour",
+    "opus",
+    "sonnet",
+    "haiku",
+    "fable",
+    "spend",
+    "plan",
+    "claude",
+];
+
+/// Words that stand beside those names, or behind "your" alone.
+const OWNERS: &[&str] = &[
+    "ai",
+    "code",
+    "model",
+    "extra",
+    "credit",
+    "credits",
+    "individual",
+    "specified",
+    "workspace",
+    "api",
+    "org's",
+    "organization's",
+    "team's",
+    "channel's",
+    "group's",
+];
+
+/// What the program advises behind the headline.
+fn is_advice(text: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
+        "/",
+        "run /",
+        "or /",
+        "raise it at",
+        "contact your admin",
+        "contact an admin",
+        "ask your admin",
+        "progress saved",
+        "upgrade",
+        "switch to",
+        "continuing",
+        "view your usage",
+        "visit ",
+        "reset your session limit",
+        "please ",
+    ];
+    let text = text.to_lowercase();
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::time::Stamp;
+    use chrono::Weekday;
+    use proptest::prelude::*;
+
+    fn clock(hour: u8, minute: u8, zone: Option<&str>, day: Option<Day>) -> Option<Reset> {
+        Some(Reset::Clock { hour, minute, zone: zone.map(str::to_owned), day })
+    }
+
+    fn date(month: u8, day: u8) -> Option<Day> {
+        Some(Day::Date { year: None, month, day })
+    }
+
+    #[test]
+    fn messages_of_the_program() {
+        let cases: Vec<(&str, Option<Reset>)> = vec![
+            ("Claude AI usage limit reached|1736035200", Some(Reset::At(Stamp(1_736_035_200_000)))),
+            ("Claude AI usage limit reached|1736035200000", Some(Reset::At(Stamp(1_736_035_200_000)))),
+            ("Claude AI usage limit reached", None),
+            (
+                "Claude usage limit reached. Your limit will reset at 3pm (America/Bogota).",
+                clock(15, 0, Some("America/Bogota"), None),
+            ),
+            (
+                "Claude usage limit reached. Your limit will reset at 5pm (Europe/Warsaw).\n\n • /upgrade to increase your usage limit.",
+                clock(17, 0, Some("Europe/Warsaw"), None),
+            ),
+            (
+                "You've reached your usage limit. Your limit will reset at 7pm (America/New_York).",
+                clock(19, 0, Some("America/New_York"), None),
+            ),
+            ("5-hour limit reached ∙ resets 11pm", clock(23, 0, None, None)),
+            (
+                "5-hour limit reached ∙ resets 5am\n     /upgrade to increase your usage limit.",
+                clock(5, 0, None, None),
+            ),
+            ("Session limit reached ∙ resets 9:30pm", clock(21, 30, None, None)),
+            ("Weekly limit reached ∙ resets Oct 6, 1pm", clock(13, 0, None, date(10, 6))),
+            ("Weekly limit reached", None),
+            ("Opus weekly limit reached ∙ resets Oct 31, 9am", clock(9, 0, None, date(10, 31))),
+            ("Opus weekly limit reached ∙ resets Oct 24", clock(0, 0, None, date(10, 24))),
+            ("You've hit your limit · resets 3pm (Europe/Berlin)", clock(15, 0, Some("Europe/Berlin"), None)),
+            ("You’ve hit your limit · resets 12am (UTC)", clock(0, 0, Some("UTC"), None)),
+            ("You've hit your limit · resets 12pm (UTC)", clock(12, 0, Some("UTC"), None)),
+            ("You've hit your session limit · resets 3:45pm (UTC)", clock(15, 45, Some("UTC"), None)),
+            (
+                "You've hit your session limit · resets 12:50am (America/Los_Angeles)",
+                clock(0, 50, Some("America/Los_Angeles"), None),
+            ),
+            (
+                "  ⎿ \u{a0}You've hit your session limit · resets 6:50pm (Europe/Berlin)",
+                clock(18, 50, Some("Europe/Berlin"), None),
+            ),
+            (
+                "You've hit your session limit · resets 8:10pm (Europe/Berlin)\n/upgrade or /usage-credits to finish what you're working on.",
+                clock(20, 10, Some("Europe/Berlin"), None),
+            ),
+            (
+                "You've hit your session limit · resets 3pm (UTC) · progress saved",
+                clock(15, 0, Some("UTC"), None),
+            ),
+            (
+                "You've hit your weekly limit · resets Mon 12:00am",
+                clock(0, 0, None, Some(Day::Weekday(Weekday::Mon))),
+            ),
+            (
+                "You've hit your weekly limit · resets Monday",
+                clock(0, 0, None, Some(Day::Weekday(Weekday::Mon))),
+            ),
+            (
+                "You've hit your weekly limit · resets Sep 21, 6pm (America/Toronto)",
+                clock(18, 0, Some("America/Toronto"), date(9, 21)),
+            ),
+            (
+                "You've hit your limit · resets May 5 at 9pm (America/New_York)",
+                clock(21, 0, Some("America/New_York"), date(5, 5)),
+            ),
+            (
+                "You've hit your Opus limit · resets Feb 29, 2028, 3pm (UTC)",
+                clock(15, 0, Some("UTC"), Some(Day::Date { year: Some(2028), month: 2, day: 29 })),
+            ),
+            ("You've hit your Opus limit · resets tomorrow at 6am", clock(6, 0, None, Some(Day::Tomorrow))),
+            ("You've hit your Sonnet limit", None),
+            ("You've hit your Fable 5 limit · resets 3pm (Etc/GMT+5)", clock(15, 0, Some("Etc/GMT+5"), None)),
+            (
+                "You've reached your Fable 5.1 limit. Run /usage-credits to continue or switch models with /model.",
+                None,
+            ),
+            ("You've hit your usage limit · contact your admin to increase it", None),
+            (
+                "You've hit your limit - resets Feb 7, 11am (Asia/Seoul)/login to switch to an API usage-billed account.",
+                clock(11, 0, Some("Asia/Seoul"), date(2, 7)),
+            ),
+            (
+                "You’ve hit your limit for Claude messages. Limits will reset at 9:30 AM.  View your usage details.",
+                clock(9, 30, None, None),
+            ),
+            ("You've hit your limit · resets 3:00\u{202f}PM (UTC)", clock(15, 0, Some("UTC"), None)),
+            (
+                "You've hit your limit · resets 15:30 (Europe/Berlin)",
+                clock(15, 30, Some("Europe/Berlin"), None),
+            ),
+            (
+                "You're out of extra usage · resets 7:30pm (Asia/Calcutta)",
+                clock(19, 30, Some("Asia/Calcutta"), None),
+            ),
+            (
+                "You're out of extra usage. Resets at 4pm (America/Chicago).",
+                clock(16, 0, Some("America/Chicago"), None),
+            ),
+            ("You're out of usage credits", None),
+            (
+                "Usage limit reached · resets 8:10pm\nContinuing automatically when your limit resets",
+                clock(20, 10, None, None),
+            ),
+            ("Usage limit reached · resets in 30h", Some(Reset::In { minutes: 1_800 })),
+            ("Usage limit reached · resets in 4h 51m", Some(Reset::In { minutes: 291 })),
+            ("Usage limit reached · resets in 4h51m", Some(Reset::In { minutes: 291 })),
+            ("You've hit your usage limit. Try again in 3 days 2 hours.", Some(Reset::In { minutes: 4_440 })),
+            ("You've hit your usage limit. Try again at 8:10 PM.", clock(20, 10, None, None)),
+            (
+                "Usage limit reached. Your limit will reset at 2026-09-21 18:55:29",
+                clock(18, 55, None, Some(Day::Date { year: Some(2026), month: 9, day: 21 })),
+            ),
+            ("You've hit your monthly spend limit · raise it at claude.ai/settings/usage", None),
+            (
+                "**You've hit your monthly spend limit.**\n/usage-credits to adjust your monthly spend limit.",
+                None,
+            ),
+            (
+                "You've hit your monthly spend limit · your session limit resets 2:40pm (Asia/Jakarta)\n/usage-credits to adjust your monthly spend limit.",
+                clock(14, 40, Some("Asia/Jakarta"), None),
+            ),
+            ("You've hit your org's monthly usage limit", None),
+            (
+                "You have reached your specified workspace API usage limits. You will regain access on 2025-06-01 at 00:00 UTC.",
+                clock(0, 0, Some("UTC"), Some(Day::Date { year: Some(2025), month: 6, day: 1 })),
+            ),
+            ("You've hit your session limit · resets at the next full moon", None),
+            ("You've hit your session limit · resets 25pm", None),
+            ("You've hit your usage limit. Try again later.", None),
+        ];
+        for (text, resets) in cases {
+            assert_eq!(usage_limit(text), Some(UsageLimit { resets }), "{text}");
+        }
+    }
+
+    #[test]
+    fn prose_and_other_messages() {
+        let cases = [
+            "",
+            "I implemented the RateLimiter; requests are limited to 100 per 15 hours.",
+            "usage limit reached in the test fixture",
+            "Usage limit reached in the test fixture.",
+            "Usage limit reached. I added a test for it.",
+            "The usage limit was reached.",
+            "The test prints: You've hit your limit · resets 3pm",
+            "When you've hit your limit, wait.",
+            "You've hit your limit on what I can explain.",
+            "You've hit your limit. Now the message is shown in red.",
+            "You've hit your limit · resets 3pm is what the banner says.\nI parse it now.",
+            "\"You've hit your session limit\"",
+            "`You've hit your session limit · resets 3pm`",
+            "> You've hit your session limit · resets 3pm",
+            "```\nYou've hit your session limit · resets 3pm\n```",
+            "You've hit your session limit · resets 3pm\n\nAll tests pass.",
+            "All tests pass.\nYou've hit your session limit · resets 3pm",
+            "You've hit your fast limit",
+            "You've hit your rate limit. Try again in 20 seconds.",
+            "You've hit your head",
+            "You've hit your limit?",
+            "GitHub usage limit reached",
+            "OrchidDB weekly limit reached",
+            "Storage limit reached",
+            "Recursion limit reached",
+            "5 limit reached",
+            "Limit reached",
+            "Rate limit reached for requests",
+            "Approaching usage limit · resets at 7pm",
+            "Approaching 5-hour limit",
+            "You've used 90% of your session limit · resets 3pm",
+            "API Error: Server is temporarily limiting requests (not your usage limit)",
+            "API Error: Request rejected (429) · this may be a temporary capacity issue.",
+            "API Error: Usage credits required for 1M context · run /usage-credits to turn them on",
+            "Credit balance is too low",
+            "Not logged in · Please run /login",
+            "You're out of luck",
+            "Usage limit has reset · press enter to continue",
+            "Your limit will reset at 3pm",
+            "resets 3pm",
+            "|1736035200",
+            "Claude AI usage limit reached|soon",
+            "Claude AI usage limit reached|17",
+            "Weekly limit reached ∙ resets Oct 6, 1pm ∙ I will wait for it",
+        ];
+        for text in cases {
+            assert_eq!(usage_limit(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_long_is_prose() {
+        let text = format!("You've hit your limit · resets 3pm\n/{}", "upgrade ".repeat(200));
+        assert_eq!(usage_limit(&text), None);
+        assert_eq!(usage_limit(&"usage limit reached\n".repeat(4)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_of_day_is_read(hour in 0u8..24, minute in 0u8..60, upper in any::<bool>(), gap in any::<bool>()) {
+            let half = match (hour < 12, upper) { (true, false) => "am", (true, true) => "AM", (false, false) => "pm", _ => "PM" };
+            let twelve = match hour % 12 { 0 => 12, hour => hour };
+            let minutes = if minute == 0 { String::new() } else { format!(":{minute:02}") };
+            let gap = if gap { " " } else { "" };
+            let text = format!("You've hit your limit · resets {twelve}{minutes}{gap}{half} (UTC)");
+            prop_assert_eq!(usage_limit(&text), Some(UsageLimit { resets: clock(hour, minute, Some("UTC"), None) }));
+            let text = format!("You've hit your limit · resets {hour}:{minute:02}");
+            prop_assert_eq!(usage_limit(&text), Some(UsageLimit { resets: clock(hour, minute, None, None) }));
+        }
+
+        #[test]
+        fn a_sentence_of_its_own_makes_it_prose(words in "[a-z]{2,8}( [a-z]{2,8}){2,6}") {
+            prop_assume!(!is_advice(&words) && reset::phrase(&words).is_none());
+            for text in [
+                format!("You've hit your session limit · resets 3pm (UTC)\n{words}"),
+                format!("Usage limit reached. {words}"),
+                format!("{words} usage limit reached"),
+            ] {
+                prop_assert_eq!(usage_limit(&text), None);
+            }
+        }
+    }
+}

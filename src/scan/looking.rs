@@ -1,0 +1,259 @@
+//! Looking at the files of the project, on all cores and within its time: which are new, changed or gone.
+
+use super::check::{self, Wants};
+use super::files;
+use super::mark::{BY_NAME, GONE, Mark, UNKNOWN, changed_at, mark_of, settled};
+use super::rules::Rules;
+use super::tree::{Folder, Known, Tree};
+use crate::core::progress::{Edge, Sight};
+use crate::store::project::fingerprint;
+use std::fs::{File, Metadata};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Files are stamped by a clock that may lag this much behind ours.
+const COARSE: i64 = 10_000_000;
+
+/// What one thread met.
+#[derive(Default)]
+pub struct Seen {
+    /// Folders by their place, with whether they are still there.
+    pub stale: Vec<(usize, bool)>,
+    /// Files read whose mark is worth remembering.
+    pub learned: usize,
+    /// A file that was looked at changed since the look asked for.
+    pub changed: bool,
+    /// Prints of those that changed just now.
+    pub edge: Vec<u64>,
+    pub ignored_otherwise: bool,
+    pub late: Option<Late>,
+}
+
+/// Time ran out.
+#[derive(Clone, Copy)]
+pub struct Late {
+    /// The first folder that was not looked at.
+    pub at: usize,
+    /// How many were.
+    pub covered: usize,
+}
+
+impl Seen {
+    fn run_out(&mut self, at: usize, covered: usize) {
+        self.late = self.late.filter(|late| late.covered <= covered).or(Some(Late { at, covered }));
+    }
+
+    pub fn merge(&mut self, mut other: Seen) {
+        self.stale.append(&mut other.stale);
+        self.learned += other.learned;
+        self.changed |= other.changed;
+        self.edge.append(&mut other.edge);
+        self.ignored_otherwise |= other.ignored_otherwise;
+        self.late = match (self.late, other.late) {
+            (Some(one), Some(two)) => Some(if one.covered <= two.covered { one } else { two }),
+            (one, two) => one.or(two),
+        };
+    }
+}
+
+/// Some files of one folder.
+struct Part<'t, 'a> {
+    at: usize,
+    /// How many folders come before it.
+    after: usize,
+    /// Looked at whatever the time: every scan gets on.
+    first: bool,
+    path: &'t str,
+    /// The folder's own mark, where it is to be asked for.
+    mark: Option<Mark>,
+    files: &'t mut [Known<'a>],
+}
+
+#[derive(Clone)]
+pub struct Looking<'r> {
+    pub base: PathBuf,
+    pub rules: &'r Rules,
+    pub deadline: Instant,
+    pub now: i64,
+    pub since: Option<&'r Sight>,
+}
+
+impl Looking<'_> {
+    /// Looks for what is new or changed: over all folders, asking them too, or over those just listed.
+    pub fn over(&self, tree: &mut Tree, all: bool) -> Seen {
+        let first = tree.next.min(tree.folders.len());
+        let (before, from) = tree.folders.split_at_mut(first);
+        let from = from.iter_mut().enumerate().map(|(at, folder)| (at + first, folder));
+        let parts: Vec<Part> = from
+            .chain(before.iter_mut().enumerate())
+            .filter(|(_, folder)| all || folder.fresh)
+            .enumerate()
+            .flat_map(|(after, (at, folder))| parts(at, after, folder, all))
+            .collect();
+        let mut seen = Seen::default();
+        in_parallel(parts, |mut part, seen| self.part(&mut part, seen))
+            .into_iter()
+            .for_each(|one| seen.merge(one));
+        seen
+    }
+
+    fn part(&self, part: &mut Part, seen: &mut Seen) {
+        // Asked once for many files: a clock costs as much as a small file's mark does.
+        let hurry = !part.first;
+        if hurry && Instant::now() > self.deadline {
+            return seen.run_out(part.at, part.after);
+        }
+        let mut full = self.base.join(part.path);
+        if let Some(mark) = part.mark {
+            let shown = if full.as_os_str().is_empty() { Path::new(".") } else { &full };
+            let meta = shown.symlink_metadata().ok().filter(Metadata::is_dir);
+            if meta.as_ref().is_none_or(|meta| mark_of(meta) != mark) {
+                return seen.stale.push((part.at, meta.is_some()));
+            }
+        }
+        for known in part.files.iter_mut().filter(|known| known.mark != BY_NAME) {
+            full.push(&*known.name);
+            let in_time = self.look(&full, part.path, known, hurry, seen);
+            full.pop();
+            if !in_time {
+                return seen.run_out(part.at, part.after);
+            }
+        }
+    }
+
+    /// Looks at one file; false where there is no time left for it.
+    fn look(&self, full: &Path, folder: &str, known: &mut Known, hurry: bool, seen: &mut Seen) -> bool {
+        if known.mark != UNKNOWN {
+            match full.symlink_metadata().ok().filter(Metadata::is_file) {
+                Some(meta) if mark_of(&meta) == known.mark => {
+                    self.compare(&meta, folder, &known.name, Edge::LookedInto, seen);
+                    return true;
+                }
+                Some(_) => {}
+                None => {
+                    gone(known);
+                    return true;
+                }
+            }
+        }
+        if hurry && Instant::now() > self.deadline {
+            known.forget();
+            return false;
+        }
+        let rules = is_ignore_file(&known.name);
+        seen.ignored_otherwise |= rules;
+        let path = within(folder, &known.name);
+        match check::wants(self.rules, &path) {
+            Wants::Nothing if !rules => {
+                known.findings = check::judge(self.rules, &path, &[]);
+                known.mark = BY_NAME;
+            }
+            wants => self.read(full, &path, wants, known, seen),
+        }
+        true
+    }
+
+    /// Whether the file is news, and whether it will be hard to tell at the next look.
+    fn compare(&self, meta: &Metadata, folder: &str, name: &str, kind: Edge, seen: &mut Seen) {
+        let at = changed_at(meta);
+        let soon = self.since.is_some_and(|since| at > since.at - COARSE);
+        let late = at > self.now - COARSE;
+        if (!soon && !late) || files::is_ours(&within(folder, name)) {
+            return;
+        }
+        let print = fingerprint(within(folder, name).as_bytes()) ^ mark_of(meta);
+        if late {
+            seen.edge.push(print);
+        }
+        seen.changed |= self.since.is_some_and(|since| {
+            at > since.at || (soon && since.edge_of >= kind && !since.edge.contains(&print))
+        });
+    }
+
+    /// Compares the files that are never looked into.
+    pub fn by_name(&self, folders: &mut [Folder]) -> Seen {
+        let parts = folders.iter_mut().enumerate().flat_map(|(at, folder)| parts(at, at, folder, false));
+        let seen = in_parallel(parts.collect(), |part, seen| {
+            let mut full = self.base.join(part.path);
+            for known in part.files.iter().filter(|known| known.mark == BY_NAME) {
+                full.push(&*known.name);
+                if let Ok(meta) = full.symlink_metadata() {
+                    self.compare(&meta, part.path, &known.name, Edge::All, seen);
+                }
+                full.pop();
+            }
+        });
+        let mut all = Seen::default();
+        seen.into_iter().for_each(|one| all.merge(one));
+        all
+    }
+
+    fn read(&self, full: &Path, path: &str, wants: Wants, known: &mut Known, seen: &mut Seen) {
+        let mut opened = File::open(full).ok();
+        let meta = match &opened {
+            Some(file) => file.metadata(),
+            None => full.symlink_metadata(),
+        };
+        let Some(meta) = meta.ok().filter(Metadata::is_file) else { return gone(known) };
+        self.compare(&meta, "", path, Edge::LookedInto, seen);
+        let bytes = opened.as_mut().and_then(|file| check::read(file, meta.len(), wants).ok());
+        known.findings = check::judge(self.rules, path, bytes.as_deref().unwrap_or_default());
+        // What could not be read is tried again.
+        known.mark = if bytes.is_some() { settled(&meta, self.now) } else { UNKNOWN };
+        seen.learned += usize::from(known.mark != UNKNOWN);
+    }
+}
+
+fn gone(known: &mut Known) {
+    known.mark = GONE;
+    known.findings.clear();
+}
+
+/// The path of a name in a folder.
+pub fn within(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// Their content is rules too, so they are looked at whatever they say.
+pub fn is_ignore_file(name: &str) -> bool {
+    matches!(name, ".gitignore" | ".ignore")
+}
+
+/// A folder in pieces, so that one of many files is shared between threads.
+fn parts<'t, 'a>(at: usize, after: usize, folder: &'t mut Folder<'a>, ask: bool) -> Vec<Part<'t, 'a>> {
+    const AT_ONCE: usize = 512;
+    let Folder { path, mark, files, .. } = folder;
+    let mut mark = ask.then_some(*mark);
+    if files.is_empty() {
+        return vec![Part { at, after, first: after == 0, path, mark, files }];
+    }
+    let pieces = files.chunks_mut(AT_ONCE).enumerate();
+    let part = |(piece, files)| Part { at, after, first: after + piece == 0, path, mark: mark.take(), files };
+    pieces.map(part).collect()
+}
+
+/// Works on the parts with all cores; a few are not worth a thread.
+fn in_parallel(parts: Vec<Part>, work: impl Fn(Part, &mut Seen) + Sync) -> Vec<Seen> {
+    const WORTH_A_THREAD: usize = 512;
+    let many = parts.iter().map(|part| part.files.len() + 1).sum::<usize>() >= WORTH_A_THREAD;
+    let threads = if many { threads() } else { 1 };
+    let queue = Mutex::new(parts.into_iter());
+    let next = || queue.lock().ok().and_then(|mut queue| queue.next());
+    let run = || {
+        let mut seen = Seen::default();
+        while let Some(part) = next() {
+            work(part, &mut seen);
+        }
+        seen
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let own = run();
+        others.into_iter().filter_map(|thread| thread.join().ok()).chain([own]).collect()
+    })
+}
+
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(8)
+}

@@ -1,0 +1,179 @@
+//! The circuit breaker of each loop, in the user's own folder: counters between turns, and trips that refuse
+//! the next start. Trips and resets are also written down as events.
+
+use super::file::{self, Privacy};
+use super::lock::Lock;
+use super::project::{Project, fingerprint};
+use super::world::World;
+use crate::core::circuit::{Circuit, CircuitState, Counters};
+use crate::core::time::Stamp;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Record {
+    pub session_id: String,
+    pub project: String,
+    pub run_id: String,
+    pub last_activity: Stamp,
+    #[serde(flatten)]
+    pub circuit: Circuit,
+}
+
+/// A trip or a reset, with the counters at that moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    pub at: Stamp,
+    pub event: What,
+    pub session_id: String,
+    pub run_id: String,
+    pub reason: String,
+    pub counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    Trip,
+    Reset,
+}
+
+const LARGEST: u64 = 1 << 20;
+/// Events kept for each project.
+const MOST_EVENTS: usize = 50;
+
+/// The name follows from session and project, each by its whole text: no two of them share a record.
+fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
+    let root = project.real_root();
+    let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
+    Ok(world.data_dir()?.join("circuit").join(format!("{root:016x}-{session:016x}.json")))
+}
+
+fn read(path: &Path) -> Option<Record> {
+    serde_json::from_slice(&file::read_bounded(path, LARGEST).ok()??).ok()
+}
+
+/// The record of a session's breaker. One that cannot be read is none: a loop is not held up for it.
+pub fn record(world: &World, project: &Project, session: &str) -> Option<Record> {
+    let record = read(&path(world, project, session).ok()?)?;
+    let ours = record.session_id == session && record.project == project.real_root().to_string_lossy();
+    ours.then_some(record)
+}
+
+/// The breaker of this run; a new one where there is none.
+pub fn load(world: &World, project: &Project, session: &str, run_id: &str) -> Circuit {
+    let record = record(world, project, session).filter(|record| record.run_id == run_id);
+    record.map(|record| record.circuit).unwrap_or_default()
+}
+
+/// Keeps it. A memory between turns need not survive a power cut, so it is not flushed; a trip must.
+pub fn save(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Result<()> {
+    let path = path(world, project, session)?;
+    let record = Record {
+        session_id: session.to_owned(),
+        project: project.real_root().to_string_lossy().into_owned(),
+        run_id: run_id.to_owned(),
+        last_activity: world.now,
+        circuit: circuit.clone(),
+    };
+    let bytes = serde_json::to_vec(&record)?;
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    match circuit.state {
+        CircuitState::Closed => file::replace_quickly(&path, &bytes),
+        CircuitState::Tripped => file::replace(&path, &bytes, Privacy::Private),
+    }
+}
+
+/// Forgets a breaker that is not tripped: its loop is over.
+pub fn forget(world: &World, project: &Project, session: &str) {
+    if let Ok(path) = path(world, project, session)
+        && read(&path).is_none_or(|record| !record.circuit.is_tripped())
+    {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Every record of this user's, or those of one project.
+pub fn records(world: &World, of: Option<&Project>) -> Vec<Record> {
+    let root = of.map(|project| project.real_root().to_string_lossy().into_owned());
+    let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("circuit")).ok());
+    let mut records: Vec<Record> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
+        .filter_map(|entry| read(&entry.path()))
+        .filter(|record| root.as_ref().is_none_or(|root| *root == record.project))
+        .collect();
+    records.sort_by(|a, b| (&a.project, &a.session_id).cmp(&(&b.project, &b.session_id)));
+    records
+}
+
+/// Drops what nobody has used for so long. A trip stays until it is reset.
+pub fn expire(world: &World, project: &Project, older_than_ms: i64) {
+    for record in records(world, Some(project)) {
+        if !record.circuit.is_tripped() && world.now - record.last_activity > older_than_ms {
+            forget(world, project, &record.session_id);
+        }
+    }
+}
+
+impl Record {
+    pub fn project(&self) -> Project {
+        Project { root: self.project.clone().into() }
+    }
+
+    /// Closes the breaker, writes that down, and returns what it had been tripped for.
+    pub fn reset(mut self, world: &World) -> Result<Option<String>> {
+        let project = self.project();
+        let tripped = self.circuit.reason.clone().filter(|_| self.circuit.is_tripped());
+        let reason = tripped.clone().unwrap_or_default();
+        note(world, &project, &self.session_id, &self.run_id, What::Reset, reason, self.circuit.counters)?;
+        self.circuit.reset();
+        save(world, &project, &self.session_id, &self.run_id, &self.circuit)?;
+        Ok(tripped)
+    }
+}
+
+/// Writes a trip down among the events.
+pub fn note_trip(
+    world: &World,
+    project: &Project,
+    session: &str,
+    run_id: &str,
+    circuit: &Circuit,
+) -> Result<()> {
+    let reason = circuit.reason.clone().unwrap_or_default();
+    note(world, project, session, run_id, What::Trip, reason, circuit.counters)
+}
+
+fn note(
+    world: &World,
+    project: &Project,
+    session: &str,
+    run_id: &str,
+    event: What,
+    reason: String,
+    counters: Counters,
+) -> Result<()> {
+    let path = events_path(world, project)?;
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    let _lock = Lock::acquire(&path.with_extension("lock"))?;
+    let mut events = events(world, project)?;
+    let (session_id, run_id) = (session.to_owned(), run_id.to_owned());
+    events.push(Event { at: world.now, event, session_id, run_id, reason, counters });
+    let kept = &events[events.len().saturating_sub(MOST_EVENTS)..];
+    let lines: Result<Vec<String>, _> = kept.iter().map(serde_json::to_string).collect();
+    file::replace(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)
+}
+
+fn events_path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("history").join(format!("{}.circuit.jsonl", project.key())))
+}
+
+/// Trips and resets of this project, oldest first. A line that does not parse is skipped.
+pub fn events(world: &World, project: &Project) -> Result<Vec<Event>> {
+    let bytes = file::read_bounded(&events_path(world, project)?, LARGEST)?.unwrap_or_default();
+    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}
