@@ -8,6 +8,7 @@
 //! - [`claude`]: Claude Code's formats: hook input and output, transcript, plugin
 //! - [`scan`]: constraints in the project, found at every turn
 //! - [`hook`]: what each hook event does
+//! - [`run`]: the loop from outside: agent processes, heartbeat, pace, logs, summary
 //! - [`view`]: what people look at
 //! - [`cli`]: one file per command
 
@@ -15,6 +16,7 @@ pub mod claude;
 pub mod cli;
 pub mod core;
 pub mod hook;
+pub mod run;
 pub mod scan;
 pub mod store;
 pub mod view;

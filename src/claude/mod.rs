@@ -3,4 +3,5 @@
 pub mod answer;
 pub mod input;
 pub mod plugin;
+pub mod stream;
 pub mod transcript;

@@ -37,6 +37,11 @@ pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
     let known = &lap.reading;
     let mut reader = Reader { gained: Gained::default(), editing: Vec::new(), since: lap.armed_at };
     reader.gained.reading = if known.path == name { known.clone() } else { known.anew() };
+    // Seen by a hook between two ends of turns, and not counted yet.
+    let carried = std::mem::take(&mut reader.gained.reading.carried);
+    reader.gained.tools_used = carried.tools_used;
+    reader.gained.tools_that_write = carried.tools_that_write;
+    reader.gained.edits = carried.edits;
     let from = match known.offset.filter(|offset| known.path == name && *offset <= length) {
         Some(offset) => {
             reader.since = Stamp(i64::MIN);
@@ -310,7 +315,9 @@ impl Reader {
             usage.cache_read_tokens = usage.cache_read_tokens.saturating_add(read);
             usage.cache_write_tokens = usage.cache_write_tokens.saturating_add(write);
             usage.output_tokens = usage.output_tokens.saturating_add(figure(tokens.output_tokens));
-            usage.context_tokens = input.saturating_add(read).saturating_add(write);
+            let context = input.saturating_add(read).saturating_add(write);
+            // A message the client made up itself has no context, and does not end the one before it.
+            usage.context_tokens = if context > 0 { context } else { usage.context_tokens };
             self.gained.reading.counted_message = id.into_owned();
         }
     }
@@ -468,6 +475,13 @@ mod tests {
         );
         assert_eq!((gained.last_text.as_deref(), gained.reading.prompt_id.as_str()), (Some("done"), "p1"));
         assert_eq!(gained.interrupted_at, None, "a tool's output is nobody's word");
+    }
+
+    #[test]
+    fn a_message_of_the_clients_own_does_not_empty_the_context() {
+        let own = entry("assistant", 3, r#""message":{"id":"m2","content":[],"usage":{"input_tokens":0}}"#);
+        let gained = Transcript::of(&[assistant(2, "m1", TEXT), own]).read(&lap());
+        assert_eq!((gained.usage.input_tokens, gained.usage.context_tokens), (10, 110));
     }
 
     #[test]

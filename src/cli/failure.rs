@@ -9,6 +9,8 @@ pub enum Exit {
     /// The command was understood and refused.
     Refused = 1,
     Usage = 64,
+    /// A program we need is not there.
+    Unavailable = 69,
     Internal = 70,
 }
 
@@ -26,6 +28,10 @@ impl Failure {
 
     pub fn refused(message: impl Into<String>) -> Self {
         Failure { exit: Exit::Refused, message: message.into(), hint: None }
+    }
+
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Failure { exit: Exit::Unavailable, message: message.into(), hint: None }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

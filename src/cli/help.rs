@@ -31,7 +31,7 @@ pub fn text() -> String {
     text.push_str(
         "\nEsc pauses the loop. `touch .claude/STOP_LOOP` stops every loop of the project.\n\
          Commands in a project's own file (verify, notify) run only after `ralph trust`, in a terminal.\n\
-         In a terminal: `ralph --help`.\n\n\
+         In a terminal: `ralph --help`; `ralph init` lays out a task list that a finish must pass.\n\n\
          From the official plugin: /ralph-loop \"TASK\" --completion-promise X --max-iterations N\n\
          is here /ralph:start TASK --promise X --max-iterations N",
     );

@@ -1,7 +1,10 @@
 //! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
 
 use super::failure::{Exit, Failure};
-use super::{answer, config, help, history, install, reset, scan, slash, start, status, stop, trust};
+use super::{
+    answer, archive, config, help, history, init, install, reset, run, run_args, scan, slash, start, status,
+    stop, trust,
+};
 use crate::core::finding::{SEVERITIES, Severity};
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{self, KEYS, Kind, PRESETS};
@@ -63,6 +66,11 @@ pub fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
 
 /// The answer and the exit code.
 fn run(matches: &ArgMatches) -> Result<(String, u8), Failure> {
+    if let Some(("run", matches)) = matches.subcommand() {
+        let world = world()?;
+        let asked = run_args::asked(matches)?;
+        return Ok((String::new(), run::run(&world, &Project::find(&world, None), asked)?));
+    }
     if let Some(("scan", matches)) = matches.subcommand() {
         let world = world()?;
         let format = match (matches.get_flag("json"), matches.get_flag("ndjson")) {
@@ -118,6 +126,14 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
             };
             trust::run(&world, &project, request, json)
         }
+        "init" => {
+            let name = matches.get_one::<String>("name").map(String::as_str);
+            init::init(&project, name, matches.get_flag("force"))
+        }
+        "archive" => {
+            let label = matches.get_one::<String>("label").map(String::as_str);
+            archive::archive(&world, &project, label, matches.get_flag("include-logs"))
+        }
         "install" => install::run(std::path::Path::new(text(matches, "to"))),
         "relay" => Ok(slash::relay(&world, session.unwrap_or_default(), slash_command(matches)?)),
         "slash" => {
@@ -143,7 +159,7 @@ fn scope(matches: &ArgMatches, session: Option<&str>) -> stop::Scope {
     }
 }
 
-fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
+pub fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
     matches.get_one::<String>(name).map_or("", String::as_str)
 }
 
@@ -243,6 +259,7 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(start)
+        .subcommand(run_args::command())
         .subcommand(
             Command::new("stop")
                 .about("End a session's loop, every loop of this project, or every loop of yours")
@@ -293,6 +310,30 @@ pub fn command() -> Command {
                 )
                 .arg(flag("circuit", "trips and resets of the circuit breaker instead"))
                 .arg(flag("json", "one JSON object a run or event, one a line")),
+        )
+        .subcommand(
+            Command::new("init")
+                .about(
+                    "Lay out ralph/ for the runner: prompt, PRD, task list and progress; keeps what is there",
+                )
+                .arg(
+                    Arg::new("name")
+                        .long("name")
+                        .value_name("N")
+                        .help("what the project is called [default: its folder]"),
+                )
+                .arg(flag("force", "replace the files that are there")),
+        )
+        .subcommand(
+            Command::new("archive")
+                .about("Move a finished run to ralph-archive/DATE-LABEL, with a summary, and reset ralph/")
+                .arg(
+                    Arg::new("label")
+                        .long("label")
+                        .value_name("L")
+                        .help("what the archive is called [default: the project's name]"),
+                )
+                .arg(flag("include-logs", "keep the logs in the archive; without it they are removed")),
         )
         .subcommand(
             Command::new("install").about("Lay out the plugin for Claude Code in a folder").arg(

@@ -18,20 +18,30 @@ pub fn reset(world: &World, project: &Project, scope: &Scope) -> Result<String, 
             vec![record.ok_or_else(|| unknown().hint("`ralph status` shows the loops of this project."))?]
         }
     };
-    let told: Result<Vec<String>, Failure> = records.into_iter().map(|record| close(world, record)).collect();
-    let told = told?;
+    let mut told = Vec::new();
+    for record in records {
+        let place = record.project.clone();
+        match close(world, project, record) {
+            Ok(line) => told.push(line),
+            // One project that cannot be written keeps no other from its reset.
+            Err(failure) if *scope == Scope::All => told.push(format!("{place}: {}", failure.message)),
+            Err(failure) => return Err(failure),
+        }
+    }
     Ok(if told.is_empty() { "No circuit breaker to reset.".into() } else { told.join("\n") })
 }
 
-fn close(world: &World, record: Record) -> Result<String, Failure> {
-    let project = record.project();
+fn close(world: &World, here: &Project, record: Record) -> Result<String, Failure> {
+    // A record names its project in text, which not every path is.
+    let own = record.project == here.real_root().to_string_lossy();
+    let project = if own { here.clone() } else { record.project() };
     let session = record.session_id.clone();
     // A hook that counts a turn holds the lock; what it writes must not undo this.
     let held = state::peek(&project).is_ok_and(|document| document.is_some());
     let _lock = if held { Some(Locked::open(&project, world.now)?) } else { None };
     let record = circuit::record(world, &project, &session).unwrap_or(record);
     let whose = format!("session {} in {}", clean::excerpt(&session, 36), project.root.display());
-    Ok(match record.reset(world)? {
+    Ok(match record.reset(world, &project)? {
         Some(reason) => {
             format!("Reset: {whose}. It had tripped: {}", clean::excerpt(&reason, 200))
         }

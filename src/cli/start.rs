@@ -38,7 +38,7 @@ pub fn start(
     let look = look(world, project, request);
     let sight = if let Look::Made(scan) = &look { Some(scan.sight.clone()) } else { None };
     let mut state = Locked::open(project, world.now)?;
-    refuse_tripped(world, project, session, request)?;
+    let tripped = refuse_tripped(world, project, session, request)?;
     let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
     let mut over = Vec::new();
     if stops::kill_switch(project) {
@@ -52,9 +52,10 @@ pub fn start(
         let replaced = make_room(world, project, session, request, &state.document)?;
         (begin(world, project, request), "started", None, replaced)
     };
-    if let Some(from) = &adopted_from {
-        refuse_tripped(world, project, from, request)?;
-    }
+    let tripped = match &adopted_from {
+        Some(from) => refuse_tripped(world, project, from, request)?.or(tripped),
+        None => tripped,
+    };
     let resolved = config::load(world, project, &lap.given);
     let settings = resolved.settings();
     if request.resume {
@@ -62,6 +63,8 @@ pub fn start(
     }
     circuit::expire(world, project, settings.session_expiration_ms);
     let mut lap = Loop { warned: resolved.warnings.join("\n"), ..lap };
+    config::freeze_checks(&mut lap.given, &resolved);
+    lap.answered.extend(question.as_ref().map(Question::whole));
     lap.told_limits = Some((settings.max_iterations, settings.max_runtime_ms));
     lap.given.files = resolved.files.clone();
     lap.repeat_task = !told;
@@ -73,16 +76,14 @@ pub fn start(
     }
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
-    let mut agent = prompt::whole(&lap, &brief.lists, &settings, world.now);
-    if let Some(question) = &question {
-        agent.push_str(&format!(
-            "\n\nYour earlier question was answered.\n{}\n\nThe answer:\n{}",
-            question.question, question.answer
-        ));
-    }
+    let agent = prompt::whole(&lap, &brief.lists, &settings, world.now);
     state.document.set_loop(session, &lap)?;
     if let Some(from) = &adopted_from {
         leave_word(&mut state.document, from, session, world.now)?;
+    }
+    // Reset only by a start that takes place.
+    if let Some(record) = tripped {
+        record.reset(world, project)?;
     }
     // The record of the arming first: a loop in the file without it is nobody's.
     let before = armed::before(world, project, session)?;
@@ -123,20 +124,20 @@ pub fn start(
     Ok(Started { user: answer(&lap, word, &settings, &notes), agent })
 }
 
-/// A breaker that tripped in this session stays so until somebody has looked at it.
-fn refuse_tripped(
+/// A breaker that tripped in this session stays so until somebody has looked at it: returns it where it is to be
+/// reset.
+pub fn refuse_tripped(
     world: &World,
     project: &Project,
     session: &str,
     request: &StartRequest,
-) -> Result<(), Failure> {
+) -> Result<Option<circuit::Record>, Failure> {
     let Some(record) = circuit::record(world, project, session).filter(|record| record.circuit.is_tripped())
     else {
-        return Ok(());
+        return Ok(None);
     };
     if request.reset {
-        record.reset(world)?;
-        return Ok(());
+        return Ok(Some(record));
     }
     let reason = clean::excerpt(record.circuit.reason.as_deref().unwrap_or("unknown"), 300);
     Err(Failure::refused(format!("the circuit breaker of this session has tripped: {reason}"))
@@ -319,7 +320,7 @@ fn refuse_at_limit(lap: &Loop, settings: &Settings) -> Result<(), Failure> {
 }
 
 /// The scan, before the state is locked: a first one may take seconds.
-fn look(world: &World, project: &Project, request: &StartRequest) -> Look {
+pub fn look(world: &World, project: &Project, request: &StartRequest) -> Look {
     // It is going to be there anyway, and the next scan need not find it new.
     if project.resolve(&project.claude_dir()).is_ok() {
         let _ = std::fs::create_dir(project.claude_dir());
@@ -331,7 +332,7 @@ fn look(world: &World, project: &Project, request: &StartRequest) -> Look {
     Look::Made(scan::scan(world, project, &resolved, Patience::Start, None))
 }
 
-fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
+pub fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
     if critical.is_empty() {
         return Ok(());
     }
@@ -345,7 +346,7 @@ fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
     ))
 }
 
-fn open_question(project: &Project, request: &StartRequest) -> Result<Option<Question>, Failure> {
+pub fn open_question(project: &Project, request: &StartRequest) -> Result<Option<Question>, Failure> {
     match question::decide(project)? {
         Some(question) if !question.answer.is_empty() => Ok(Some(question)),
         Some(question) if !request.ignore_open_questions => Err(Failure::refused(format!(

@@ -28,7 +28,7 @@ pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result
         .into_iter()
         .map(|(session_id, mut lap)| {
             lap.circuit = circuit::load(world, project, &session_id, &lap.run_id);
-            let settings = config::load(world, project, &lap.given).settings();
+            let settings = config::load(world, project, &lap.given).settings_for(lap.engine);
             Shown { own: session == Some(&session_id), session_id, lap, settings }
         })
         .collect();

@@ -8,7 +8,7 @@ use crate::store::world::World;
 use crate::store::{armed, config, ending, stop as stops};
 
 /// Which loops are meant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     Session(String),
     Project,

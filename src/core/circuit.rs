@@ -50,6 +50,9 @@ pub struct Circuit {
     pub state: CircuitState,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What the trip ended the loop as.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
     #[serde(deserialize_with = "lenient")]
     pub counters: Counters,
     /// The signature of the last turn's error.
@@ -74,6 +77,10 @@ pub struct Evidence<'a> {
     pub status: Option<&'a Status>,
     pub tools_used: Option<u64>,
     pub progress: Option<bool>,
+    /// A commit was made or a task ticked: more than a changed file.
+    pub advanced: bool,
+    /// A task was ticked in the list.
+    pub ticked: bool,
     /// The agent gave a valid signal that it is done, whatever became of it.
     pub signalled: bool,
     /// It is done as far as it can be, and only a minimum keeps the loop running.
@@ -109,7 +116,8 @@ impl Circuit {
     /// Counts this turn and judges it.
     pub fn judge(&mut self, turn: &Evidence, thresholds: &Thresholds) -> Verdict {
         if self.is_tripped() {
-            return Verdict::Trip(Outcome::Circuit, self.reason.clone().unwrap_or_default());
+            let outcome = self.outcome.unwrap_or(Outcome::Circuit);
+            return Verdict::Trip(outcome, self.reason.clone().unwrap_or_default());
         }
         let before = self.counters;
         self.count(turn, thresholds);
@@ -117,12 +125,14 @@ impl Circuit {
         for condition in &conditions {
             if condition.threshold > 0 && condition.count >= condition.threshold {
                 self.state = CircuitState::Tripped;
+                self.outcome = Some(condition.outcome);
                 self.reason = Some(condition.found.clone());
                 return Verdict::Trip(condition.outcome, condition.found.clone());
             }
         }
         // Told when the count arrives there, and not again while it stays.
-        let close = conditions.iter().find(|c| c.count > c.before && c.count + 1 == c.threshold);
+        let close =
+            conditions.iter().find(|c| c.count > c.before && c.count.saturating_add(1) == c.threshold);
         close.map_or(Verdict::Fine, |condition| {
             let Condition { found, advice, .. } = condition;
             Verdict::Pivot(format!("{found}: one more ends the loop. {advice}"))
@@ -131,7 +141,7 @@ impl Circuit {
 
     fn count(&mut self, turn: &Evidence, thresholds: &Thresholds) {
         match turn.tools_used {
-            Some(0) => self.counters.idle += 1,
+            Some(0) => self.counters.idle = self.counters.idle.saturating_add(1),
             Some(_) => self.counters.idle = 0,
             None => {}
         }
@@ -140,13 +150,14 @@ impl Circuit {
             return;
         }
         match turn.progress {
-            Some(false) => self.counters.stagnation += 1,
+            Some(false) => self.counters.stagnation = self.counters.stagnation.saturating_add(1),
             Some(true) => self.counters.stagnation = 0,
             None => {}
         }
         if let Some(status) = turn.status {
-            let only_tests = status.work == Some(Work::Testing) && status.tasks_completed.unwrap_or(0) == 0;
-            self.counters.test_only = if only_tests { self.counters.test_only + 1 } else { 0 };
+            let completed = turn.ticked || status.tasks_completed.is_some_and(|count| count > 0);
+            let only_tests = status.work == Some(Work::Testing) && !completed;
+            self.counters.test_only = if only_tests { self.counters.test_only.saturating_add(1) } else { 0 };
         }
         if let Some(message) = turn.message.filter(|message| !message.trim().is_empty()) {
             self.hear(message, turn, thresholds);
@@ -160,7 +171,9 @@ impl Circuit {
         let error = signal::error_signature(message).unwrap_or_default();
         counters.same_error = match error.is_empty() {
             true => 0,
-            false if error == self.error => counters.same_error + 1,
+            // Something was finished in between: the error is met on the way, not where it ends.
+            false if turn.advanced => 1,
+            false if error == self.error => counters.same_error.saturating_add(1),
             false => 1,
         };
         self.error = error;
@@ -168,18 +181,19 @@ impl Circuit {
         let length = message.chars().count() as u64;
         let left = 100u64.saturating_sub(thresholds.output_decline);
         let shrank = self.length.is_some_and(|before| length * 100 <= before * left);
-        counters.output_decline = if shrank && !progress { counters.output_decline + 1 } else { 0 };
+        counters.output_decline =
+            if shrank && !progress { counters.output_decline.saturating_add(1) } else { 0 };
         self.length = Some(length);
 
         let beginning = similar::head(message);
         let repeats = self.recent.iter().any(|earlier| similar::is_similar(earlier, &beginning, SIMILAR));
-        counters.repetition = if repeats && !progress { counters.repetition + 1 } else { 0 };
+        counters.repetition = if repeats && !progress { counters.repetition.saturating_add(1) } else { 0 };
         self.recent.push(beginning.to_owned());
         let surplus = self.recent.len().saturating_sub(REMEMBERED);
         self.recent.drain(..surplus);
 
-        let claims = !turn.signalled && signal::completion_phrases(message) > 0;
-        counters.safety_completion = if claims { counters.safety_completion + 1 } else { 0 };
+        let claims = !turn.signalled && !progress && signal::completion_phrases(message) > 0;
+        counters.safety_completion = if claims { counters.safety_completion.saturating_add(1) } else { 0 };
     }
 
     /// In the order in which they are checked.
@@ -289,6 +303,7 @@ mod tests {
         message: Option<String>,
         tools: Option<u64>,
         progress: Option<bool>,
+        advanced: bool,
         signalled: bool,
         biding_time: bool,
     }
@@ -314,6 +329,8 @@ mod tests {
             status: status.as_ref(),
             tools_used: told.tools,
             progress: told.progress,
+            advanced: told.advanced,
+            ticked: told.advanced,
             signalled: told.signalled,
             biding_time: told.biding_time,
         };
@@ -364,6 +381,11 @@ mod tests {
         let cases: Vec<Case> = vec![
             ("same error", each(9, error), Some((5, "same error 5 times: error: connection refused"))),
             ("same error, though files change", each(9, |n| error(n).worked()), Some((5, "same error"))),
+            (
+                "same error, and a commit each time",
+                each(9, |n| Told { advanced: true, ..error(n).worked() }),
+                None,
+            ),
             ("errors that differ", each(9, |n| says(format!("error: {} is wrong", prose(n)))), None),
             ("shrinking", shrinking.to_vec(), Some((3, "output smaller by 70 % or more, 2 times running"))),
             ("shrinking by less", gently.to_vec(), None),
@@ -371,6 +393,7 @@ mod tests {
             ("testing only", each(9, tests), Some((3, "3 turns in a row of testing only"))),
             ("testing only, with new test files", each(9, |n| tests(n).worked()), Some((3, "testing only"))),
             ("testing that completes tasks", each(9, ticks), None),
+            ("testing that ticks tasks", each(9, |n| Told { advanced: true, ..tests(n) }), None),
             ("no progress", each(9, still), Some((5, "5 turns in a row without progress"))),
             ("idle", each(9, idle), Some((5, "5 turns in a row without using a tool"))),
             (
@@ -380,6 +403,7 @@ mod tests {
             ),
             ("the same words while working", each(9, |_| says("At it.").worked()), None),
             ("claims", each(9, claims), Some((5, "5 turns in a row that spoke of completion"))),
+            ("claims while working", each(9, |n| claims(n).worked()), None),
             ("claims with a signal", each(9, |n| Told { signalled: true, ..claims(n) }), None),
             ("nothing known", each(40, |_| Told::default()), None),
             ("work", each(40, |n| says(prose(n)).worked()), None),
@@ -422,6 +446,17 @@ mod tests {
     }
 
     #[test]
+    fn a_reset_keeps_what_the_work_is_compared_with() {
+        let stuck = Told { tools: Some(0), progress: Some(false), ..says("error: no route to host") };
+        let (mut circuit, _) = judge(&vec![stuck; 9], &defaults());
+        circuit.baseline.head = Some("a".into());
+        circuit.extra.insert("colour".into(), 1.into());
+        let (baseline, extra) = (circuit.baseline.clone(), circuit.extra.clone());
+        circuit.reset();
+        assert_eq!(circuit, Circuit { baseline, extra, ..Circuit::default() });
+    }
+
+    #[test]
     fn unknown_fields_and_odd_values_cost_nothing() {
         let counters = serde_json::json!({"idle": -1, "stagnation": 2});
         let odd = serde_json::json!({"state": 7, "counters": counters, "recent": ["a", 5], "colour": 1});
@@ -447,7 +482,7 @@ mod tests {
             tools,
             progress,
             signalled,
-            biding_time: false,
+            ..Told::default()
         });
         prop::collection::vec(told, 0..40)
     }

@@ -22,18 +22,30 @@ pub fn line(text: &str) -> String {
 
 /// Several lines: line breaks and tabs stay, other control characters go.
 pub fn block(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
     text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_unsafe(c)).collect()
 }
 
 /// What a program printed, as a screen would show it in the end: escape sequences are gone whole, and of a
 /// line that was written over the last state stands.
 pub fn output(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
     let plain = without_escapes(text);
     let last = |line: &str| {
         let line = line.trim_end_matches('\r');
         block(line.rsplit('\r').next().unwrap_or(line))
     };
     plain.split('\n').map(last).collect::<Vec<_>>().join("\n")
+}
+
+/// Nothing to clean, as in most of what programs print. By blocks, which the compiler makes fast.
+fn is_plain(text: &str) -> bool {
+    let plain = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
+    text.as_bytes().chunks(64).all(|block| block.iter().fold(true, |all, byte| all & plain(byte)))
 }
 
 fn without_escapes(text: &str) -> String {
@@ -192,5 +204,26 @@ mod tests {
         assert_eq!(excerpt("grün und größer", 8), "grün un…");
         assert_eq!(excerpt("short", 8), "short");
         assert_eq!(excerpt(&"x".repeat(10_000_000), 5), "xxxx…");
+    }
+
+    #[test]
+    fn a_text_is_cut_only_where_it_does_not_fit() {
+        for (name, text, width, expected) in [
+            ("fits to the column", "abcde".to_owned(), 5, "abcde"),
+            ("one too many", "abcdef".to_owned(), 5, "abcd…"),
+            ("a space at the cut", "abc def".to_owned(), 5, "abc…"),
+            ("behind much white space", format!("{}word", " ".repeat(100)), 20, "word"),
+        ] {
+            assert_eq!(excerpt(&text, width), expected, "{name}");
+        }
+        for (name, text, width, expected) in [
+            ("nothing", "", 5, vec![""]),
+            ("one column short", "one two", 6, vec!["one", "two"]),
+            ("a word of two lines", "abcdefghij", 5, vec!["abcde", "fghij"]),
+            ("a long word behind a short one", "a bcdefg", 5, vec!["a", "bcdef", "g"]),
+            ("wide letters", "测试测", 5, vec!["测试", "测"]),
+        ] {
+            assert_eq!(wrap(text, width), expected, "{name}");
+        }
     }
 }

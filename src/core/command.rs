@@ -5,7 +5,7 @@ use super::settings::Kind;
 use serde_json::Value;
 
 pub fn is_sound(text: &str) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= 2000
+    !clean::line(text).is_empty() && text.chars().count() <= 2000
 }
 
 /// A list in which every command is sound, or what is wrong.

@@ -51,7 +51,7 @@ pub fn gate(lap: &Loop, turn: &Turn, claim: Claim, settings: &Settings) -> Gate 
     if let Some(missing) = limits::minimum_missing(lap, settings) {
         return Gate::Held(Held::Minimum(missing));
     }
-    if let Some(missing) = tasks_missing(turn) {
+    if let Some(missing) = tasks_missing(lap, turn) {
         return Gate::Held(Held::Tasks(missing));
     }
     let said = match claim {
@@ -67,8 +67,11 @@ pub fn gate(lap: &Loop, turn: &Turn, claim: Claim, settings: &Settings) -> Gate 
     }
 }
 
-fn tasks_missing(turn: &Turn) -> Option<String> {
-    let tasks = turn.tasks.as_ref()?;
+fn tasks_missing(lap: &Loop, turn: &Turn) -> Option<String> {
+    let Some(tasks) = &turn.tasks else {
+        let were_there = lap.circuit.baseline.tasks_passing.is_some();
+        return were_there.then(|| "ralph/tasks.json is gone: put it back".into());
+    };
     if let Some(unusable) = &tasks.unusable {
         return Some(format!("ralph/tasks.json {unusable}"));
     }
@@ -119,6 +122,7 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::settings::Thresholds;
     use crate::core::turn::Tasks;
 
     fn block(fields: &str) -> String {
@@ -184,5 +188,33 @@ mod tests {
         let broken = Tasks { unusable: Some("is not valid JSON".into()), ..Tasks::default() };
         let held = gate(&turn(Some(broken), Proof::Green(1)), &settings);
         assert_eq!(held, Gate::Held(Held::Tasks("ralph/tasks.json is not valid JSON".into())));
+    }
+
+    #[test]
+    fn a_threshold_of_no_phrases_leaves_only_the_promise() {
+        let settings = |completion| Settings {
+            circuit: Thresholds { completion, ..Thresholds::default() },
+            ..Settings::default()
+        };
+        let message = format!("All tasks are complete.\n{}", block("EXIT_SIGNAL: true"));
+        let status = signal::status(&message);
+        for (phrases, expected) in [(0, None), (1, Some((Promise::Complete, Claim::Status))), (2, None)] {
+            assert_eq!(word(&message, status.as_ref(), &settings(phrases)), expected, "{phrases}");
+        }
+    }
+
+    #[test]
+    fn open_tasks_are_named_and_the_rest_is_counted() {
+        let named = |count: usize| (1..=count).map(|n| format!("S{n}")).collect::<Vec<_>>();
+        for (name, passing, total, open, expected) in [
+            ("all of them", 3, 5, 2, Some("3 of 5 tasks in ralph/tasks.json pass; open: S1, S2")),
+            ("the first", 1, 5, 2, Some("1 of 5 tasks in ralph/tasks.json pass; open: S1, S2 and 2 more")),
+            ("more names than tasks", 4, 5, 2, Some("4 of 5 tasks in ralph/tasks.json pass; open: S1, S2")),
+            ("none is open", 5, 5, 0, None),
+        ] {
+            let tasks = Some(Tasks { passing, total, open: named(open), unusable: None });
+            let missing = tasks_missing(&Loop::default(), &Turn { tasks, ..Turn::default() });
+            assert_eq!(missing.as_deref(), expected, "{name}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::circuit::{self, Verdict};
 use super::completion::{self, Gate, Held};
 use super::limits;
 use super::outcome::Outcome;
-use super::record::{Loop, LoopState, Queued, Waiting, WaitingFor};
+use super::record::{Engine, Loop, LoopState, Queued, Waiting, WaitingFor};
 use super::runtime::Clock;
 use super::settings::Settings;
 use super::signal::{self, Promise};
@@ -37,10 +37,20 @@ pub struct Note {
     pub held: Option<Held>,
     /// The breaker's one warning.
     pub pivot: Option<String>,
+    /// What could not be said at an earlier turn, because the stop was allowed there.
+    pub unsaid: Option<String>,
     /// The limits are not those the agent was told.
     pub limits_changed: bool,
     /// The agent may not have the whole task.
     pub repeat_task: bool,
+}
+
+impl Note {
+    /// What the agent must hear about this turn, now or later.
+    pub fn advice(&self) -> Option<String> {
+        let said: Vec<String> = self.held.iter().map(Held::advice).chain(self.pivot.clone()).collect();
+        (!said.is_empty()).then(|| said.join("\n"))
+    }
 }
 
 /// What the loop becomes after this turn, and what follows for the session.
@@ -71,7 +81,12 @@ pub fn decide(lap: Loop, turn: &Turn, settings: &Settings, now: Stamp) -> (Loop,
     let word = message.and_then(|message| completion::word(message, status.as_ref(), settings));
 
     let before = lap.iteration;
-    lap.iteration += 1;
+    lap.iteration = lap.iteration.saturating_add(1);
+    if lap.engine == Engine::Runner {
+        let baseline = &lap.circuit.baseline;
+        let moved = baseline.committed(turn).or_else(|| baseline.progress(turn, status.as_ref()));
+        lap.stuck_count = if moved == Some(true) { 0 } else { lap.stuck_count.saturating_add(1) };
+    }
     let mut note = Note::default();
     let signalled = word.is_some();
     match word {
@@ -90,23 +105,34 @@ pub fn decide(lap: Loop, turn: &Turn, settings: &Settings, now: Stamp) -> (Loop,
     if let Some(work) = turn.background.first() {
         lap.iteration = before;
         lap.waiting = Some(Waiting { what: WaitingFor::Background(work.clone()), since: now });
+        lap.unsaid = note.advice().or(lap.unsaid.take());
         return (lap, Decision::Yield);
     }
     if let Some((outcome, reason)) = limits::reached(&lap, settings) {
         lap.end(outcome, reason, now);
         return announce(lap, Decision::Ended);
     }
+    let committed = lap.circuit.baseline.committed(turn);
+    let ticked = lap.circuit.baseline.ticked(turn);
     let evidence = circuit::Evidence {
         message,
         status: status.as_ref(),
         tools_used: turn.gained.as_ref().map(|gained| gained.tools_used),
         progress: lap.circuit.baseline.progress(turn, status.as_ref()),
+        advanced: committed == Some(true) || ticked,
+        ticked,
         signalled,
         biding_time: matches!(note.held, Some(Held::Minimum(_))),
     };
     let verdict = lap.circuit.judge(&evidence, &settings.circuit);
     lap.circuit.baseline.move_to(turn);
-    lap.stuck_count = lap.circuit.counters.stagnation;
+    if lap.engine == Engine::InSession {
+        lap.stuck_count = lap.circuit.counters.stagnation;
+    } else if settings.max_stuck > 0 && lap.stuck_count >= settings.max_stuck {
+        let what = if committed.is_some() { "a commit" } else { "a change in the work tree" };
+        lap.end(Outcome::Stuck, format!("{} iterations in a row without {what}", lap.stuck_count), now);
+        return announce(lap, Decision::Ended);
+    }
     match verdict {
         Verdict::Fine => {}
         Verdict::Pivot(text) => note.pivot = Some(text),
@@ -117,11 +143,13 @@ pub fn decide(lap: Loop, turn: &Turn, settings: &Settings, now: Stamp) -> (Loop,
     }
     if let Some(queued) = first_in_line(&mut lap, yielded_to) {
         lap.waiting = Some(Waiting { what: WaitingFor::User(queued), since: now });
+        lap.unsaid = note.advice().or(lap.unsaid.take());
         return (lap, Decision::Yield);
     }
     let told = (settings.max_iterations, settings.max_runtime_ms);
     note.limits_changed = lap.told_limits.replace(told).is_some_and(|before| before != told);
     note.repeat_task = std::mem::take(&mut lap.repeat_task);
+    note.unsaid = lap.unsaid.take();
     (lap, Decision::Continue(note))
 }
 
@@ -198,6 +226,17 @@ mod tests {
         let (lap, decision) = decide(running(), &says("working"), &Settings::default(), minute(2));
         assert_eq!(decision, Decision::Continue(Note::default()));
         assert_eq!((lap.iteration, lap.runtime_ms(), lap.state), (1, 120_000, LoopState::Running));
+    }
+
+    #[test]
+    fn counters_somebody_edited_stay_where_they_end() {
+        let settings = Settings { max_iterations: 0, circuit: Default::default(), ..Settings::default() };
+        let mut lap = Loop { iteration: u64::MAX, ..running() };
+        lap.circuit.counters.idle = u64::MAX;
+        let idle = Turn { gained: Some(gained(0)), ..says("x") };
+        let (lap, decision) = decide(lap, &idle, &settings, minute(1));
+        assert_eq!(decision, Decision::Continue(Note::default()));
+        assert_eq!((lap.iteration, lap.circuit.counters.idle), (u64::MAX, u64::MAX));
     }
 
     #[test]
@@ -328,7 +367,7 @@ mod tests {
         let mut turn = says("thinking");
         turn.gained = Some(gained(0));
         let (mut lap, mut turns) = (running(), 0);
-        while lap.is_alive() {
+        while lap.is_alive() && turns < 9 {
             turns += 1;
             turn.message = Some(format!("thinking about part {turns} of the work"));
             lap = decide(lap, &turn, &Settings::default(), minute(turns)).0;
@@ -367,5 +406,23 @@ mod tests {
         assert!(matches!(decision, Decision::Continue(note) if note.limits_changed));
         let (_, decision) = decide(lap, &says("x"), &more, minute(3));
         assert!(matches!(decision, Decision::Continue(note) if !note.limits_changed));
+    }
+
+    #[test]
+    fn what_may_have_been_written_waits_for_the_scan() {
+        let read = |tools_that_write| Turn {
+            gained: Some(Gained { tools_that_write, last_text: Some("x".into()), ..gained(1) }),
+            ..says("x")
+        };
+        for (name, before, turn, expected) in [
+            ("only reading", false, read(0), false),
+            ("a tool that writes", false, read(1), true),
+            ("nothing known", false, says("x"), true),
+            ("written before, then only reading", true, read(0), true),
+            ("written before and again", true, read(1), true),
+        ] {
+            let lap = Loop { unscanned: before, ..running() };
+            assert_eq!(decide(lap, &turn, &Settings::default(), minute(1)).0.unscanned, expected, "{name}");
+        }
     }
 }

@@ -369,14 +369,104 @@ mod tests {
 
     #[test]
     fn spans_as_people_write_them() {
-        for (text, seconds) in
-            [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5d", 129_600.0), ("2", 7200.0)]
-        {
+        for (text, seconds) in [
+            ("90s", 90.0),
+            ("30m", 1800.0),
+            ("2h", 7200.0),
+            ("1.5d", 129_600.0),
+            ("2", 7200.0),
+            ("1000000000s", 1e9),
+        ] {
             assert_eq!(parse_span(text), Some(seconds), "{text}");
         }
-        for text in ["", "h", "-2h", "0m", "two", "1w", "NaNh", "1e99d"] {
+        for text in ["", "h", "-2h", "0m", "two", "1w", "NaNh", "infh", "1e99d", "1000000001s"] {
             assert_eq!(parse_span(text), None, "{text}");
         }
+    }
+
+    fn mixed() -> Guidance {
+        let mut guidance = Guidance::default();
+        guidance.give(List::Encouraged, entry("mine", 1.0, Some("me")));
+        guidance.give(List::Encouraged, entry("yours", 3.0, Some("you")));
+        guidance.give(List::Forbidden, entry("mine, old", 30.0, Some("me")));
+        guidance.give(List::Allowed, entry("f1", 30.0, Some("me")));
+        guidance.give(List::Allowed, entry("f2", 30.0, Some("you")));
+        guidance
+    }
+
+    fn texts(entries: &[Entry]) -> Vec<&str> {
+        entries.iter().map(|entry| entry.text.as_str()).collect()
+    }
+
+    #[test]
+    fn an_overruled_finding_lasts_as_long_as_its_loop() {
+        let sitting = |session| Sitting {
+            session,
+            started_at: NOW.plus_ms(-2 * HOUR),
+            previous_ended_at: Some(NOW.plus_ms(-5 * HOUR)),
+        };
+        let mine = mixed().fresh_for(&sitting("me"), NOW, 24 * HOUR);
+        assert_eq!((texts(&mine.encouraged), texts(&mine.forbidden)), (vec!["mine"], vec![]));
+        assert_eq!(mine.waived(), ["f1"]);
+
+        let mut guidance = mixed();
+        let gone = guidance.purge_stale(&[sitting("me"), sitting("you")], NOW, 24 * HOUR);
+        assert_eq!(texts(&gone), ["mine, old"], "what is meant for one of the loops stays");
+        assert_eq!(guidance.waived(), ["f1", "f2"]);
+        let gone = guidance.purge_stale(&[], NOW, 24 * HOUR);
+        assert_eq!(texts(&gone), ["mine", "yours", "f1", "f2"], "without a loop nothing is meant");
+    }
+
+    #[test]
+    fn it_is_empty_when_no_list_says_anything() {
+        assert!(Guidance::default().is_empty());
+        for list in [List::Encouraged, List::Forbidden, List::Allowed] {
+            let mut guidance = Guidance::default();
+            guidance.give(list, entry("x", 1.0, None));
+            assert!(!guidance.is_empty(), "{list:?}");
+            assert_eq!(texts(&guidance.clear(list)), ["x"], "{list:?}");
+            assert!(guidance.is_empty(), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_run_through_all_lists() {
+        for (number, expected) in
+            [("1", "mine"), ("2", "yours"), ("3", "mine, old"), ("4", "f1"), ("5", "f2")]
+        {
+            assert_eq!(mixed().remove(number).map(|entry| entry.text).as_deref(), Some(expected), "{number}");
+        }
+        assert_eq!(mixed().remove("6"), None);
+    }
+
+    #[test]
+    fn a_future_date_is_brought_back_and_no_other() {
+        let mut guidance = Guidance::default();
+        guidance.give(List::Encouraged, entry("past", 1.0, None));
+        guidance.give(List::Forbidden, entry("ahead", -5.0, None));
+        guidance.give(List::Allowed, entry("undated", None, None));
+        guidance.bring_back_to(NOW);
+        let given = |list| guidance.list(list)[0].timestamp;
+        assert_eq!(given(List::Encouraged), Some(NOW.plus_ms(-HOUR)));
+        assert_eq!((given(List::Forbidden), given(List::Allowed)), (Some(NOW), None));
+        assert_eq!(guidance.timestamp, Some(NOW));
+    }
+
+    #[test]
+    fn what_was_told_stays_told() {
+        let mut guidance = mixed();
+        guidance.deliver(&["mine".into(), "mine, old".into(), "f1".into()]);
+        guidance.deliver(&["mine".into()]);
+        let told = |list| guidance.list(list).iter().map(|entry| entry.delivered).collect::<Vec<_>>();
+        assert_eq!((told(List::Encouraged), told(List::Forbidden)), (vec![true, false], vec![true]));
+        assert_eq!(told(List::Allowed), [false, false], "a waiver is not for the agent");
+    }
+
+    #[test]
+    fn an_age_is_told_where_there_is_a_date() {
+        assert_eq!(age(&entry("x", 3.0, None), NOW).as_deref(), Some("3.0h ago"));
+        assert_eq!(age(&entry("x", -3.0, None), NOW).as_deref(), Some("0s ago"));
+        assert_eq!(age(&entry("x", None, None), NOW), None);
     }
 
     proptest! {

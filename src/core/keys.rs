@@ -56,7 +56,7 @@ const fn threshold(name: &'static str, default: &'static str, help: &'static str
 }
 
 /// Every setting there is, in the order people read them.
-pub const KEYS: [Key; 23] = [
+pub const KEYS: [Key; 33] = [
     key(
         "loop_limits.min_hours",
         Some("min-hours"),
@@ -157,7 +157,89 @@ pub const KEYS: [Key; 23] = [
         Some("24"),
         "a loop not seen for so long is closed",
     ),
+    threshold("run.max_iterations", "50", "iterations at which `ralph run` ends, 0 = no limit"),
+    threshold(
+        "run.max_stuck",
+        "3",
+        "iterations without a commit at which `ralph run` ends as stuck, 0 = off",
+    ),
+    key("run.timeout_minutes", None, Kind::Number, Some("15"), "time one iteration may take, 0 = no limit"),
+    threshold("run.calls_per_hour", "100", "iterations begun within any hour, 0 = no limit"),
+    key("run.delay_seconds", None, Kind::Number, Some("3"), "pause between two iterations"),
+    threshold("run.review_cap", "5", "reviews of one story after which it counts as approved"),
+    key(
+        "heartbeat.interval_seconds",
+        None,
+        Kind::Positive,
+        Some("60"),
+        "silence that counts as one missed beat",
+    ),
+    threshold("heartbeat.threshold", "5", "missed beats at which a silent agent is stopped"),
+    key(
+        "heartbeat.startup_grace_seconds",
+        None,
+        Kind::Number,
+        Some("120"),
+        "time before the first beat is expected",
+    ),
+    key(
+        "heartbeat.tool_seconds",
+        None,
+        Kind::Positive,
+        Some("1800"),
+        "silence allowed while a tool of the agent runs",
+    ),
     key("notify.command", Some("notify"), Kind::Command, None, "command run at every ending"),
+];
+
+/// Flags of `ralph run` that set a key; the others are those of `start`.
+pub const RUN_FLAGS: [(&str, &str, &str, &str); 10] = [
+    (
+        "max-iterations",
+        "run.max_iterations",
+        "N",
+        "iterations at which the run ends, 0 = no limit [default: 50]",
+    ),
+    (
+        "max-stuck",
+        "run.max_stuck",
+        "N",
+        "iterations without a commit at which it ends as stuck, 0 = off [default: 3]",
+    ),
+    ("timeout", "run.timeout_minutes", "MINUTES", "time one iteration may take, 0 = no limit [default: 15]"),
+    (
+        "calls-per-hour",
+        "run.calls_per_hour",
+        "N",
+        "iterations begun within any hour, 0 = no limit [default: 100]",
+    ),
+    ("delay", "run.delay_seconds", "SECONDS", "pause between two iterations [default: 3]"),
+    (
+        "review-cap",
+        "run.review_cap",
+        "N",
+        "reviews of one story after which it counts as approved [default: 5]",
+    ),
+    (
+        "heartbeat-interval",
+        "heartbeat.interval_seconds",
+        "SECONDS",
+        "silence that counts as one missed beat; recommended 30-120s [default: 60]",
+    ),
+    (
+        "heartbeat-threshold",
+        "heartbeat.threshold",
+        "N",
+        "missed beats at which a silent agent is stopped. With interval=60s and threshold=5, stall detection \
+         triggers after 300s of no output [default: 5]",
+    ),
+    (
+        "startup-grace-period",
+        "heartbeat.startup_grace_seconds",
+        "SECONDS",
+        "time before the first beat is expected [default: 120]",
+    ),
+    ("tool-limit", "heartbeat.tool_seconds", "SECONDS", "silence allowed while a tool runs [default: 1800]"),
 ];
 
 /// The other spelling of a flag, for people who come from the official plugin.

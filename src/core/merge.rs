@@ -146,7 +146,9 @@ fn once(words: Vec<Word>) -> Vec<Word> {
 /// Whether a word of the user's speaks of what was found: its id, its file, or its very sentence.
 fn is_about(text: &str, finding: &Finding) -> bool {
     let bare = |word: &str| {
-        word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '/' | '.')).to_lowercase()
+        let mark = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '/' | '.');
+        // A full stop behind a closing mark is the sentence's, not the name's.
+        word.trim_end_matches('.').trim_matches(mark).to_lowercase()
     };
     let file = finding.file.to_lowercase();
     key(text) == key(&sentence(finding))
@@ -228,6 +230,64 @@ mod tests {
         );
         assert!(text.ends_with("- and 4 more findings: `ralph scan`"), "{text}");
         assert_eq!(Lists::default().text(Stamp(0)), "");
+    }
+
+    #[test]
+    fn the_users_words_are_counted_beyond_a_dozen_and_only_the_shown_are_told() {
+        let many = |count: i64| (0..count).map(|n| word(&format!("w{n}"), 0)).collect::<Vec<_>>();
+        let lists = Lists { encouraged: many(12), forbidden: many(14) };
+        let text = merge(&Lists { forbidden: vec![], ..lists.clone() }, &[], &[]).text(Stamp(0));
+        assert!(text.ends_with("\n- w11 (0s ago)"), "{text}");
+        let text = Lists { encouraged: vec![], ..lists.clone() }.text(Stamp(0));
+        assert!(text.ends_with("\n- w11 (0s ago)\n- and 2 older ones: `ralph-guidance list`"), "{text}");
+        assert_eq!(lists.told().len(), 24);
+
+        let scanned = merge(&Lists::default(), &[finding("f1", Severity::High, "a")], &[]);
+        assert_eq!(scanned.told(), Vec::<String>::new(), "a finding is nobody's word");
+        let five: Vec<_> =
+            (0..5).map(|n| finding(&n.to_string(), Severity::High, &format!("f{n}"))).collect();
+        assert!(!merge(&Lists::default(), &five, &[]).text(Stamp(0)).contains("more findings"));
+    }
+
+    #[test]
+    fn the_lists_are_the_users_words_with_their_dates() {
+        let mut guidance = Guidance::default();
+        let entry = |text: &str| super::super::guidance::Entry {
+            text: text.into(),
+            timestamp: Some(Stamp(60_000)),
+            ..Default::default()
+        };
+        guidance.encouraged.push(entry("write\u{1b} tests"));
+        guidance.forbidden.push(entry("push"));
+        let expected = Lists { encouraged: vec![word("write tests", 1)], forbidden: vec![word("push", 1)] };
+        assert_eq!(Lists::of(&guidance), expected);
+    }
+
+    #[test]
+    fn which_words_are_about_a_finding() {
+        let found = finding("f1", Severity::High, "gen/Api.rs");
+        for (text, expected) in [
+            ("edit gen/api.rs", true),
+            ("edit `gen/api.rs`", true),
+            ("edit gen/api.rs.", true),
+            ("edit `gen/api.rs`.", true),
+            ("ignore F1!", true),
+            ("gen/Api.rs: generated file. Do not edit it", true),
+            ("edit gen/api.rs.bak", false),
+            ("edit api.rs", false),
+            ("ignore f12", false),
+        ] {
+            assert_eq!(is_about(text, &found), expected, "{text}");
+        }
+        assert!(!is_about("do it ...", &finding("f1", Severity::High, "")), "a finding without a file");
+    }
+
+    #[test]
+    fn a_finding_names_its_place_as_far_as_it_has_one() {
+        let at = |file: &str, line| sentence(&Finding { line, ..finding("f", Severity::High, file) });
+        assert_eq!(at("", Some(3)), "generated file. Do not edit it");
+        assert_eq!(at("a.rs", None), "a.rs: generated file. Do not edit it");
+        assert_eq!(at("a.rs", Some(3)), "a.rs:3: generated file. Do not edit it");
     }
 
     fn arbitrary_lists() -> impl Strategy<Value = Lists> {

@@ -50,7 +50,10 @@ pub fn going_on(lap: &Loop, note: &Note, settings: &Settings, now: Stamp) -> Str
 }
 
 pub fn making_way(lap: &Loop, settings: &Settings, now: Stamp) -> String {
-    let line = position(lap, settings, now);
+    let mut line = position(lap, settings, now);
+    if let Some(unsaid) = &lap.unsaid {
+        line.push_str(&format!(" · {}", clean::excerpt(unsaid, 160)));
+    }
     match lap.waiting.as_ref().map(|waiting| &waiting.what) {
         Some(WaitingFor::User(queued)) => {
             let then = if queued.text.starts_with("/ralph:stop") { "" } else { ", then the loop goes on" };
@@ -122,7 +125,8 @@ pub fn tokens(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::record::{LoopState, Usage};
+    use crate::core::completion::Held;
+    use crate::core::record::{LoopState, Queued, Usage, Waiting};
 
     fn lap() -> Loop {
         Loop {
@@ -164,5 +168,115 @@ mod tests {
              12 iterations · Runtime: 3.2h/9.0h | Wall: 1.0h · 45k tokens · $1.50\n\
              Go on: /ralph:start --resume --max-iterations N"
         );
+    }
+
+    #[test]
+    fn the_line_tells_what_is_new_beside_the_position() {
+        let held = Note { held: Some(Held::Tasks("1 of 3 tasks pass".into())), ..Note::default() };
+        let pivot = Note { pivot: Some("4 turns without progress".into()), ..Note::default() };
+        let capped = Settings { max_cost_usd: Some(5.0), ..Settings::default() };
+        let spent =
+            |iteration, cost_usd| Loop { iteration, usage: Usage { cost_usd, ..Usage::default() }, ..lap() };
+        let unseen = " · this client reports no cost yet, the cost limit cannot act";
+        let cases = [
+            ("nothing", spent(1, None), Note::default(), Settings::default(), ""),
+            (
+                "a finish held back",
+                lap(),
+                held,
+                Settings::default(),
+                " · finish held back: 1 of 3 tasks pass",
+            ),
+            ("a warning", lap(), pivot, Settings::default(), " · 4 turns without progress"),
+            ("cost", spent(1, Some(0.5)), Note::default(), capped.clone(), " · $0.50"),
+            ("a cost limit without a cost", spent(1, None), Note::default(), capped.clone(), unseen),
+            ("the same, but told before", spent(2, None), Note::default(), capped, ""),
+        ];
+        for (name, lap, note, settings, expected) in cases {
+            let line = going_on(&lap, &note, &settings, Stamp(0));
+            let (_, behind) = line.split_once("Wall: 0.0h").unwrap();
+            assert_eq!(behind, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn who_goes_first_is_named() {
+        let user = |text: &str| Some(WaitingFor::User(Queued { text: text.into(), at: Stamp(0) }));
+        let cases = [
+            (
+                "a prompt",
+                user("and the docs?"),
+                " · your \"and the docs?\" goes first, then the loop goes on",
+            ),
+            ("the end", user("/ralph:stop"), " · your \"/ralph:stop\" goes first"),
+            (
+                "work",
+                Some(WaitingFor::Background("cargo build".into())),
+                " · waiting for background work: cargo build",
+            ),
+            ("nobody", None, ""),
+        ];
+        for (name, what, expected) in cases {
+            let waiting = what.map(|what| Waiting { what, since: Stamp(0) });
+            let line = making_way(&Loop { waiting, ..lap() }, &Settings::default(), Stamp(0));
+            assert_eq!(line, format!("Ralph 12/50 · Runtime: 3.2h/9.0h | Wall: 0.0h{expected}"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_pause_says_why_and_both_ways_out() {
+        let lap = Loop { reason: Some("you interrupted\u{1b} the agent".into()), ..lap() };
+        assert_eq!(
+            paused(&lap, &Settings::default(), Stamp(0)),
+            "Ralph 12/50 · Runtime: 3.2h/9.0h | Wall: 0.0h · PAUSED: you interrupted the agent. \
+             /ralph:start --resume goes on, /ralph:stop ends it"
+        );
+    }
+
+    #[test]
+    fn an_ending_of_one_turn_without_figures_is_short() {
+        let mut lap = Loop { iteration: 1, ..lap() };
+        lap.end(Outcome::Complete, "Is it enough?", Stamp(0));
+        assert_eq!(
+            ended(&lap, &Settings::default(), Stamp(0)),
+            "Ralph ended (complete): task complete: Is it enough? 1 iteration · Runtime: 3.2h/9.0h | Wall: 0.0h"
+        );
+    }
+
+    #[test]
+    fn each_ending_has_its_own_way_on() {
+        for (outcome, part) in [
+            (Outcome::MaxIterations, "--max-iterations N"),
+            (Outcome::MaxRuntime, "--max-hours N"),
+            (Outcome::MaxCost, "--max-cost N"),
+            (Outcome::Blocked, "remove that file, then /ralph:start --resume"),
+            (Outcome::Decide, "ralph/decide.txt, then /ralph:start --resume"),
+            (Outcome::Stuck, "--resume --reset"),
+            (Outcome::Circuit, "--resume --reset"),
+            (Outcome::Stopped, "Go on: /ralph:start --resume"),
+            (Outcome::Killed, "Go on: /ralph:start --resume"),
+            (Outcome::UsageLimit, "Go on: /ralph:start --resume"),
+            (Outcome::Interrupted, "Go on: /ralph:start --resume"),
+            (Outcome::Error, "Go on: /ralph:start --resume"),
+        ] {
+            let step = next_step(outcome).unwrap_or_default();
+            assert!(step.ends_with(part), "{outcome}: {step}");
+        }
+        assert_eq!(next_step(Outcome::Complete), None);
+    }
+
+    #[test]
+    fn tokens_are_rounded_for_people() {
+        for (count, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1k"),
+            (45_678, "45k"),
+            (999_999, "999k"),
+            (1_000_000, "1.0M"),
+            (1_290_000, "1.3M"),
+        ] {
+            assert_eq!(tokens(count), expected, "{count}");
+        }
     }
 }

@@ -51,16 +51,20 @@ impl Baseline {
         self.files = turn.files.as_ref().map(|files| files.sight.clone()).or(self.files.take());
     }
 
+    /// Whether HEAD moved; nothing outside git.
+    pub fn committed(&self, turn: &Turn) -> Option<bool> {
+        Some(self.head.as_ref()? != turn.head.as_ref()?)
+    }
+
+    /// Whether a task was ticked.
+    pub fn ticked(&self, turn: &Turn) -> bool {
+        turn.tasks.as_ref().zip(self.tasks_passing).is_some_and(|(tasks, before)| tasks.passing > before)
+    }
+
     /// The union of everything that shows progress; nothing where the one thing that would tell is unknown.
     pub fn progress(&self, turn: &Turn, status: Option<&Status>) -> Option<bool> {
-        let moved = match (&self.head, &turn.head) {
-            (Some(before), Some(now)) => before != now,
-            _ => false,
-        };
-        let ticked = match (self.tasks_passing, &turn.tasks) {
-            (Some(before), Some(tasks)) => tasks.passing > before,
-            _ => false,
-        };
+        let moved = self.committed(turn) == Some(true);
+        let ticked = self.ticked(turn);
         let edited = turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
         let counted = status.is_some_and(|status| {
             status.files_modified.is_some_and(|n| n > 0) || status.tasks_completed.is_some_and(|n| n > 0)
@@ -101,6 +105,7 @@ mod tests {
             ("HEAD stayed", Turn { head: Some("a".into()), ..still.clone() }, Some(false)),
             ("HEAD stayed, files unknown", Turn { head: Some("a".into()), ..Turn::default() }, None),
             ("a task more", Turn { tasks: tasks(3), ..still.clone() }, Some(true)),
+            ("the same tasks", Turn { tasks: tasks(2), ..still.clone() }, Some(false)),
             ("a task less", Turn { tasks: tasks(1), ..still.clone() }, Some(false)),
             ("an edit", says(read(1)), Some(true)),
             ("only reading", says(read(0)), Some(false)),
@@ -133,5 +138,22 @@ mod tests {
                 files: Some(Sight { at: 7, ..Sight::default() })
             }
         );
+    }
+
+    #[test]
+    fn a_status_shows_progress_by_either_count() {
+        let still = Turn { files: files(Some(false)), ..Turn::default() };
+        let status =
+            |files_modified, tasks_completed| Status { files_modified, tasks_completed, ..Status::default() };
+        for (name, status, expected) in [
+            ("no counts", status(None, None), false),
+            ("zeroes", status(Some(0), Some(0)), false),
+            ("a file", status(Some(1), None), true),
+            ("a file, no task", status(Some(1), Some(0)), true),
+            ("a task", status(None, Some(1)), true),
+            ("a task, no file", status(Some(0), Some(1)), true),
+        ] {
+            assert_eq!(Baseline::default().progress(&still, Some(&status)), Some(expected), "{name}");
+        }
     }
 }

@@ -15,11 +15,8 @@ pub fn go_on(lap: &Loop, note: &Note, lists: &Lists, settings: &Settings, now: S
     if note.limits_changed {
         text.push_str("\nThe limits were changed by the user.");
     }
-    if let Some(held) = &note.held {
-        text.push_str(&format!("\n{}", held.advice()));
-    }
-    if let Some(pivot) = &note.pivot {
-        text.push_str(&format!("\n{pivot}"));
+    for said in note.unsaid.iter().cloned().chain(note.advice()) {
+        text.push_str(&format!("\n{said}"));
     }
     text.push_str(&lists.text(now));
     // A promise too long to repeat at every turn was given at the start.
@@ -34,13 +31,45 @@ pub fn go_on(lap: &Loop, note: &Note, lists: &Lists, settings: &Settings, now: S
 
 /// The first prompt, and the one after the agent may have forgotten everything.
 pub fn whole(lap: &Loop, lists: &Lists, settings: &Settings, now: Stamp) -> String {
-    let promise = &settings.promise;
     // The task comes last: where a client cuts a long text, the rules have been read.
     format!(
         "You are in a Ralph loop ({}). Each time you end your turn, Ralph sends you on, until the task is done or a \
          limit is reached. Work in small verified steps and do not wait for a person.\n\n\
-         How to signal, with the tag alone on the last line of your message:\n\
-         - <promise>{promise}</promise>: the whole task is done and you have proven it\n\
+         {}\n{}{}\n\nThe task:\n\n{}",
+        position(lap, settings),
+        protocol(settings),
+        lists.text(now),
+        answers(lap),
+        lap.task,
+    )
+}
+
+/// What the agent asked before, with the answers: they hold for the whole run.
+fn answers(lap: &Loop) -> String {
+    lap.answered.iter().map(|answer| format!("\n\nYour earlier question was answered.\n{answer}")).collect()
+}
+
+/// The prompt of an iteration that begins without memory.
+pub fn fresh(lap: &Loop, note: &Note, lists: &Lists, settings: &Settings, now: Stamp) -> String {
+    let mut text = format!(
+        "You are in a Ralph loop ({}). Each iteration starts you fresh: what was done before is in the repository, its \
+         history and its notes. Look there first, do the next small step, prove it, commit it, and end; the next \
+         iteration goes on from there. Do not wait for a person.\n\n{}",
+        position(lap, settings),
+        protocol(settings),
+    );
+    for said in note.unsaid.iter().cloned().chain(note.advice()) {
+        text.push_str(&format!("\n\nFrom the iteration before this one: {said}"));
+    }
+    text.push_str(&format!("\n{}{}\n\nThe task:\n\n{}", lists.text(now), answers(lap), lap.task));
+    text
+}
+
+/// How the agent speaks to Ralph.
+fn protocol(settings: &Settings) -> String {
+    format!(
+        "How to signal, with the tag alone on the last line of your message:\n\
+         - <promise>{}</promise>: the whole task is done and you have proven it\n\
          - <promise>BLOCKED:reason</promise>: you cannot go on without a person\n\
          - <promise>DECIDE:question</promise>: a person must choose\n\
          Never promise what is not true to get out of the loop.\n\n\
@@ -53,16 +82,13 @@ pub fn whole(lap: &Loop, lists: &Lists, settings: &Settings, now: Stamp) -> Stri
          WORK_TYPE: IMPLEMENTATION | TESTING | DOCUMENTATION | REFACTORING\n\
          EXIT_SIGNAL: false\n\
          RECOMMENDATION: one line\n\
-         ---END_RALPH_STATUS---\n{}\n\n\
-         The task:\n\n{}",
-        position(lap, settings),
-        lists.text(now),
-        lap.task,
+         ---END_RALPH_STATUS---",
+        settings.promise
     )
 }
 
 fn position(lap: &Loop, settings: &Settings) -> String {
-    let mut text = format!("iteration {}", lap.iteration + 1);
+    let mut text = format!("iteration {}", lap.iteration.saturating_add(1));
     if settings.max_iterations > 0 {
         text.push_str(&format!(" of {}", settings.max_iterations));
     }
@@ -106,5 +132,34 @@ mod tests {
         let lap = Loop { task: "line one\n---\nline two".into(), ..Loop::default() };
         let text = whole(&lap, &Lists::default(), &Settings::default(), Stamp(0));
         assert!(text.ends_with("line one\n---\nline two"), "{text}");
+    }
+
+    #[test]
+    fn the_position_names_only_limits_that_are_set() {
+        let lap = Loop { iteration: 11, accumulated_runtime_seconds: 11_520.0, ..Loop::default() };
+        let settings = |max_iterations, max_runtime_ms| Settings {
+            max_iterations,
+            max_runtime_ms,
+            ..Settings::default()
+        };
+        for (name, settings, expected) in [
+            ("both", settings(50, 9 * 3_600_000), "iteration 12 of 50, runtime 3.2h of 9.0h"),
+            ("iterations", settings(50, 0), "iteration 12 of 50"),
+            ("runtime", settings(0, 600_000), "iteration 12, runtime 3.2h of 10m"),
+            ("none", settings(0, 0), "iteration 12"),
+        ] {
+            assert_eq!(position(&lap, &settings), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_promise_is_repeated_as_long_as_it_is_short() {
+        for (length, repeated) in [(8, true), (60, true), (61, false)] {
+            let promise = "ü".repeat(length);
+            let settings = Settings { promise: promise.clone(), ..Settings::default() };
+            let text = go_on(&Loop::default(), &Note::default(), &Lists::default(), &settings, Stamp(0));
+            assert_eq!(text.contains(&format!("<promise>{promise}</promise>")), repeated, "{length}");
+            assert_eq!(text.contains("<promise>the text you were given</promise>"), !repeated, "{length}");
+        }
     }
 }

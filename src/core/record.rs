@@ -67,6 +67,12 @@ pub struct Loop {
     /// The limits the agent was last told, so that a change is news.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub told_limits: Option<(u64, i64)>,
+    /// What the agent must hear when the loop goes on: the stop it belonged to was allowed.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub unsaid: Option<String>,
+    /// Questions of the agent's with their answers.
+    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
+    pub answered: Vec<String>,
     /// The settings' warnings the user was last told.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
     pub warned: String,
@@ -194,11 +200,22 @@ pub struct Reading {
     /// The session's own running cost figure when it was last seen.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub session_cost_usd: Option<f64>,
+    /// Tools seen between two ends of turns, to be counted at the next one.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
+    pub carried: Carried,
     /// The prompt that the newest entries belong to.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
     pub prompt_id: String,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Carried {
+    pub tools_used: u64,
+    pub tools_that_write: u64,
+    pub edits: u64,
 }
 
 impl Reading {
@@ -289,6 +306,7 @@ impl Loop {
         self.clock = None;
         self.reading = self.reading.anew();
         self.circuit.reset();
+        self.stuck_count = 0;
         self.waiting = None;
         self.orphaned_at = None;
         self.closed_at = None;

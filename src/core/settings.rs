@@ -1,7 +1,9 @@
 //! The rule by which layers of given values become effective ones.
 
 use super::clean;
-pub use super::keys::{KEYS, Key, Kind, PRESETS, Preset, aliases, find, find_flag};
+use super::heartbeat;
+pub use super::keys::{KEYS, Key, Kind, PRESETS, Preset, RUN_FLAGS, aliases, find, find_flag};
+use super::record::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -150,8 +152,43 @@ impl Resolved {
         }
     }
 
-    pub fn settings(&self) -> Settings {
+    /// What a loop of this engine goes by: the runner has limits of its own, and counts on progress every time.
+    pub fn settings_for(&self, engine: Engine) -> Settings {
+        let mut settings = self.settings();
+        if engine == Engine::Runner {
+            settings.max_iterations = self.count("run.max_iterations");
+            settings.max_stuck = self.count("run.max_stuck");
+            let said = self.row("circuit.stagnation").is_some_and(|row| row.source != Source::Default);
+            if !said {
+                settings.circuit.stagnation = RUNNERS_STAGNATION;
+            }
+        }
+        settings
+    }
+
+    /// What only the runner goes by.
+    pub fn run_settings(&self) -> RunSettings {
         let ms = |name: &str, unit: f64| (self.number(name) * unit).round() as i64;
+        RunSettings {
+            timeout_ms: ms("run.timeout_minutes", 60_000.0),
+            calls_per_hour: self.count("run.calls_per_hour"),
+            delay_ms: ms("run.delay_seconds", 1000.0),
+            review_cap: self.count("run.review_cap"),
+            heartbeat: heartbeat::Settings {
+                interval: ms("heartbeat.interval_seconds", 1000.0),
+                threshold: u32::try_from(self.count("heartbeat.threshold")).unwrap_or(u32::MAX),
+                grace: ms("heartbeat.startup_grace_seconds", 1000.0),
+                tool_limit: ms("heartbeat.tool_seconds", 1000.0),
+            },
+        }
+    }
+
+    pub fn settings(&self) -> Settings {
+        let ms = |name: &str, unit: f64| {
+            let number = self.number(name);
+            // Zero is no limit: a small one must not become that.
+            ((number * unit).round() as i64).max(i64::from(number > 0.0))
+        };
         const HOUR: f64 = 3_600_000.0;
         Settings {
             min_runtime_ms: ms("loop_limits.min_hours", HOUR),
@@ -171,6 +208,7 @@ impl Resolved {
                 completion: self.count("circuit.completion"),
                 safety_completion: self.count("circuit.safety_completion"),
             },
+            max_stuck: 0,
             guidance_max_age_ms: ms("guidance.max_age_hours", HOUR),
             session_expiration_ms: ms("run.session_expiration_hours", HOUR),
         }
@@ -188,8 +226,23 @@ pub struct Settings {
     pub pause_threshold_ms: i64,
     pub promise: String,
     pub circuit: Thresholds,
+    /// Iterations of the runner without a commit.
+    pub max_stuck: u64,
     pub guidance_max_age_ms: i64,
     pub session_expiration_ms: i64,
+}
+
+/// In a session research is allowed; an iteration of the runner is to bring the work forward.
+const RUNNERS_STAGNATION: u64 = 3;
+
+/// What only the runner goes by. Zero means no limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunSettings {
+    pub timeout_ms: i64,
+    pub calls_per_hour: u64,
+    pub delay_ms: i64,
+    pub review_cap: u64,
+    pub heartbeat: heartbeat::Settings,
 }
 
 /// When the circuit breaker trips; zero switches a condition off.
@@ -310,6 +363,21 @@ mod tests {
             2 * 3_600_000,
             "a flag wins over a preset"
         );
+    }
+
+    #[test]
+    fn a_limit_stays_one_however_small() {
+        let small = json!({"loop_limits.max_hours": 1e-8, "loop_limits.cli_gap_threshold_seconds": 1e-8});
+        let settings = resolve(&[layer(Source::Flag, "flags", small)]).settings();
+        assert_eq!((settings.max_runtime_ms, settings.pause_threshold_ms), (1, 1));
+    }
+
+    #[test]
+    fn a_promise_shows() {
+        let promise = find("completion.promise").unwrap();
+        for invisible in ["", " ", "\u{200b}", "\u{1b}"] {
+            assert!(promise.read(&json!(invisible)).is_err(), "{invisible:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Sub;
 
+/// The years 0 to 9999: beyond them RFC 3339 cannot write a moment, and it would be read back as another.
+const CALENDAR: std::ops::RangeInclusive<i64> = -62_167_219_200_000..=253_402_300_799_999;
+
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(pub i64);
@@ -23,9 +26,13 @@ impl Stamp {
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Ok(time) = DateTime::parse_from_rfc3339(text) {
-            return Some(Stamp(time.timestamp_millis()));
+            return Stamp(time.timestamp_millis()).in_calendar();
         }
-        text.parse::<f64>().ok().filter(|s| s.is_finite()).map(Stamp::from_seconds)
+        text.parse::<f64>().ok().filter(|s| s.is_finite()).and_then(|s| Stamp::from_seconds(s).in_calendar())
+    }
+
+    fn in_calendar(self) -> Option<Self> {
+        Some(self).filter(|stamp| CALENDAR.contains(&stamp.0))
     }
 
     pub fn rfc3339(self) -> String {
@@ -35,6 +42,11 @@ impl Stamp {
     /// `2026-11-16 08:05 UTC`, for people.
     pub fn minute(self) -> String {
         self.utc().format("%Y-%m-%d %H:%M UTC").to_string()
+    }
+
+    /// `2026-11-16`, in UTC.
+    pub fn date(self) -> String {
+        self.utc().format("%Y-%m-%d").to_string()
     }
 
     /// `20261116T080512345`, for file names.
@@ -76,7 +88,7 @@ impl<'de> Deserialize<'de> for Stamp {
             Owned(String),
         }
         let stamp = match Wire::deserialize(deserializer)? {
-            Wire::Seconds(seconds) => Some(Stamp::from_seconds(seconds)),
+            Wire::Seconds(seconds) => Stamp::from_seconds(seconds).in_calendar(),
             Wire::Borrowed(text) => Stamp::parse(text),
             Wire::Owned(text) => Stamp::parse(&text),
         };
@@ -116,18 +128,65 @@ mod tests {
         ] {
             assert_eq!(Stamp::parse(text), expected, "{text}");
         }
-        for text in ["", "yesterday", "NaN", "inf", "2026-13-01T00:00:00Z"] {
+        for text in [
+            "",
+            "yesterday",
+            "NaN",
+            "inf",
+            "2026-13-01T00:00:00Z",
+            "1794816000000",
+            "-1e11",
+            "9999-12-31T23:59:59-01:00",
+        ] {
             assert_eq!(Stamp::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn spans_are_short() {
-        assert_eq!(span(-5), "0s");
-        assert_eq!(span(45_900), "45s");
-        assert_eq!(span(12 * 60_000), "12m");
-        assert_eq!(span(11_520_000), "3.2h");
-        assert_eq!(span(5 * 86_400_000), "5d");
-        assert_eq!(hours(11_520_000), "3.2h");
+        for (ms, expected) in [
+            (-5, "0s"),
+            (45_900, "45s"),
+            (59_999, "59s"),
+            (60_000, "1m"),
+            (12 * 60_000, "12m"),
+            (3_599_999, "59m"),
+            (3_600_000, "1.0h"),
+            (11_520_000, "3.2h"),
+            (172_799_999, "48.0h"),
+            (172_800_000, "2d"),
+            (5 * 86_400_000, "5d"),
+        ] {
+            assert_eq!(span(ms), expected, "{ms}");
+        }
+        assert_eq!((hours(11_520_000), hours(-5)), ("3.2h".into(), "0.0h".into()));
+    }
+
+    #[test]
+    fn a_moment_is_written_for_machines_people_and_file_names() {
+        let moment = Stamp(1_794_816_312_345);
+        assert_eq!(moment.rfc3339(), "2026-11-16T08:05:12.345Z");
+        assert_eq!(moment.minute(), "2026-11-16 08:05 UTC");
+        assert_eq!(moment.compact(), "20261116T080512345");
+        assert_eq!(moment.seconds(), 1_794_816_312.345);
+        assert_eq!(Stamp::from_seconds(moment.seconds()), moment);
+    }
+
+    #[test]
+    fn moments_differ_by_milliseconds_and_never_overflow() {
+        let (early, late) = (Stamp(5_000), Stamp(7_500));
+        assert_eq!((late - early, early - late, early.plus_ms(2_500)), (2_500, -2_500, late));
+        assert_eq!((Stamp(i64::MAX) - Stamp(-1), Stamp(i64::MAX).plus_ms(1)), (i64::MAX, Stamp(i64::MAX)));
+    }
+
+    #[test]
+    fn a_moment_survives_json_in_every_form_it_may_have() {
+        let moment = Stamp(1_794_816_000_000);
+        assert_eq!(serde_json::to_string(&moment).unwrap(), "\"2026-11-16T08:00:00.000Z\"");
+        for json in ["1794816000", "\"2026-11-16T08:00:00Z\"", "\"2026-11-16T08:00:00\\u005a\""] {
+            assert_eq!(serde_json::from_str::<Stamp>(json).unwrap(), moment, "{json}");
+        }
+        let wrong = serde_json::from_str::<Stamp>("\"soon\"").unwrap_err().to_string();
+        assert!(wrong.contains("expected RFC 3339 or Unix seconds"), "{wrong}");
     }
 }

@@ -3,6 +3,7 @@
 //! A hook is never in the way. Whatever goes wrong, it exits 0 with one JSON object or nothing, the
 //! user's session goes on, and an armed loop stays armed.
 
+mod driven;
 mod expansion;
 mod session;
 mod stop;
@@ -13,7 +14,7 @@ use crate::claude::input::{self, Event, Input};
 use crate::store::project::Project;
 use crate::store::state;
 use crate::store::world::World;
-use crate::store::{armed, stop as stops};
+use crate::store::{armed, run_lock, stop as stops};
 use anyhow::Result;
 use std::io::{Read, Write};
 
@@ -62,6 +63,9 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     let call = Call { world, project: &project, session, input };
     if let Event::Expansion { command, arguments } = &input.event {
         return expansion::expand(&call, command, arguments);
+    }
+    if world.run_id.is_some() && run_lock::drives(world, &project) {
+        return Ok(driven::stop(&call));
     }
     // The cheapest look: most sessions have no loop, and for them nothing is read, locked, written or said.
     let kill_switch = stops::kill_switch(&project);

@@ -5,7 +5,7 @@ use crate::claude::answer::Answer;
 use crate::claude::transcript;
 use crate::core::decide::account;
 use crate::core::outcome::Outcome;
-use crate::core::record::{Loop, LoopState};
+use crate::core::record::{Carried, Loop, LoopState};
 use crate::core::runtime::Mark;
 use crate::core::settings::Settings;
 use crate::core::time::{self, Stamp};
@@ -204,6 +204,12 @@ fn with_own_running_loop(call: &Call, change: impl FnOnce(&mut Loop, &Settings))
 
 fn observe(call: &Call, lap: &mut Loop, mark: Mark, settings: &Settings) {
     let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, lap));
+    let carried = gained.as_ref().map(|gained| Carried {
+        tools_used: gained.tools_used,
+        tools_that_write: gained.tools_that_write,
+        edits: gained.edits,
+    });
     account(lap, &Turn { mark, gained, ..Turn::default() }, settings, call.world.now);
+    lap.reading.carried = carried.unwrap_or(lap.reading.carried);
     lap.pause_if_interrupted();
 }

@@ -17,7 +17,7 @@ use crate::core::{clean, message, prompt};
 use crate::scan::brief::{Look, Reader, brief};
 use crate::scan::{self, Patience};
 use crate::store::project::Project;
-use crate::store::state::{Document, Locked};
+use crate::store::state::{self, Document, Locked};
 use crate::store::verify::{Checked, Verification};
 use crate::store::world::{World, file_clock};
 use crate::store::{armed, circuit, config, ending, git, stop as stops, tasks};
@@ -32,17 +32,21 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
     }
     let mut state = Locked::open(project, world.now)?;
     let mut own = own_loop(call, &state.document).map(|lap| Facts::gather(call, lap, kill_switch));
-    let later;
-    let mut call = *call;
-    if let Some(claim) = own.take_if(|facts| facts.must_be_proven(world.now)) {
+    let mut later = world.clone();
+    // Twice where the commands themselves were changed meanwhile; a third time nobody would wait for.
+    for _ in 0..2 {
+        let Some(claim) = own.take_if(|facts| facts.must_be_proven(later.now)) else { break };
         // It may take long, and others must not wait for it: whatever they did to the loop meanwhile stands.
         drop(state);
-        let proof = claim.prove(project);
+        let proof = claim.prove(world, project, session);
         later = world.later();
-        call = Call { world: &later, ..call };
         state = Locked::open(project, later.now)?;
+        let call = Call { world: &later, ..*call };
+        let kill_switch = kill_switch || stops::kill_switch(project);
         own = own_loop(&call, &state.document).map(|lap| claim.still_of(&call, lap, kill_switch, proof));
     }
+    let kill_switch = kill_switch || own.as_ref().is_some_and(|facts| facts.turn.kill_switch);
+    let call = Call { world: &later, ..*call };
     let call = &call;
     let (mut answer, ended) = match own {
         Some(facts) => turn(call, facts, &mut state.document)?,
@@ -169,8 +173,15 @@ impl Facts {
             && decide(self.lap.clone(), &self.turn, &self.resolved.settings(), now).1 == Decision::Verify
     }
 
-    fn prove(&self, project: &Project) -> Proof {
-        let checked = self.verification.run(&project.root);
+    /// Runs the commands, until the loop is stopped.
+    fn prove(&self, world: &World, project: &Project, session: &str) -> Proof {
+        let stopped = || {
+            let ended = state::peek(project).ok().flatten().and_then(|document| document.loop_of(session));
+            stops::kill_switch(project)
+                || stops::stopped_all_at(world) != self.turn.stopped_all_at
+                || ended.is_some_and(|lap| !lap.is_alive())
+        };
+        let checked = self.verification.run(&project.root, &stopped);
         let red = checked.iter().find(|checked| !checked.run.is_green());
         red.map_or(Proof::Green(checked.len()), |Checked { command, run }| {
             let command = clean::excerpt(command, 200);
@@ -180,12 +191,20 @@ impl Facts {
 
     /// The same facts about the loop as it is now, proven or not.
     fn still_of(self, call: &Call, lap: Loop, kill_switch: bool, proof: Proof) -> Facts {
+        let (run_id, commands) = (self.lap.run_id.clone(), self.verification.commands.clone());
         let mut facts = if lap == self.lap { self } else { Facts::gather(call, lap, kill_switch) };
+        facts.turn.kill_switch = kill_switch;
         facts.turn.stopped_all_at = stops::stopped_all_at(call.world);
-        facts.turn.proof = proof;
+        if facts.lap.run_id != run_id {
+            // What was said was said in another run: it claims nothing here.
+            facts.turn.message = None;
+        } else if facts.verification.commands == commands {
+            facts.turn.proof = proof;
+        }
         // What the commands wrote is not the agent's work.
+        let changed = facts.turn.files.as_ref().and_then(|files| files.changed);
         let sight = Sight { at: file_clock(), ..Sight::default() };
-        facts.turn.files = facts.turn.files.map(|files| Files { sight, ..files });
+        facts.turn.files = Some(Files { changed, sight });
         facts
     }
 }

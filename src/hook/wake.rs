@@ -7,6 +7,7 @@
 
 use crate::claude::input;
 use crate::claude::transcript;
+use crate::core::decide::Note;
 use crate::core::prompt;
 use crate::core::record::{Loop, LoopState, WaitingFor};
 use crate::core::runtime::Event;
@@ -21,8 +22,6 @@ use std::time::{Duration, Instant};
 
 const WAKE: u8 = 2;
 const MOST_INPUT: u64 = 512 << 20;
-/// The Stop hook beside this one decides within this time.
-const DECISION: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(200);
 /// A queue that is not drained by then was misread.
 const DRAINED: Duration = Duration::from_secs(10);
@@ -79,7 +78,7 @@ fn watch() -> Option<String> {
             let settings = config::load(&world, &project, &current.given).settings();
             return Some(prompt::go_on(
                 &current,
-                &Default::default(),
+                &Note { unsaid: current.unsaid.clone(), ..Note::default() },
                 &brief::remembered(&document),
                 &settings,
                 world.now,
@@ -102,7 +101,8 @@ fn made_way(world: &World, project: &Project, session: &str, began: Instant) -> 
             return Some(lap);
         }
         let decided = lap.last_hook_timestamp >= world.now.seconds() - 0.1;
-        if decided || began.elapsed() > DECISION {
+        // It may be running the user's checks.
+        if decided || began.elapsed() > GIVE_UP {
             return None;
         }
     }

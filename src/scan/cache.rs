@@ -36,7 +36,7 @@ pub fn save(world: &World, project: &Project, tree: &Tree) {
     }
 }
 
-fn write(tree: &Tree) -> Vec<u8> {
+pub fn write(tree: &Tree) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     put_mark(&mut out, tree.print);
     put_mark(&mut out, tree.outside);

@@ -98,8 +98,10 @@ pub fn is_for_a_server(path: &str) -> bool {
 
 /// Files that we write or that speak to us: no work of the project.
 pub fn is_ours(path: &str) -> bool {
-    const BEGINNINGS: [&str; 5] = [
+    const BEGINNINGS: [&str; 7] = [
         ".claude/ralph-state.",
+        "ralph/logs/",
+        "ralph/run.lock",
         ".claude/ralph-config.",
         "ralph/blocked.txt",
         "ralph/decide.txt",

@@ -159,7 +159,9 @@ impl Looking<'_> {
         let at = changed_at(meta);
         let soon = self.since.is_some_and(|since| at > since.at - COARSE);
         let late = at > self.now - COARSE;
-        if (!soon && !late) || files::is_ours(&within(folder, name)) {
+        // A stamp ahead of the clock was given before that was set back, and tells nothing.
+        let ahead = at > self.now + COARSE;
+        if (!soon && !late) || ahead || files::is_ours(&within(folder, name)) {
             return;
         }
         let print = fingerprint(within(folder, name).as_bytes()) ^ mark_of(meta);

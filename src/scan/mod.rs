@@ -86,3 +86,9 @@ pub fn scan(
     let tree::Outcome { files, complete, whole_at, changed, sight, .. } = tree;
     Scan { findings, files, complete, at: whole_at, changed, sight, warnings: rules.warnings }
 }
+
+/// A memory read and written again, for the fuzzer: `None` where it is damaged.
+#[doc(hidden)]
+pub fn rewrite_memory(bytes: &[u8]) -> Option<Vec<u8>> {
+    cache::parse(bytes).map(|tree| cache::write(&tree))
+}

@@ -48,6 +48,8 @@ pub struct Aim<'a> {
 
 /// So much longer may what came or changed be looked at where all else took its time.
 const FOR_WHAT_IS_NEW: Duration = Duration::from_millis(250);
+/// More files than this are not written all at once by an agent's last tool.
+const MOST_ON_THE_EDGE: usize = 256;
 /// Reading so many files again costs less than writing the memory down.
 const WORTH_SAVING: usize = 64;
 
@@ -151,6 +153,9 @@ pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
     }
     let sure = usable && remembered && whole;
     let changed = since.and_then(|_| changed.then_some(true).or(sure.then_some(false)));
+    if seen.edge.len() > MOST_ON_THE_EDGE {
+        (seen.edge, edge_of) = (Vec::new(), Edge::Nothing);
+    }
     let sight = Sight { at: walk.now, edge: seen.edge, edge_of };
     tree.outcome(seen.late.is_none(), changed, sight)
 }

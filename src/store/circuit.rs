@@ -97,12 +97,19 @@ pub fn forget(world: &World, project: &Project, session: &str) {
 /// Every record of this user's, or those of one project.
 pub fn records(world: &World, of: Option<&Project>) -> Vec<Record> {
     let root = of.map(|project| project.real_root().to_string_lossy().into_owned());
+    // Names begin with the project's print, so that others need not be read.
+    let prefix = of
+        .map(|project| format!("{:016x}-", fingerprint(project.real_root().as_os_str().as_encoded_bytes())));
     let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("circuit")).ok());
     let mut records: Vec<Record> = entries
         .into_iter()
         .flatten()
         .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.ends_with(".json") && prefix.as_ref().is_none_or(|prefix| name.starts_with(prefix))
+        })
         .filter_map(|entry| read(&entry.path()))
         .filter(|record| root.as_ref().is_none_or(|root| *root == record.project))
         .collect();
@@ -125,13 +132,14 @@ impl Record {
     }
 
     /// Closes the breaker, writes that down, and returns what it had been tripped for.
-    pub fn reset(mut self, world: &World) -> Result<Option<String>> {
-        let project = self.project();
+    pub fn reset(mut self, world: &World, project: &Project) -> Result<Option<String>> {
         let tripped = self.circuit.reason.clone().filter(|_| self.circuit.is_tripped());
         let reason = tripped.clone().unwrap_or_default();
-        note(world, &project, &self.session_id, &self.run_id, What::Reset, reason, self.circuit.counters)?;
+        if tripped.is_some() || self.circuit.counters != Counters::default() {
+            note(world, project, &self.session_id, &self.run_id, What::Reset, reason, self.circuit.counters)?;
+        }
         self.circuit.reset();
-        save(world, &project, &self.session_id, &self.run_id, &self.circuit)?;
+        save(world, project, &self.session_id, &self.run_id, &self.circuit)?;
         Ok(tripped)
     }
 }

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const KEPT: usize = 4096;
 /// What is on its way when the command ends arrives within this time; who holds the pipe longer is not heard.
 const DRAIN: Duration = Duration::from_millis(500);
+/// How often it is asked whether somebody has cancelled it.
+const LOOK: Duration = Duration::from_millis(250);
 /// Says to the command what it is run for. Not `RALPH_VERIFY`, which is the setting's own variable: a Ralph
 /// within the command would take it for one.
 pub const MARK: &str = "RALPH_VERIFYING";
@@ -25,6 +27,8 @@ pub enum Ended {
     Signal(i32),
     /// It was stopped after this time.
     TimedOut(Duration),
+    /// The loop was stopped meanwhile.
+    Cancelled,
     NotStarted(String),
 }
 
@@ -55,6 +59,7 @@ impl fmt::Display for Ended {
                 let limit = time::span(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
                 write!(f, "stopped, not finished after {limit}")
             }
+            Ended::Cancelled => write!(f, "given up, the loop was stopped"),
             Ended::NotStarted(why) => write!(f, "not started: {why}"),
         }
     }
@@ -82,6 +87,11 @@ pub fn shell(command: &str, dir: &Path) -> Command {
 
 /// Runs the command in `dir` and waits for it, at most `limit`. What it started ends with it.
 pub fn run(command: &str, dir: &Path, limit: Duration) -> Run {
+    run_unless(command, dir, limit, &|| false)
+}
+
+/// The same, and ends it early where that is asked for.
+pub fn run_unless(command: &str, dir: &Path, limit: Duration, cancelled: &dyn Fn() -> bool) -> Run {
     let began = Instant::now();
     let (child, output) = match start(command, dir) {
         Ok(started) => started,
@@ -95,13 +105,18 @@ pub fn run(command: &str, dir: &Path, limit: Duration) -> Run {
             return Run::not_started(error.to_string());
         }
     };
-    let ended = match exit.recv_timeout(limit) {
-        Ok(Ok(status)) => ended(status),
-        Ok(Err(error)) => Ended::NotStarted(format!("its end is not known: {error}")),
-        Err(_) => Ended::TimedOut(limit),
+    let ended = loop {
+        let left = limit.saturating_sub(began.elapsed());
+        match exit.recv_timeout(left.min(LOOK)) {
+            Ok(Ok(status)) => break ended(status),
+            Ok(Err(error)) => break Ended::NotStarted(format!("its end is not known: {error}")),
+            Err(_) if left.is_zero() => break Ended::TimedOut(limit),
+            Err(_) if cancelled() => break Ended::Cancelled,
+            Err(_) => {}
+        }
     };
     let took = began.elapsed();
-    if matches!(ended, Ended::TimedOut(_)) {
+    if matches!(ended, Ended::TimedOut(_) | Ended::Cancelled) {
         group.end();
     } else {
         // What it left in the background may still be at its last words.

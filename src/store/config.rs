@@ -79,6 +79,12 @@ pub fn load(world: &World, project: &Project, given: &Given) -> Resolved {
 
 /// Takes the commands out of a project's layer that this user has not trusted.
 fn withhold(world: &World, project: &Project, layer: &mut Layer) -> Vec<Row> {
+    // A list that runs nothing would switch the user's own off, and needs no less trust than one that runs.
+    for key in command_keys() {
+        if layer.values.get(key.name).is_some_and(|value| key.commands(value).is_empty()) {
+            layer.values.shift_remove(key.name);
+        }
+    }
     let given = commands_in(&layer.values);
     if given.is_empty() {
         return Vec::new();
@@ -119,6 +125,14 @@ pub fn split_commands(given: &mut Given) {
     }
 }
 
+/// The checks of a run are those of its start: who can write the project's file cannot lessen them later.
+pub fn freeze_checks(given: &mut Given, resolved: &Resolved) {
+    const CHECKS: &str = "completion.verify";
+    if let Some(row) = resolved.row(CHECKS).filter(|row| !row.key.commands(&row.value).is_empty()) {
+        given.commands.insert(CHECKS.into(), row.value.clone());
+    }
+}
+
 /// The state file lies in the project: a command in it is not the user's word.
 fn without_commands(values: &Map<String, Value>) -> Map<String, Value> {
     let mut values = values.clone();
@@ -154,9 +168,14 @@ pub fn environment() -> Map<String, Value> {
 
 /// A file's values by dotted key; nested objects and dotted names both work.
 fn read(path: &Path) -> Result<Map<String, Value>> {
+    document(path).map(by_dotted_key)
+}
+
+#[doc(hidden)]
+pub fn by_dotted_key(fields: Map<String, Value>) -> Map<String, Value> {
     let mut values = Map::new();
-    flatten("", document(path)?, &mut values);
-    Ok(values)
+    flatten("", fields, &mut values);
+    values
 }
 
 fn flatten(prefix: &str, fields: Map<String, Value>, into: &mut Map<String, Value>) {

@@ -98,8 +98,17 @@ pub fn creating(privacy: Privacy) -> OpenOptions {
     options
 }
 
+/// Copies a file with its permissions, and returns once the copy is on the disk.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    let copied = fs::copy(from, to);
+    // Elsewhere a file that is open for reading cannot be flushed.
+    #[cfg(unix)]
+    let copied = copied.and_then(|_| File::open(to)?.sync_all());
+    copied.map(drop).with_context(|| format!("could not copy {} to {}", from.display(), to.display()))
+}
+
 /// A rename is durable once its folder is. Where folders cannot be flushed the rename still happened.
-fn sync_dir(path: &Path) {
+pub fn sync_dir(path: &Path) {
     #[cfg(unix)]
     if let Some(Ok(dir)) = path.parent().map(File::open) {
         let _ = dir.sync_all();

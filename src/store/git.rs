@@ -7,8 +7,14 @@ use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const PATTERNS: [&str; 4] =
-    [".claude/ralph-state.*", "ralph/blocked.txt", "ralph/decide.txt", "ralph/answered/"];
+const PATTERNS: [&str; 6] = [
+    ".claude/ralph-state.*",
+    "ralph/blocked.txt",
+    "ralph/decide.txt",
+    "ralph/answered/",
+    "ralph/logs/",
+    "ralph/run.lock",
+];
 
 /// Adds what is missing. A project outside git needs nothing.
 pub fn exclude_ours(project: &Project) -> Result<()> {

@@ -59,6 +59,11 @@ impl Group {
         self.end();
     }
 
+    /// At once, without asking.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
     fn pid(&self) -> Option<Pid> {
         Pid::from_raw(i32::try_from(self.leader).ok()?)
     }
@@ -82,6 +87,10 @@ impl Group {
 
     /// Without its root the tree cannot be found.
     pub fn end_rest(&self) {}
+
+    pub fn kill(&self) {
+        self.end();
+    }
 }
 
 /// A process that outlives us by as long as it takes to end the group: its stdin closes when we are gone,

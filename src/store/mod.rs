@@ -1,23 +1,30 @@
 //! The only writer of files, and the only reader of clock and environment.
 
+pub mod archive;
 pub mod armed;
 pub mod circuit;
 pub mod command;
 pub mod config;
+pub mod driven;
 pub mod ending;
 pub mod file;
 pub mod git;
 pub mod group;
 pub mod handoff;
 pub mod history;
+pub mod iterations;
+pub mod layout;
 pub mod legacy;
 pub mod lock;
 pub mod notify;
 pub mod project;
 pub mod question;
+pub mod run_lock;
+pub mod snapshot;
 pub mod state;
 pub mod stop;
 pub mod tasks;
 pub mod trust;
 pub mod verify;
 pub mod world;
+pub mod zone;

@@ -7,9 +7,11 @@ use crate::core::outcome::Outcome;
 use crate::core::record::Loop;
 use crate::core::time::Stamp;
 use anyhow::Result;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const LARGEST: u64 = 1 << 20;
+/// It is kept with the loop, which is read at every turn.
+const LONGEST_TOLD: usize = 8000;
 const SEPARATOR: &str = "---";
 const ANSWER: &str = "## Answer";
 
@@ -19,6 +21,14 @@ pub struct Question {
     pub path: PathBuf,
     pub question: String,
     pub answer: String,
+}
+
+impl Question {
+    /// Both, as the agent is told.
+    pub fn whole(&self) -> String {
+        let text = format!("{}\n\nThe answer:\n{}", self.question, self.answer);
+        text.chars().take(LONGEST_TOLD).collect()
+    }
 }
 
 fn path(project: &Project, name: &str) -> Result<PathBuf> {
@@ -40,6 +50,10 @@ pub fn ask(project: &Project, lap: &Loop, now: Stamp) -> Result<Option<PathBuf>>
         now.rfc3339()
     );
     std::fs::create_dir_all(project.work_dir())?;
+    if path.exists() {
+        // Somebody's open question or answer: it stays to be read.
+        keep_aside(&path, now)?;
+    }
     file::replace(&path, text.as_bytes(), Privacy::Private)?;
     Ok(Some(path))
 }
@@ -64,7 +78,20 @@ pub fn answer(question: &Question, text: &str) -> Result<()> {
 
 /// Files an answered question away, out of the next start's sight.
 pub fn file_away(question: &Question, now: Stamp) -> Result<()> {
-    let dir = question.path.with_file_name("answered");
+    keep_aside(&question.path, now)
+}
+
+fn keep_aside(path: &Path, now: Stamp) -> Result<()> {
+    let dir = path.with_file_name("answered");
     file::create_dir(&dir)?;
-    Ok(std::fs::rename(&question.path, dir.join(format!("decide-{}.txt", now.compact())))?)
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stamped = |more: &str| dir.join(format!("{name}-{}{more}.txt", now.compact()));
+    let mut target = stamped("");
+    for count in 2.. {
+        if !target.exists() {
+            break;
+        }
+        target = stamped(&format!("-{count}"));
+    }
+    Ok(std::fs::rename(path, target)?)
 }

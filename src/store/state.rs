@@ -144,12 +144,14 @@ fn free_name(path: &Path) -> PathBuf {
 }
 
 impl Document {
-    fn parse(bytes: &[u8]) -> Result<Document, serde_json::Error> {
+    #[doc(hidden)]
+    pub fn parse(bytes: &[u8]) -> Result<Document, serde_json::Error> {
         serde_json::from_slice(bytes)
     }
 
     /// One line for each loop: readable in an editor, small in a diff.
-    fn write(&self) -> Vec<u8> {
+    #[doc(hidden)]
+    pub fn write(&self) -> Vec<u8> {
         let mut out = format!("{{\n  \"version\": {},\n  \"loops\": {{", self.version.unwrap_or(VERSION));
         for (index, (session, raw)) in self.loops.0.iter().enumerate() {
             out.push_str(if index == 0 { "\n    " } else { ",\n    " });

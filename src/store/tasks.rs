@@ -1,40 +1,214 @@
-//! `ralph/tasks.json`: how many of the tasks pass.
+//! `ralph/tasks.json`: read leniently for a session, read strictly and written whole for the runner.
 
-use super::file;
+use super::file::{self, Privacy};
 use super::project::Project;
 use crate::core::clean;
+use crate::core::tasks::{self, TaskList};
 use crate::core::turn::Tasks;
+use anyhow::Result;
 use serde_json::Value;
+use std::path::PathBuf;
 
+pub const NAME: &str = "ralph/tasks.json";
 const LARGEST: u64 = 8 << 20;
 const MOST_NAMED: usize = 5;
+/// So many faults are told at once; an agent mends them in rounds.
+const MOST_FAULTS: usize = 10;
 
-/// The tasks, where the file is there. One that cannot be used says so: nobody can prove what it asks for.
+fn path(project: &Project) -> Result<PathBuf> {
+    project.resolve(&project.work_dir().join("tasks.json"))
+}
+
+/// The bytes, where the file is there; else why it cannot be used, to stand behind its name.
+fn bytes(project: &Project) -> Result<Option<Vec<u8>>, String> {
+    let path = path(project).map_err(|error| format!("cannot be used: {error:#}"))?;
+    file::read_bounded(&path, LARGEST).map_err(|error| format!("cannot be read: {error:#}"))
+}
+
+fn document(bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(bytes).map_err(|error| format!("is not valid JSON: {error}"))
+}
+
+/// The tasks of a session's loop, where the file is there: only whether each passes counts, whoever wrote the
+/// rest. One that cannot be used says so: nobody can prove what it asks for.
 pub fn read(project: &Project) -> Option<Tasks> {
-    let unusable = |why: String| Some(Tasks { unusable: Some(why), ..Tasks::default() });
-    let path = match project.resolve(&project.work_dir().join("tasks.json")) {
-        Ok(path) => path,
-        Err(error) => return unusable(format!("cannot be used: {error:#}")),
-    };
-    let bytes = match file::read_bounded(&path, LARGEST) {
-        Ok(bytes) => bytes?,
-        Err(error) => return unusable(format!("cannot be read: {error:#}")),
-    };
-    let document: Value = match serde_json::from_slice(&bytes) {
-        Ok(document) => document,
-        Err(error) => return unusable(format!("is not valid JSON: {error}")),
-    };
-    let Some(stories) = document["userStories"].as_array() else {
-        return unusable("has no list \"userStories\"".into());
-    };
-    let open: Vec<String> = stories
-        .iter()
-        .enumerate()
-        .filter(|(_, story)| story["passes"] != Value::Bool(true))
-        .map(|(at, story)| {
+    let read = || {
+        let Some(bytes) = bytes(project)? else { return Ok(None) };
+        let document = document(&bytes)?;
+        let stories = document["userStories"].as_array().ok_or("has no list \"userStories\"")?;
+        let open = stories.iter().enumerate().filter(|(_, story)| story["passes"] != Value::Bool(true));
+        let name = |(at, story): (usize, &Value)| {
             story["id"].as_str().map_or(format!("story {}", at + 1), |id| clean::excerpt(id, 40))
-        })
-        .collect();
-    let (total, passing) = (stories.len() as u64, (stories.len() - open.len()) as u64);
-    Some(Tasks { total, passing, open: open.into_iter().take(MOST_NAMED).collect(), unusable: None })
+        };
+        Ok(Some(summed(stories.len(), open.map(name).collect())))
+    };
+    read().unwrap_or_else(|why| Some(Tasks { unusable: Some(why), ..Tasks::default() }))
+}
+
+/// The tasks while a runner drives: the file must be valid, and a story counts once it is approved too.
+pub fn read_reviewed(project: &Project, skip_review: bool) -> Option<Tasks> {
+    match load(project) {
+        Ok(None) => None,
+        Ok(Some(list)) => {
+            let open = list.stories.iter().filter(|story| !story.is_done(skip_review));
+            let name = |story: &tasks::Story| {
+                let waits = if story.passes { " (not approved)" } else { "" };
+                format!("{}{waits}", clean::excerpt(&story.id, 40))
+            };
+            Some(summed(list.stories.len(), open.map(name).collect()))
+        }
+        Err(faults) => {
+            // They begin with the file's name, which whoever tells this puts before it.
+            let faults: Vec<_> = faults
+                .iter()
+                .map(|fault| fault.strip_prefix(NAME).unwrap_or(fault).trim_start_matches([':', ' ']))
+                .collect();
+            Some(Tasks {
+                unusable: Some(format!("cannot be used: {}", faults.join("; "))),
+                ..Tasks::default()
+            })
+        }
+    }
+}
+
+fn summed(total: usize, open: Vec<String>) -> Tasks {
+    let (total, passing) = (total as u64, (total - open.len()) as u64);
+    Tasks { total, passing, open: open.into_iter().take(MOST_NAMED).collect(), unusable: None }
+}
+
+/// The task list, where the file is there; else everything that is wrong with it, a sentence each.
+pub fn load(project: &Project) -> Result<Option<TaskList>, Vec<String>> {
+    let found = bytes(project).map_err(|why| vec![format!("{NAME} {why}")])?;
+    found.map(|bytes| parse(&bytes)).transpose()
+}
+
+/// The same of bytes that were read before.
+pub fn parse(bytes: &[u8]) -> Result<TaskList, Vec<String>> {
+    let document = document(bytes).map_err(|why| vec![format!("{NAME} {why}")])?;
+    tasks::validate(&document).map_err(|mut faults| {
+        let more = faults.len().saturating_sub(MOST_FAULTS);
+        faults.truncate(MOST_FAULTS);
+        let mut faults: Vec<_> = faults.iter().map(|fault| format!("{NAME}: {fault}")).collect();
+        if more > 0 {
+            faults.push(format!("{NAME}: {more} more faults of this kind"));
+        }
+        faults
+    })
+}
+
+/// Writes the list in the layout the file has; nothing where nothing changed.
+pub fn save(project: &Project, list: &TaskList) -> Result<()> {
+    let path = path(project)?;
+    let before = file::read_bounded(&path, LARGEST)?.unwrap_or_default();
+    let text = list.text(&String::from_utf8_lossy(&before));
+    let same = |document: &Value| serde_json::from_str::<Value>(&text).is_ok_and(|new| new == *document);
+    if document(&before).is_ok_and(|document| same(&document)) {
+        return Ok(());
+    }
+    file::replace(&path, text.as_bytes(), Privacy::Shared)
+}
+
+/// Changes the list and writes it back. Returns what the change says of itself.
+pub fn edit<T>(project: &Project, change: impl FnOnce(&mut TaskList) -> T) -> Result<Option<T>> {
+    let list = load(project).map_err(|faults| anyhow::anyhow!(faults.join("; ")))?;
+    let Some(mut list) = list else { return Ok(None) };
+    let told = change(&mut list);
+    save(project, &list)?;
+    Ok(Some(told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::tasks::Review;
+    use serde_json::json;
+    use std::fs;
+
+    fn with(text: &str) -> (tempfile::TempDir, Project) {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project { root: dir.path().canonicalize().unwrap() };
+        fs::create_dir(project.work_dir()).unwrap();
+        fs::write(project.work_dir().join("tasks.json"), text).unwrap();
+        (dir, project)
+    }
+
+    #[test]
+    fn a_session_counts_what_passes_and_a_runner_what_is_approved_too() {
+        let stories = json!([
+            {"id": "a", "passes": true, "reviewStatus": "approved"}, {"id": "b", "passes": true}, {"id": "c", "passes": false}
+        ]);
+        let (_dir, project) = with(&json!({"userStories": stories}).to_string());
+        let session = read(&project).unwrap();
+        assert_eq!((session.total, session.passing, session.open), (3, 2, vec!["c".to_owned()]));
+        let runner = read_reviewed(&project, false).unwrap();
+        assert_eq!((runner.total, runner.passing), (3, 1));
+        assert_eq!(runner.open, ["b (not approved)", "c"]);
+        assert_eq!(read_reviewed(&project, true).unwrap().passing, 2);
+    }
+
+    #[test]
+    fn a_session_takes_what_a_runner_refuses() {
+        let (_dir, project) =
+            with("{\"userStories\": [{\"passes\": true, \"priority\": \"high\"}, {\"id\": 1}]}");
+        let session = read(&project).unwrap();
+        assert_eq!((session.passing, session.open), (1, vec!["story 2".to_owned()]));
+        let why = read_reviewed(&project, false).unwrap().unusable.unwrap();
+        assert!(
+            why.starts_with("cannot be used: story 1: priority is \"high\", not a number; story 1: id"),
+            "{why}"
+        );
+        assert!(
+            load(&project).unwrap_err().iter().all(|fault| fault.starts_with("ralph/tasks.json: story "))
+        );
+    }
+
+    #[test]
+    fn without_the_file_there_are_no_tasks() {
+        let (_dir, project) = with("x");
+        fs::remove_file(project.work_dir().join("tasks.json")).unwrap();
+        assert!(read(&project).is_none() && read_reviewed(&project, false).is_none());
+        assert_eq!(load(&project), Ok(None));
+        assert_eq!(edit(&project, |_| 1).unwrap(), None);
+        assert!(!project.work_dir().join("tasks.json").exists());
+    }
+
+    #[test]
+    fn only_what_changed_is_written() {
+        let text = "{\n  \"userStories\": [\n    {\n      \"id\": \"a\",\n      \"passes\": true,\n      \"x\": 1\n    }\n  ]\n}\n";
+        let (_dir, project) = with(text);
+        let path = project.work_dir().join("tasks.json");
+        let before = fs::metadata(&path).unwrap().modified().unwrap();
+        edit(&project, |_| ()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before, "nothing changed");
+        edit(&project, |list| list.stories[0].review = Review::Approved).unwrap();
+        let expected = text.replace("\"x\": 1", "\"x\": 1,\n      \"reviewStatus\": \"approved\"");
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+        assert_eq!(fs::read_dir(project.work_dir()).unwrap().count(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn many_faults_are_told_in_rounds() {
+        let stories: Vec<_> = (0..30).map(|n| json!({"id": format!("s{n}"), "passes": 1})).collect();
+        let faults = parse(json!({"userStories": stories}).to_string().as_bytes()).unwrap_err();
+        assert_eq!(
+            (faults.len(), faults[10].as_str()),
+            (11, "ralph/tasks.json: 20 more faults of this kind")
+        );
+        let faults = parse(b"{").unwrap_err();
+        assert!(faults[0].starts_with("ralph/tasks.json is not valid JSON"), "{faults:?}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_out_of_the_project_is_neither_read_nor_written() {
+        let (_other, elsewhere) = with("{\"userStories\": []}");
+        let (_dir, project) = with("x");
+        let path = project.work_dir().join("tasks.json");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(elsewhere.work_dir().join("tasks.json"), &path).unwrap();
+        assert!(load(&project).unwrap_err()[0].contains("out of the project"));
+        assert!(read(&project).unwrap().unusable.unwrap().contains("out of the project"));
+        let list = load(&elsewhere).unwrap().unwrap();
+        assert!(save(&project, &list).is_err());
+    }
 }

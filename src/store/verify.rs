@@ -44,11 +44,11 @@ impl Verification {
     }
 
     /// Runs them in order, up to the first that is not green: only the last of the answer can be red.
-    pub fn run(&self, dir: &Path) -> Vec<Checked> {
-        self.run_within(dir, BUDGET)
+    pub fn run(&self, dir: &Path, cancelled: &dyn Fn() -> bool) -> Vec<Checked> {
+        self.run_within(dir, BUDGET, cancelled)
     }
 
-    fn run_within(&self, dir: &Path, budget: Duration) -> Vec<Checked> {
+    fn run_within(&self, dir: &Path, budget: Duration, cancelled: &dyn Fn() -> bool) -> Vec<Checked> {
         let began = Instant::now();
         let mut checked = Vec::new();
         for command in &self.commands {
@@ -56,7 +56,7 @@ impl Verification {
             let run = if left.is_zero() {
                 Run::not_started("the commands before it took all the time there is")
             } else {
-                command::run(command, dir, self.limit.min(left))
+                command::run_unless(command, dir, self.limit.min(left), cancelled)
             };
             let green = run.is_green();
             checked.push(Checked { command: command.clone(), run });
@@ -85,14 +85,14 @@ mod tests {
     #[test]
     fn by_default_nothing_is_verified() {
         let none = verification(json!({}));
-        assert!(none.is_empty() && none.run(Path::new("/")).is_empty());
+        assert!(none.is_empty() && none.run(Path::new("/"), &|| false).is_empty());
         assert_eq!(none.limit, Duration::from_secs(600));
     }
 
     #[test]
     fn they_run_in_order_up_to_the_first_red_one() {
-        let checked =
-            verification(json!({"completion.verify": ["true", "exit 7", "true"]})).run(Path::new("/"));
+        let checked = verification(json!({"completion.verify": ["true", "exit 7", "true"]}))
+            .run(Path::new("/"), &|| false);
         let ends: Vec<_> = checked.iter().map(|one| (one.command.as_str(), one.run.ended.clone())).collect();
         assert_eq!(ends, [("true", Ended::Exit(0)), ("exit 7", Ended::Exit(7))]);
     }
@@ -102,9 +102,9 @@ mod tests {
         let all = verification(json!({
             "completion.verify": ["sleep 0.1", "sleep 30", "true"], "completion.verify_timeout_seconds": 60
         }));
-        let checked = all.run_within(Path::new("/"), Duration::from_millis(400));
+        let checked = all.run_within(Path::new("/"), Duration::from_millis(400), &|| false);
         assert!(matches!(checked[1].run.ended, Ended::TimedOut(limit) if limit < Duration::from_millis(400)));
-        let checked = all.run_within(Path::new("/"), Duration::ZERO);
+        let checked = all.run_within(Path::new("/"), Duration::ZERO, &|| false);
         assert!(matches!(checked[..], [Checked { run: Run { ended: Ended::NotStarted(_), .. }, .. }]));
     }
 

@@ -13,6 +13,8 @@ pub struct World {
     /// `CLAUDE_PROJECT_DIR`: where the client was launched.
     pub launch_dir: Option<PathBuf>,
     pub session_id: Option<String>,
+    /// `RALPH_RUN_ID`: the runner that started this process, or its agent.
+    pub run_id: Option<String>,
     pub home: Option<PathBuf>,
     /// Claude Code's own folder of settings.
     pub claude_config: Option<PathBuf>,
@@ -27,6 +29,7 @@ impl World {
             working_dir: std::env::current_dir().unwrap_or_default(),
             launch_dir: path("CLAUDE_PROJECT_DIR"),
             session_id: text("CLAUDE_CODE_SESSION_ID"),
+            run_id: text("RALPH_RUN_ID"),
             claude_config: path("CLAUDE_CONFIG_DIR").or_else(|| Some(dirs::home_dir()?.join(".claude"))),
             home: dirs::home_dir(),
             data_dir: path("RALPH_DATA_DIR").or_else(|| Some(dirs::data_local_dir()?.join("ralph"))),
@@ -47,6 +50,7 @@ impl World {
             working_dir: working_dir.to_owned(),
             launch_dir: None,
             session_id: None,
+            run_id: None,
             home: None,
             claude_config: None,
             data_dir: Some(data_dir.to_owned()),

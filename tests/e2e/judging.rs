@@ -103,7 +103,14 @@ fn a_stuck_agent_gets_its_hint_and_then_the_screen_says_why_it_ended() {
 
 #[test]
 fn a_productive_loop_of_forty_turns_is_never_disturbed() {
-    let api = Api::start((0..40).flat_map(|_| working("Step done.")).collect());
+    // What working agents say: the same words again, parts that are complete, tests that still fail.
+    let said = |turn: usize| match turn % 4 {
+        0 => "Step done.".to_owned(),
+        1 => format!("Story {turn}: implementation complete, all acceptance criteria are met. Next story."),
+        2 => format!("Mended one more.\ntest result: FAILED. {turn} passed; {} failed", 40 - turn),
+        _ => "The task is done, moving on to the next one.".to_owned(),
+    };
+    let api = Api::start((0..40).flat_map(|turn| working(&said(turn))).collect());
     let Some(session) = session(&api) else { return };
     let session = session.timeout(Duration::from_secs(300));
 

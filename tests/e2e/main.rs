@@ -1,7 +1,7 @@
 //! End-to-end tests against the real Claude Code, with a scripted model.
 //!
-//! They need the client (`npm ci --prefix tests/e2e/client`, or `RALPH_E2E_CLAUDE=path/to/claude`) and tmux; a
-//! test says so and passes where one is missing, unless `RALPH_E2E_REQUIRED=1`.
+//! They need the client (`npm ci --prefix tests/e2e/client`, or `RALPH_E2E_CLAUDE=path/to/claude`) and tmux, those in
+//! `docker` a Docker engine; a test says so and passes where one is missing, unless `RALPH_E2E_REQUIRED=1`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,9 +20,11 @@ mod run;
 #[path = "../support/tmux.rs"]
 mod tmux;
 
+mod docker;
 mod judging;
 mod printed;
 mod ralph;
+mod runner;
 mod screen;
 mod steering;
 mod support;

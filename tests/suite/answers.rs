@@ -1,6 +1,6 @@
 //! A question reaches the human, and the answer reaches the agent.
 
-use crate::env::{Env, SESSION};
+use crate::env::{Env, OTHER, SESSION};
 
 fn asked() -> Env {
     let env = Env::new();
@@ -38,4 +38,27 @@ fn an_answer_is_not_written_over_by_mistake() {
 fn without_a_question_there_is_nothing_to_answer() {
     let env = Env::new();
     assert!(env.ralph(&["answer", "yes"]).fails(1).contains("no question"));
+}
+
+#[test]
+fn an_answer_reaches_the_agent_also_after_a_start_in_a_terminal() {
+    let env = asked();
+    env.ralph(&["answer", "Spaces, always"]).ok();
+    env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
+    let answer = env.at(30).turn(SESSION, "Here I am.");
+    let context = answer.context.expect("the whole task");
+    assert!(context.contains("Tabs or spaces?") && context.contains("Spaces, always"), "{context}");
+    let again = env.at(40).session_start(SESSION, "compact").run().context.expect("the whole task");
+    assert!(again.contains("Spaces, always"), "{again}");
+}
+
+#[test]
+fn a_new_question_writes_over_nothing() {
+    let env = asked();
+    env.at(20).start_in(OTHER, "task", &["--ignore-open-questions"]);
+    env.ralph(&["answer", "Spaces"]).ok();
+    env.at(30).turn(OTHER, "<promise>DECIDE:Red or blue?</promise>").ended("decide");
+    assert!(env.read("ralph/decide.txt").contains("Red or blue?"));
+    let kept = env.list("ralph/answered");
+    assert!(env.read(&format!("ralph/answered/{}", kept[0])).contains("Spaces"), "{kept:?}");
 }

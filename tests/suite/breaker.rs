@@ -242,10 +242,13 @@ fn trips_and_resets_are_events_with_their_counters() {
 #[test]
 fn no_more_than_fifty_events_are_kept() {
     let env = Env::new();
-    env.start("task", &[]);
-    for _ in 0..60 {
+    env.start("task", &["--max-iterations", "0"]);
+    for n in 0..60 {
+        env.at(n).turn(SESSION, &lookup(n)).goes_on();
         env.ralph(&["reset"]).ok();
     }
+    // A reset that changes nothing is none.
+    env.ralph(&["reset"]).ok();
     assert_eq!(env.ralph(&["history", "--circuit", "--json"]).ok().lines().count(), 50);
 }
 
@@ -299,4 +302,74 @@ fn hostile_words_in_an_error_reach_no_terminal() {
     }
     let shown = [env.ralph(&["status"]).ok(), env.ralph(&["history", "--circuit"]).ok()].concat();
     assert!(shown.contains("same error") && !shown.contains(['\u{1b}', '\u{9b}']), "{shown}");
+}
+
+#[test]
+fn a_suite_that_is_made_green_bit_by_bit_is_never_tripped() {
+    let env = Env::git();
+    env.start("make the suite green", &[]);
+    for turn in 1..12 {
+        env.write("src/a.rs", format!("// {turn}"));
+        let failed = 60 - turn * 5;
+        let message =
+            format!("Mended one more.\ntest result: FAILED. {} passed; {failed} failed", 70 - failed);
+        env.at(turn * 10).turn(SESSION, &message).goes_on();
+    }
+}
+
+#[test]
+fn stories_finished_one_by_one_are_never_tripped() {
+    let env = Env::git();
+    env.start("all stories", &[]);
+    for turn in 1..12 {
+        env.write(&format!("src/{turn}.rs"), "");
+        let message =
+            format!("Story US-{turn}: implementation complete. All acceptance criteria are met. Next one.");
+        env.at(turn * 10).turn(SESSION, &message).goes_on();
+    }
+}
+
+#[test]
+fn a_warning_that_had_to_wait_is_heard_at_the_next_turn() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let transcript = env.transcript();
+    for turn in 1..4 {
+        env.at(turn * 10).turn(SESSION, &lookup(turn)).goes_on();
+    }
+    transcript.entry(35, "queue-operation", json!({"operation": "enqueue", "content": "/ralph:status"}));
+    transcript.call(36, "t1");
+    let answer = env.at(40).stop(SESSION).with(&transcript).says(&lookup(4)).run();
+    assert!(answer.allows().contains("one more ends the loop"), "{answer:?}");
+    transcript.entry(41, "queue-operation", json!({"operation": "dequeue"}));
+    env.write("a.rs", "");
+    let answer = env.at(50).stop(SESSION).with(&transcript).says(&lookup(5)).run();
+    assert!(answer.goes_on().contains("4 turns in a row without progress"), "{answer:?}");
+    env.write("a.rs", "1");
+    let answer = env.at(60).stop(SESSION).with(&transcript).says(&lookup(6)).run();
+    assert!(!answer.goes_on().contains("without progress"), "once: {answer:?}");
+}
+
+#[test]
+fn tools_seen_at_a_compaction_count_at_the_end_of_the_turn() {
+    let env = Env::patient();
+    env.start("task", &[]);
+    let transcript = env.transcript();
+    for turn in 1..8 {
+        transcript.call(turn * 10, &format!("t{turn}"));
+        env.at(turn * 10 + 1).session_start(SESSION, "compact").with(&transcript).run();
+        transcript.text(turn * 10 + 2, &lookup(turn));
+        env.at(turn * 10 + 3).stop(SESSION).with(&transcript).says(&lookup(turn)).run().goes_on();
+    }
+}
+
+#[test]
+fn a_refused_start_resets_nothing() {
+    let env = Env::new();
+    env.start("task", &[]);
+    get_stuck(&env);
+    env.write("ralph/decide.txt", "## Question\nA or B?\n\n---\n## Answer\n");
+    env.ralph(&["start", "--session", SESSION, "--resume", "--reset"]).fails(1);
+    std::fs::remove_file(env.path("ralph/decide.txt")).unwrap();
+    env.ralph(&["start", "--session", SESSION, "--resume"]).fails(1);
 }

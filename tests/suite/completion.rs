@@ -171,3 +171,87 @@ fn what_a_check_wrote_is_no_progress_of_the_agent() {
     let answer = env.at(90).turn(SESSION, "Another look at the whole.\n<promise>COMPLETE</promise>");
     assert!(answer.ended("stuck").contains("without progress"), "{answer:?}");
 }
+
+/// Waits until a check says that it runs.
+fn until_running(env: &Env) {
+    let began = Instant::now();
+    while !env.exists("running.txt") {
+        assert!(began.elapsed() < Duration::from_secs(60), "the check never ran");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn another_run_is_not_judged_by_the_claim_of_the_one_before() {
+    let env = Env::new();
+    env.start("old", &["--verify", "touch running.txt; while [ ! -f go.txt ]; do sleep 0.05; done"]);
+    let hook = env.at(10).stop(SESSION).says(DONE).call().spawn();
+    until_running(&env);
+    env.at(11).ralph(&["start", "--session", SESSION, "--replace", "--verify", "false", "brand new"]).ok();
+    env.write("go.txt", "");
+    hook.wait().answer().goes_on();
+    assert_eq!(env.shown(SESSION)["task"], "brand new");
+    assert_eq!(env.shown(SESSION)["state"], "running");
+}
+
+#[test]
+fn a_stop_or_the_kill_switch_ends_a_check_at_once() {
+    for (outcome, stop) in [("stopped", true), ("killed", false)] {
+        let env = Env::new();
+        env.start("task", &["--verify", "touch running.txt; sleep 60"]);
+        let began = Instant::now();
+        let hook = env.at(10).stop(SESSION).says(DONE).call().spawn();
+        until_running(&env);
+        if stop {
+            env.ralph(&["stop", "--session", SESSION]).ok();
+        } else {
+            env.write(".claude/STOP_LOOP", "");
+        }
+        hook.wait().answer().ended(outcome);
+        assert!(began.elapsed() < Duration::from_secs(40), "the check was waited for");
+        assert!(!env.exists(".claude/STOP_LOOP"));
+    }
+}
+
+#[test]
+fn a_projects_file_cannot_lessen_the_checks() {
+    let env = Env::new();
+    std::fs::write(env.base.join("config/config.json"), r#"{"completion": {"verify": ["false"]}}"#).unwrap();
+    env.write(".claude/ralph-config.json", json!({"completion": {"verify": []}}).to_string());
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, DONE).goes_on();
+
+    let env = Env::patient();
+    env.write(".claude/ralph-config.json", json!({"completion": {"verify": ["false"]}}).to_string());
+    env.ralph(&["trust"]).ok();
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, DONE).goes_on();
+    for lessened in [json!(["false "]), json!([]), json!(null)] {
+        env.write(".claude/ralph-config.json", json!({"completion": {"verify": lessened}}).to_string());
+        env.at(20).turn(SESSION, DONE).goes_on();
+    }
+    std::fs::remove_file(env.path(".claude/ralph-config.json")).unwrap();
+    env.at(30).turn(SESSION, DONE).goes_on();
+}
+
+#[test]
+fn a_task_list_that_is_gone_proves_nothing() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", json!({"userStories": [{"id": "S1", "passes": false}]}).to_string());
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, DONE).goes_on();
+    std::fs::remove_file(env.path("ralph/tasks.json")).unwrap();
+    let answer = env.at(20).turn(SESSION, DONE);
+    assert!(answer.goes_on().contains("ralph/tasks.json is gone"), "{answer:?}");
+}
+
+#[test]
+fn a_red_check_is_told_even_while_work_goes_on_in_the_background() {
+    let env = Env::new();
+    env.start("task", &["--verify", "echo broken; exit 9"]);
+    let answer = env.at(10).stop(SESSION).says(DONE).background("dev server").run();
+    assert!(answer.allows().contains("failed, exit code 9"), "{answer:?}");
+    env.write("a.rs", "");
+    let answer = env.at(20).turn(SESSION, "Looking into it.");
+    assert!(answer.goes_on().contains("exit code 9") && answer.goes_on().contains("broken"), "{answer:?}");
+}

@@ -12,10 +12,12 @@
 )]
 #![cfg(unix)]
 
+mod agents;
 mod env;
 mod transcript;
 
 mod answers;
+mod archive;
 mod bad_input;
 mod bad_paths;
 mod breaker;
@@ -28,14 +30,24 @@ mod decisions;
 mod endings;
 mod guidance;
 mod guidance_freshness;
+mod init;
 mod official_failures;
 mod projects;
 mod regressions;
+mod run_bad_agents;
+mod run_endings;
+mod run_prompts;
+mod run_records;
+mod run_resume;
+mod run_stops;
+mod run_supervision;
+mod run_tasks;
 mod sessions;
 mod settings;
 mod slash;
 mod state_file;
 mod steering;
+mod tasks_file;
 mod time;
 mod trust;
 mod trusted_commands;

@@ -107,8 +107,10 @@ fn variables_and_the_users_file_need_no_trust() {
     }
     let env = Env::new();
     user_file(&env, json!({"completion": {"verify": ["make"]}}));
-    env.start("task", &[]);
     assert_eq!(verify(&env, SESSION), (json!(["make"]), "user".into(), "[]".into()));
+    env.start("task", &[]);
+    user_file(&env, json!({}));
+    assert_eq!(verify(&env, SESSION).0, json!(["make"]), "the checks of a run are those of its start");
 }
 
 #[test]
@@ -124,8 +126,8 @@ fn a_projects_list_counts_where_it_is_trusted_and_else_the_users() {
     env.write(FILE, json!({"completion": {"verify": []}}).to_string());
     assert_eq!(
         verify(&env, SESSION),
-        (json!([]), "project".into(), "[]".into()),
-        "nothing runs, nothing to trust"
+        (json!(["make"]), "user".into(), "[]".into()),
+        "a list that runs nothing switches nothing off"
     );
 }
 

@@ -122,6 +122,13 @@ impl Session {
         self
     }
 
+    /// Takes a variable away again.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.env.retain(|(known, _)| known != name);
+        self
+    }
+
     /// Adds an argument for every run.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {

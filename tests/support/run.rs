@@ -1,4 +1,4 @@
-//! One `claude -p` process: its end or its death, and what it printed.
+//! One process of the client or of `ralph run`: its end or its death, and what it printed.
 //!
 //! The output goes to files instead of pipes, so that a run can be read while it lives and after it was killed,
 //! and no forgotten grandchild that still holds a pipe can make a test wait.
@@ -71,6 +71,13 @@ impl Running {
             assert!(waiting, "the client {reason} too early\n{}\n{}", output.stdout, output.stderr);
             thread::sleep(POLL);
         }
+    }
+
+    /// Sends a signal to the process alone, by its name without `SIG`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, "--", &pid]).status().expect("`kill` runs");
+        assert!(sent.success(), "SIG{name} could not be sent");
     }
 
     /// Kills the client and its process group without a chance to say goodbye; gives what it had printed.

@@ -6,12 +6,27 @@
 #[derive(Default)]
 pub struct Fence {
     open: Option<(char, usize)>,
+    /// Outside lists a mark more than three columns in is no fence.
+    outside_lists: bool,
 }
 
 impl Fence {
+    pub fn outside_lists() -> Fence {
+        Fence { outside_lists: true, ..Fence::default() }
+    }
+
     /// Takes the next line and tells whether it belongs to a fence, marks included.
     pub fn covers(&mut self, line: &str) -> bool {
-        let line = line.trim_start();
+        // A fence may open behind a list mark, and closes without one.
+        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if self.outside_lists && (indent > 3 || line[..indent].contains('\t')) {
+            return self.is_open();
+        }
+        let line = if self.is_open() || self.outside_lists {
+            line.trim_start_matches([' ', '\t'])
+        } else {
+            item(line).0
+        };
         let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else {
             return self.is_open();
         };
@@ -23,7 +38,11 @@ impl Fence {
             // Back-quotes behind the mark make it code within a line, not a fence.
             None if mark == '`' && line[length..].contains('`') => return false,
             None => self.open = Some((mark, length)),
-            Some((m, n)) if m == mark && length >= n && line[length..].trim().is_empty() => self.open = None,
+            Some((m, n))
+                if m == mark && length >= n && line[length..].trim_matches([' ', '\t']).is_empty() =>
+            {
+                self.open = None;
+            }
             Some(_) => {}
         }
         true
@@ -206,6 +225,16 @@ mod tests {
         ];
         for (line, expected) in cases {
             assert_eq!(&said(line).collect::<Vec<_>>(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_back_quotes_opens_code_up_to_the_longest() {
+        for (length, is_code) in [(1, true), (LONGEST_MARK, true), (LONGEST_MARK + 1, false), (100, false)] {
+            let mark = "`".repeat(length);
+            let line = format!("{mark}a{mark}");
+            let expected = if is_code { None } else { Some(line.as_str()) };
+            assert_eq!(said(&line).collect::<Vec<_>>(), [expected], "{length}");
         }
     }
 

@@ -20,7 +20,11 @@ const CLOSE: &str = "</promise>";
 pub fn promise(message: &str, expected: &str) -> Option<Promise> {
     let (before, last) = last_line(message)?;
     let inner = last.strip_prefix(OPEN)?.strip_suffix(CLOSE)?.trim();
-    if inner.contains(OPEN) || inner.contains(CLOSE) || ends_inside_fence(before) {
+    if inner.contains(OPEN) || inner.contains(CLOSE) {
+        return None;
+    }
+    // Whether deep marks belong to a list is not asked: inside a fence either way, it is no promise.
+    if ends_inside(Fence::default(), before) || ends_inside(Fence::outside_lists(), before) {
         return None;
     }
     if inner == clean::line(expected) {
@@ -51,9 +55,9 @@ fn last_line(message: &str) -> Option<(&str, String)> {
 }
 
 /// Whether a fence opened in `text` is still open at its end.
-fn ends_inside_fence(text: &str) -> bool {
-    let mut fence = Fence::default();
-    for line in text.lines() {
+fn ends_inside(mut fence: Fence, text: &str) -> bool {
+    // One mark after the other: to look for both at once goes through a huge message letter by letter.
+    for line in text.split('\n').flat_map(|line| line.split('\r')) {
         fence.covers(line);
     }
     fence.is_open()
@@ -89,9 +93,20 @@ mod tests {
             ("inside a fence", "```\n<promise>COMPLETE</promise>", None),
             ("inside a tilde fence", "~~~text\n<promise>COMPLETE</promise>", None),
             ("fence quoting a fence", "````\n```\n<promise>COMPLETE</promise>", None),
+            ("a quoted mark is too deep to close", "```\n    ```\n<promise>COMPLETE</promise>", None),
+            ("a mark too deep to open", "x\n\n    ```\n\n```\n<promise>COMPLETE</promise>", None),
+            ("carriage returns alone", "~~~\r\r\n~~~\r\r\n~~~\n<promise>COMPLETE</promise>", None),
+            ("a mark with odd white space", "```\n```\u{a0}\n<promise>COMPLETE</promise>", None),
+            (
+                "after a fence in a list",
+                "1. a\n   - b\n\n     ```\n     x\n     ```\n\n<promise>COMPLETE</promise>",
+                complete.clone(),
+            ),
             ("inline code", "`<promise>COMPLETE</promise>`", None),
             ("quotation", "> <promise>COMPLETE</promise>", None),
             ("two tags on a line", "<promise>A</promise><promise>COMPLETE</promise>", None),
+            ("opened again within", "<promise>BLOCKED:no <promise> here</promise>", None),
+            ("closed within", "<promise>BLOCKED:no </promise> here</promise>", None),
             ("other text", "<promise>DONE</promise>", None),
             ("other case", "<promise>complete</promise>", None),
             ("empty reason", "<promise>BLOCKED:  </promise>", None),

@@ -231,6 +231,8 @@ mod tests {
             ("STATUS: INCOMPLETE", none.clone()),
             ("STATUS: NOT COMPLETE", none.clone()),
             ("STATUS: COMPLETE?", none.clone()),
+            ("STATUS: COMP-ETE", none.clone()),
+            ("STATUS: IN/PROGRESS", none.clone()),
             ("STATUS: IN_PROGRESS | COMPLETE | BLOCKED", none.clone()),
             ("STATUS: COMPLETE | BLOCKED", none.clone()),
             ("STATUS:", none.clone()),

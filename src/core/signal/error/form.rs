@@ -11,7 +11,27 @@ pub fn error(line: &str) -> Option<&str> {
         return None;
     }
     let found = sheddings(text).any(|rest| is_error(rest, listed)) || is_tools_complaint(text);
-    found.then_some(text)
+    (found && !sheddings(text).any(is_tally)).then_some(text)
+}
+
+/// The last line of a tool that has told its errors before: the same for every cause.
+fn is_tally(text: &str) -> bool {
+    const OPENINGS: [&str; 7] = [
+        "test result: failed",
+        "error: could not compile",
+        "error: test failed, to rerun",
+        "error: build failed",
+        "error: aborting due to",
+        "*** [",
+        "failed (failures=",
+    ];
+    let counts = |text: &str| {
+        let mut words = text.split_whitespace();
+        let counted = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+        let noun = words.any(counted).then(|| words.next()).flatten().unwrap_or_default();
+        ["failed", "passed", "failures", "errors"].contains(&noun.trim_end_matches([',', ';', '.']))
+    };
+    OPENINGS.iter().any(|opening| opens_with(text, opening)) || counts(&text.to_lowercase())
 }
 
 /// Emphasis and the signs that people and tools put before an error.
@@ -70,7 +90,6 @@ const OPENINGS: &[&str] = &[
     "connect econnrefused",
     "npm err! ",
     "npm error ",
-    "test result: failed",
 ];
 
 const LABELS: &[&str] = &[
@@ -341,12 +360,10 @@ mod tests {
             "Fatal error: out of range",
             "panic: runtime error: index out of range [3]",
             "API Error: 500 Internal server error",
-            "Build failed: 3 errors",
             "src/main.rs:12:5: error: expected `;`",
             "src/a.ts(3,5): error TS2322: Type 'a' is not assignable",
             "src/a.ts:3:5 - error TS2322: Type",
             "clang: error: linker command failed with exit code 1",
-            "make: *** [Makefile:3: all] Error 2",
             "make[1]: *** [all] Error 2",
             "thread 'main' panicked at src/main.rs:3:5:",
             "thread 'main' (1234) panicked at src/main.rs:3:5:",
@@ -357,7 +374,6 @@ mod tests {
             "FAIL src/a.test.ts",
             "--- FAIL: TestParse (0.00s)",
             "test parser::tests::empty ... FAILED",
-            "test result: FAILED. 3 passed; 1 failed",
             "E   AssertionError: assert 1 == 2",
             "TypeError: x is not a function",
             "Uncaught TypeError: x is not a function",
@@ -396,6 +412,9 @@ mod tests {
     #[test]
     fn lines_that_only_speak_of_errors() {
         let lines = [
+            "Build failed: 3 errors",
+            "make: *** [Makefile:3: all] Error 2",
+            "test result: FAILED. 3 passed; 1 failed",
             "",
             "0 failed",
             "0 errors",

@@ -9,6 +9,7 @@ use super::own;
 use crate::core::clean;
 
 mod reset;
+mod resolve;
 
 pub use reset::{Day, Reset};
 

@@ -1,0 +1,131 @@
+//! The state file: written unchanged it says the same, and nothing in it stops a turn from being judged.
+
+use ralph::core::decide::{Decision, decide};
+use ralph::core::merge::Lists;
+use ralph::core::message;
+use ralph::core::prompt;
+use ralph::core::record::{Loop, LoopState};
+use ralph::core::settings::Settings;
+use ralph::core::time::Stamp;
+use ralph::core::turn::{Gained, Turn};
+use ralph::store::state::{Document, usable_session_id};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// 2026-11-16, 08:00 UTC.
+const NOW: Stamp = Stamp(1_794_816_000_000);
+
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+pub fn check(bytes: &[u8]) {
+    let Ok(document) = Document::parse(bytes) else { return };
+    let written = document.write();
+    let again = Document::parse(&written).expect("what we write can be read");
+    assert_eq!(String::from_utf8(again.write()), String::from_utf8(written.clone()), "written twice");
+    assert_eq!(again.newer_than_us(), document.newer_than_us());
+    survives(bytes, &written);
+    if document.newer_than_us() {
+        return;
+    }
+    for (session, lap) in document.loops() {
+        keeps_its_loop(&document, &session, &lap);
+        judge(lap.clone(), &Settings::default());
+        judge(
+            lap,
+            &Settings {
+                max_iterations: 0,
+                max_runtime_ms: 0,
+                circuit: Default::default(),
+                ..Settings::default()
+            },
+        );
+    }
+    keeps_the_rest(document);
+}
+
+/// Field by field and to the letter, whether we know it or not.
+fn survives(before: &[u8], after: &[u8]) {
+    let (before, mut after) = (fields(before), fields(after));
+    let loops = |fields: &Fields| -> BTreeMap<String, String> {
+        let raw = fields.get("loops").map_or("null", |raw| raw.get());
+        let loops: Option<Fields> = serde_json::from_str(raw).expect("loops");
+        loops.unwrap_or_default().into_iter().map(|(id, raw)| (id, raw.get().to_owned())).collect()
+    };
+    assert_eq!(loops(&before), loops(&after), "loops");
+    for (name, raw) in before.iter().filter(|(name, _)| !matches!(name.as_str(), "version" | "loops")) {
+        assert_eq!(after.remove(name).map(RawValue::get), Some(raw.get()), "{name}");
+    }
+    let added: Vec<_> = after.keys().filter(|name| !matches!(name.as_str(), "version" | "loops")).collect();
+    assert!(added.is_empty(), "{added:?} came from nowhere");
+}
+
+fn fields(bytes: &[u8]) -> Fields<'_> {
+    serde_json::from_slice(bytes).expect("an object")
+}
+
+/// A loop that is read and written by this version comes back as it was, with fields of other versions.
+fn keeps_its_loop(document: &Document, session: &str, lap: &Loop) {
+    let mut document = document.clone();
+    document.set_loop(session, lap).expect("a loop can be written");
+    let again = Document::parse(&document.write()).expect("what we write can be read");
+    let Some(again) = again.loop_of(session) else {
+        assert!(!usable_session_id(session), "the loop of {session:?} is gone");
+        return;
+    };
+    is_alike(lap, &again);
+    let times = |lap: &Loop| (lap.started_at, lap.armed_at, lap.ended_at);
+    assert_eq!(times(lap), times(&again));
+}
+
+fn keeps_the_rest(mut document: Document) {
+    let (guidance, findings) = (document.guidance(), document.findings());
+    document.set_guidance(&guidance).expect("guidance can be written");
+    document.set_findings(&findings, NOW).expect("findings can be written");
+    let again = Document::parse(&document.write()).expect("what we write can be read");
+    is_alike(&guidance, &again.guidance());
+    is_alike(&guidance, &serde_json::from_value(json(&guidance)).expect("guidance"));
+    assert_eq!(again.findings(), findings);
+    assert_eq!(again.scanned_at(), Some(NOW));
+}
+
+/// A turn ends: whatever the record says, there is an answer, and no limit is overrun.
+fn judge(lap: Loop, settings: &Settings) {
+    let running = lap.state == LoopState::Running;
+    let (iteration, runtime) = (lap.iteration, lap.runtime_ms());
+    let turn = Turn { gained: Some(Gained::default()), message: Some("x".into()), ..Turn::default() };
+    let (lap, decision) = decide(lap, &turn, settings, NOW);
+    let _ = message::position(&lap, settings, NOW);
+    if let Decision::Continue(note) = &decision {
+        let _ = message::going_on(&lap, note, settings, NOW);
+        let _ = prompt::go_on(&lap, note, &Lists::default(), settings, NOW);
+        assert!(running && (lap.iteration > iteration || iteration == u64::MAX));
+        assert!(settings.max_iterations == 0 || lap.iteration < settings.max_iterations);
+        assert!(settings.max_runtime_ms == 0 || lap.runtime_ms() < settings.max_runtime_ms);
+    }
+    assert!(lap.runtime_ms() >= runtime, "runtime shrank");
+}
+
+fn is_alike<T: serde::Serialize>(before: &T, after: &T) {
+    let (before, after) = (json(before), json(after));
+    assert!(alike(&before, &after), "it changed on its way:\n{before}\n{after}");
+}
+
+fn json(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).expect("a record is JSON")
+}
+
+/// Equal, but for the last digit of a fraction.
+fn alike(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| alike(a, b)))
+        }
+        (Value::Number(x), Value::Number(y)) if x.is_f64() && y.is_f64() => {
+            let (x, y) = (x.as_f64().unwrap_or(0.0), y.as_f64().unwrap_or(0.0));
+            (x - y).abs() <= x.abs() * 1e-12
+        }
+        _ => a == b,
+    }
+}

@@ -1,0 +1,338 @@
+//! `ralph run`: checks what was asked, takes the project, and hands over to the runner.
+
+use super::failure::Failure;
+use super::start::{self, open_question, refuse_critical, refuse_tripped};
+use crate::core::outcome::Outcome;
+use crate::core::record::{Engine, Given, Loop, LoopState};
+use crate::core::request::StartRequest;
+use crate::core::settings::Resolved;
+use crate::core::turn::{Files, Turn};
+use crate::core::{clean, limits};
+use crate::run::agent::Agent;
+use crate::run::log::Folder;
+use crate::run::screen::{Screen, Style};
+use crate::run::target::Target;
+use crate::run::{Context, OnLimit, Order, Runner, SESSION, lock};
+use crate::scan::brief::{Look, Reader, brief};
+use crate::store::project::Project;
+use crate::store::question::Question;
+use crate::store::state::Locked;
+use crate::store::world::World;
+use crate::store::{
+    armed, circuit, config, ending, file, git, history, question, run_lock, snapshot, stop as stops, tasks,
+};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// `ralph run` as it was typed.
+pub struct Asked {
+    /// Settings and switches that it shares with `start`; the task is the prompt.
+    pub start: StartRequest,
+    pub file: Option<PathBuf>,
+    pub agent: Agent,
+    pub target: Target,
+    pub context: Context,
+    pub on_limit: OnLimit,
+    pub skip_review: bool,
+    pub style: Style,
+    pub colour: bool,
+}
+
+const LARGEST_PROMPT: u64 = 64 << 20;
+/// Of a long prompt so much stands in the state, to be known by.
+const KEPT_OF_TASK: usize = 2000;
+/// The oldest client whose output we understand.
+const OLDEST_CLIENT: (u64, u64) = (2, 0);
+
+pub fn run(world: &World, project: &Project, asked: Asked) -> Result<u8, Failure> {
+    check_agent(&asked)?;
+    let survivor = lock::end_survivor(project);
+    let (lap, resumed, task, notes) = take_over(world, project, &asked)?;
+    let mut screen = Screen::new(asked.style, asked.colour, &lap.run_id);
+    let resolved = config::load(world, project, &lap.given);
+    let settings = resolved.settings_for(Engine::Runner);
+    let word = if resumed { "goes on" } else { "starts" };
+    let of =
+        if settings.max_iterations > 0 { format!("/{}", settings.max_iterations) } else { String::new() };
+    screen.say(&format!(
+        "Ralph run {} {word} {} at iteration {}{of}: {}",
+        &lap.run_id[..lap.run_id.len().min(8)],
+        asked.target.name(),
+        lap.iteration + 1,
+        clean::excerpt(&lap.task, 100)
+    ));
+    screen.event(
+        "started",
+        serde_json::json!({"resumed": resumed, "iteration": lap.iteration + 1, "agent": asked.agent.name()}),
+    );
+    if survivor {
+        screen.say("Ralph: an agent of a run that died was still at work, and was ended");
+    }
+    if git::head(&project.root).is_none() {
+        screen.say("Ralph: no git repository here, so progress is what changes in the work tree");
+    }
+    notes.iter().for_each(|note| screen.say(&format!("Ralph: {note}")));
+    let order = Order {
+        agent: asked.agent,
+        target: asked.target,
+        context: asked.context,
+        on_limit: asked.on_limit,
+        skip_review: asked.skip_review,
+        preface: String::new(),
+        task,
+    };
+    let logs = Folder::of(project)?;
+    let runner = Runner::new(world, project, order, lap, screen, logs).map_err(Failure::from)?;
+    Ok(runner.run()?.code)
+}
+
+/// Makes the folder of the logs ready, before anything says that the run is there: whoever goes on with it must
+/// not take the rows of another for its own.
+fn ready_logs(world: &World, project: &Project, resumed: bool) -> Result<(), Failure> {
+    let ready = Folder::of(project).and_then(|logs| if resumed { Ok(()) } else { logs.make_room(world.now) });
+    ready.map_err(|error| {
+        Failure::refused(format!("{error:#}")).hint("The runner keeps its logs in ralph/logs of the project.")
+    })
+}
+
+/// Arms the run in the project's state: goes on with one whose runner is gone, or begins a new one.
+fn take_over(
+    world: &World,
+    project: &Project,
+    asked: &Asked,
+) -> Result<(Loop, bool, String, Vec<String>), Failure> {
+    if let Err(faults) = tasks::load(project) {
+        return Err(
+            Failure::refused(faults.join("\n")).hint("Mend the file, or remove it to run without tasks.")
+        );
+    }
+    let question = open_question(project, &asked.start)?;
+    let look = start::look(world, project, &asked.start);
+    let mut state = Locked::open(project, world.now)?;
+    if lock::is_held(project)
+        && let Some(holder) = run_lock::holder(project)
+    {
+        return Err(Failure::refused(format!(
+            "a run is active here: process {}, run {}, since {}",
+            holder.pid,
+            clean::excerpt(&holder.run_id, 8).replace('…', ""),
+            holder.started_at.rfc3339()
+        ))
+        .hint("`ralph status` shows it, `ralph stop` ends it."));
+    }
+    let tripped = refuse_tripped(world, project, SESSION, &asked.start)?;
+    let given = given_prompt(world, project, asked)?;
+    let present = state.document.loop_of(SESSION).and_then(|lap| armed::claim(world, project, SESSION, lap));
+    let mut over = None;
+    let (mut lap, resumed, task) = match (present.filter(Loop::is_alive), given) {
+        (Some(mut lap), given) if given.as_ref().is_none_or(|task| shortened(task) == lap.task) => {
+            let task = given.or_else(|| kept_prompt(world, project)).unwrap_or_else(|| lap.task.clone());
+            lap.circuit = circuit::load(world, project, SESSION, &lap.run_id);
+            (lap, true, task)
+        }
+        (present, Some(task)) => {
+            over = present;
+            (begin(world, project, &task), false, task)
+        }
+        (_, None) => {
+            return Err(Failure::usage("there is nothing to run: no prompt, no ralph/prompt.md").hint(
+                "ralph run \"TASK\", or ralph run -f FILE, or `ralph init` for a prompt to start from.",
+            ));
+        }
+    };
+    lap.answered.extend(question.as_ref().map(Question::whole));
+    lap.given.flags.extend(asked.start.flags.clone());
+    config::split_commands(&mut lap.given);
+    if !asked.start.preset.is_empty() {
+        lap.given.preset.clone_from(&asked.start.preset);
+    }
+    lap.stop_all_seen = stops::stopped_all_at(world);
+    lap.armed_at = world.now;
+    lap.last_hook_timestamp = world.now.seconds();
+    let resolved = config::load(world, project, &lap.given);
+    config::freeze_checks(&mut lap.given, &resolved);
+    lap.given.files = resolved.files.clone();
+    let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
+    if resumed {
+        adopt_rows(project, &mut lap);
+        refuse_at_limit(&lap, &resolved)?;
+    }
+    stops::clear_kill_switch(project);
+    let sight = if let Look::Made(scan) = &look { Some(scan.sight.clone()) } else { None };
+    let reader = Reader { world, project, session: SESSION, lap: &lap, resolved: &resolved, told: false };
+    let brief = brief(&reader, &mut state.document, look)?;
+    if !asked.start.skip_constraint_scan {
+        refuse_critical(&brief.critical)?;
+    }
+    notes.extend(brief.notes);
+    notes.extend(brief.warnings);
+    notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
+    lap.circuit.baseline.move_to(&Turn {
+        head: git::head(&project.root),
+        tasks: tasks::read_reviewed(project, asked.skip_review),
+        files: sight.map(|sight| Files { changed: None, sight }),
+        ..Turn::default()
+    });
+    ready_logs(world, project, resumed)?;
+    if let Some(record) = tripped {
+        record.reset(world, project)?;
+        lap.circuit.reset();
+    }
+    state.document.set_loop(SESSION, &lap)?;
+    armed::arm(world, project, SESSION, &lap)?;
+    lock::take(project, &lap.run_id, &asked.target, world.now)?;
+    if let Err(error) = state.save() {
+        lock::release(project);
+        armed::disarm(world, project, SESSION);
+        return Err(error.into());
+    }
+    drop(state);
+    circuit::save(world, project, SESSION, &lap.run_id, &lap.circuit)?;
+    keep_prompt(world, project, &task)?;
+    if let Some(mut earlier) = over {
+        earlier.end(Outcome::Interrupted, "its runner died, and another task was begun", world.now);
+        ending::record(world, project, SESSION, &earlier);
+        snapshot::forget(world, project);
+    }
+    if let Err(error) = git::exclude_ours(project) {
+        notes.push(format!("git still sees Ralph's files: {error:#}"));
+    }
+    if let Some(question) = &question
+        && let Err(error) = question::file_away(question, world.now)
+    {
+        notes.push(format!("{} could not be filed away: {error:#}", question.path.display()));
+    }
+    Ok((lap, resumed, task, notes))
+}
+
+fn begin(world: &World, project: &Project, task: &str) -> Loop {
+    let mut given = Given { environment: config::environment(), ..Given::default() };
+    config::split_commands(&mut given);
+    Loop {
+        run_id: format!("{:032x}", crate::store::world::unique()),
+        engine: Engine::Runner,
+        state: LoopState::Running,
+        task: shortened(task),
+        started_at: world.now,
+        previous_ended_at: history::runs(world, project)
+            .ok()
+            .and_then(|runs| runs.iter().map(|run| run.ended_at).max()),
+        given,
+        ..Loop::default()
+    }
+}
+
+/// A row that was written and not yet counted when the runner died.
+fn adopt_rows(project: &Project, lap: &mut Loop) {
+    if let Some(last) = Folder::of(project).ok().and_then(|logs| logs.last_row()) {
+        lap.iteration = lap.iteration.max(last);
+    }
+}
+
+fn refuse_at_limit(lap: &Loop, resolved: &Resolved) -> Result<(), Failure> {
+    match limits::reached(lap, &resolved.settings_for(Engine::Runner)) {
+        None => Ok(()),
+        Some((_, reason)) => Err(Failure::refused(format!("the run is at its limit: {reason}"))
+            .hint("Raise the limit with a flag, or end the run with `ralph stop`.")),
+    }
+}
+
+fn shortened(task: &str) -> String {
+    task.trim().chars().take(KEPT_OF_TASK).collect()
+}
+
+/// The prompt as it was given: words, a file, or the project's own.
+fn given_prompt(world: &World, project: &Project, asked: &Asked) -> Result<Option<String>, Failure> {
+    if !asked.start.task.trim().is_empty() {
+        return Ok(Some(asked.start.task.clone()));
+    }
+    let own = project.work_dir().join("prompt.md");
+    let path = match &asked.file {
+        Some(path) => world.working_dir.join(path),
+        None => own,
+    };
+    let text = file::read_bounded(&path, LARGEST_PROMPT)?;
+    match text {
+        None if asked.file.is_some() => Err(Failure::usage(format!("{} is not there", path.display()))),
+        None => Ok(None),
+        Some(bytes) => match String::from_utf8(bytes) {
+            Ok(text) if text.trim().is_empty() => Err(Failure::usage(format!("{} is empty", path.display()))),
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(Failure::usage(format!("{} is not text (UTF-8)", path.display()))),
+        },
+    }
+}
+
+fn prompt_path(world: &World, project: &Project) -> Option<PathBuf> {
+    Some(world.data_dir().ok()?.join("prompts").join(format!("{}.md", project.key())))
+}
+
+/// A run that goes on must know its whole prompt, which may be too long for the state.
+fn keep_prompt(world: &World, project: &Project, task: &str) -> Result<(), Failure> {
+    if let Some(path) = prompt_path(world, project) {
+        path.parent().map_or(Ok(()), file::create_dir)?;
+        file::replace(&path, task.as_bytes(), file::Privacy::Private)?;
+    }
+    Ok(())
+}
+
+fn kept_prompt(world: &World, project: &Project) -> Option<String> {
+    let bytes = file::read_bounded(&prompt_path(world, project)?, LARGEST_PROMPT).ok()??;
+    String::from_utf8(bytes).ok()
+}
+
+/// A missing or too old program is told before anything is begun.
+fn check_agent(asked: &Asked) -> Result<(), Failure> {
+    match &asked.target {
+        Target::Local => {}
+        Target::Container { name, .. } => check_container(name)?,
+        Target::Sandbox { .. } => return version("docker", &["--version"]).map(drop),
+    }
+    let Agent::Claude(claude) = &asked.agent else { return Ok(()) };
+    let told = match &asked.target {
+        Target::Container { name, .. } => version("docker", &["exec", name, &claude.program, "--version"])
+            .map_err(|failure| {
+                failure.hint("Install Claude Code in the container, or name it there with --claude PATH.")
+            })?,
+        _ => version(&claude.program, &["--version"])?,
+    };
+    let number = |text: &str| text.parse::<u64>().ok();
+    let mut parts = told.split(['.', ' ']).map(number);
+    if let (Some(Some(major)), Some(Some(minor))) = (parts.next(), parts.next())
+        && (major, minor) < OLDEST_CLIENT
+    {
+        return Err(Failure::unavailable(format!("{} is version {}: too old", claude.program, told.trim()))
+            .hint("npm install -g @anthropic-ai/claude-code"));
+    }
+    Ok(())
+}
+
+fn check_container(name: &str) -> Result<(), Failure> {
+    let told = version("docker", &["inspect", "--format", "{{.State.Running}}", name]);
+    match told {
+        Ok(told) if told.trim() == "true" => Ok(()),
+        Ok(_) => Err(Failure::unavailable(format!("container {name} is not running"))
+            .hint(format!("docker start {name}"))),
+        Err(failure) if failure.message.contains("not found") => Err(failure),
+        Err(_) => Err(Failure::unavailable(format!("there is no container {name}"))
+            .hint("`docker ps` lists those that run; `--container` takes a name or an id.")),
+    }
+}
+
+/// What a program prints about itself.
+fn version(program: &str, args: &[&str]) -> Result<String, Failure> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output().map_err(|error| {
+        let hint = if Path::new(program).file_stem().is_some_and(|stem| stem == "docker") {
+            "Install Docker, or run without --container and --sandbox."
+        } else {
+            "Install Claude Code (npm install -g @anthropic-ai/claude-code), name it with --claude PATH, or use \
+             another program with --agent-command."
+        };
+        Failure::unavailable(format!("{program} was not found: {error}")).hint(hint)
+    })?;
+    if !output.status.success() {
+        let said = clean::excerpt(&String::from_utf8_lossy(&output.stderr), 200);
+        return Err(Failure::unavailable(format!("{program} {} failed: {said}", args.join(" "))));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

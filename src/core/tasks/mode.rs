@@ -1,0 +1,145 @@
+//! What an iteration is for, and which story it is about. Both follow from the task list alone.
+
+use super::{Review, Story, TaskList, counts};
+use crate::core::clean;
+use std::collections::BTreeSet;
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Implement,
+    Review,
+    ReviewFix,
+}
+
+impl Mode {
+    /// As in telemetry and prompts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Implement => "implement",
+            Mode::Review => "review",
+            Mode::ReviewFix => "review-fix",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What was begun is finished first: feedback is answered before anything else is reviewed, and work is reviewed
+/// before anything new is begun.
+pub fn mode(list: &TaskList, skip_review: bool) -> Mode {
+    let any = |wanted: &dyn Fn(&Story) -> bool| !skip_review && list.stories.iter().any(wanted);
+    if any(&|story| story.review == Review::ChangesRequested) {
+        Mode::ReviewFix
+    } else if any(&Story::awaits_review) {
+        Mode::Review
+    } else {
+        Mode::Implement
+    }
+}
+
+/// The story of an iteration in this mode: the first by priority, then by its place in the file, whose
+/// dependencies pass. Nothing where nothing is left to do.
+pub fn pick(list: &TaskList, mode: Mode) -> Option<&Story> {
+    let passing: BTreeSet<&str> =
+        list.stories.iter().filter(|story| story.passes).map(|story| story.id.as_str()).collect();
+    let wanted = |story: &&Story| match mode {
+        Mode::ReviewFix => story.review == Review::ChangesRequested,
+        Mode::Review => story.awaits_review(),
+        Mode::Implement => !story.passes && story.depends_on.iter().all(|id| passing.contains(id.as_str())),
+    };
+    let rank = |story: &Story| story.priority.unwrap_or(f64::INFINITY);
+    list.stories.iter().filter(wanted).min_by(|a, b| rank(a).total_cmp(&rank(b)))
+}
+
+/// What the runner tells the agent of all this, in one paragraph beside `ralph/prompt.md`.
+pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String {
+    let mode = mode(list, skip_review);
+    let counts = counts(list, skip_review);
+    let so_far = format!("{} of {} stories are done.", counts.done, counts.total);
+    let Some(story) = pick(list, mode) else {
+        return format!("Mode of this iteration: {mode}. {so_far} No story is left in ralph/tasks.json.");
+    };
+    let name = clean::excerpt(&story.name(), 120);
+    let mut text = format!("Mode of this iteration: {mode}. Story: {name}. {so_far}");
+    if mode == Mode::Review && review_cap > 0 {
+        let number = story.review_count + 1;
+        text.push_str(&format!(" This is its review {number}, of at most {review_cap}."));
+    }
+    if skip_review {
+        text.push_str(" Reviews are switched off: a story is done when it passes.");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::list;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_mode_and_its_story_follow_from_the_list() {
+        let open = |id: &str, priority: u64| json!({"id": id, "passes": false, "priority": priority});
+        let approved = |id: &str| json!({"id": id, "passes": true, "reviewStatus": "approved"});
+        let with = |id: &str, passes: bool, status: &str| json!({"id": id, "passes": passes, "reviewStatus": status, "reviewFeedback": "f"});
+        let after = |id: &str, on: &str| json!({"id": id, "passes": false, "priority": 1, "dependsOn": [on]});
+        let cases = [
+            ("an empty list", json!([]), "implement", None),
+            ("by priority", json!([open("a", 2), open("b", 1)]), "implement", Some("b")),
+            ("the same priority", json!([open("a", 1), open("b", 1)]), "implement", Some("a")),
+            ("none comes last", json!([{"id": "a", "passes": false}, open("b", 9)]), "implement", Some("b")),
+            ("what it depends on goes first", json!([after("a", "b"), open("b", 9)]), "implement", Some("b")),
+            ("which passes", json!([open("c", 2), after("a", "b"), approved("b")]), "implement", Some("a")),
+            ("all done", json!([approved("a")]), "implement", None),
+            ("it passes", json!([open("a", 1), {"id": "b", "passes": true}]), "review", Some("b")),
+            ("put up", json!([open("a", 1), with("b", true, "needs_review")]), "review", Some("b")),
+            ("put up, not passing", json!([with("b", false, "needs_review")]), "review", Some("b")),
+            (
+                "changes come first",
+                json!([open("a", 1), with("b", true, "needs_review"), with("c", false, "changes_requested")]),
+                "review-fix",
+                Some("c"),
+            ),
+        ];
+        for (name, stories, expected, story) in cases {
+            let list = list(stories);
+            let mode = mode(&list, false);
+            assert_eq!(
+                (mode.name(), pick(&list, mode).map(|story| story.id.as_str())),
+                (expected, story),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_reviews_there_is_only_work() {
+        let list = list(json!([
+            {"id": "a", "passes": false, "reviewStatus": "changes_requested", "reviewFeedback": "f"}, {"id": "b", "passes": true}
+        ]));
+        assert_eq!(mode(&list, true), Mode::Implement);
+        assert_eq!(pick(&list, Mode::Implement).map(|story| story.id.as_str()), Some("a"));
+    }
+
+    #[test]
+    fn the_agent_is_told_its_part() {
+        let list = list(json!([
+            {"id": "a", "title": "Dates", "passes": true, "reviewCount": 1},
+            {"id": "b", "title": "Times", "passes": false}
+        ]));
+        assert_eq!(
+            assignment(&list, false, 5),
+            "Mode of this iteration: review. Story: a (Dates). 0 of 2 stories are done. This is its review 2, of at most 5."
+        );
+        assert_eq!(
+            assignment(&list, true, 5),
+            "Mode of this iteration: implement. Story: b (Times). 1 of 2 stories are done. Reviews are switched off: a \
+             story is done when it passes."
+        );
+    }
+}

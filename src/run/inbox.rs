@@ -1,0 +1,180 @@
+//! Everything the runner waits for arrives here, so that every wait ends at once when there is a reason.
+
+use crate::store::project::Project;
+use crate::store::state;
+use crate::store::stop as stops;
+use crate::store::world::World;
+use std::io::Read;
+use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+pub enum Note {
+    /// The agent printed something. `of` is the number of the child it belongs to.
+    Output {
+        of: u64,
+        bytes: Vec<u8>,
+        error: bool,
+    },
+    /// One of its two pipes is closed.
+    Closed {
+        of: u64,
+    },
+    Exited {
+        of: u64,
+        status: std::io::Result<ExitStatus>,
+    },
+    /// Ctrl-C, or another request of the system's to end.
+    Interrupt,
+    /// The user pressed Enter.
+    Key,
+    /// `ralph stop`, the kill switch, or a stop of all loops.
+    Stopped,
+    /// The user's commands have ended.
+    Checked,
+}
+
+/// Chunks that may wait: their size times this bounds the memory.
+const WAITING: usize = 32;
+const CHUNK: usize = 64 << 10;
+/// How often a stop from another terminal is looked for.
+const LOOK: Duration = Duration::from_millis(250);
+
+pub struct Inbox {
+    pub sender: SyncSender<Note>,
+    notes: Receiver<Note>,
+}
+
+impl Inbox {
+    pub fn new() -> Inbox {
+        let (sender, notes) = sync_channel(WAITING);
+        Inbox { sender, notes }
+    }
+
+    /// The next note, or nothing after this time.
+    pub fn next(&self, patience: Duration) -> Option<Note> {
+        match self.notes.recv_timeout(patience) {
+            Ok(note) => Some(note),
+            Err(RecvTimeoutError::Timeout) => None,
+            // We hold a sender ourselves, so this cannot be; and if it were, waiting is right.
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(patience);
+                None
+            }
+        }
+    }
+
+    /// Listens to the system's requests to end. Without it a request ends us at once.
+    #[cfg(unix)]
+    pub fn hear_signals(&self) -> std::io::Result<()> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let sender = self.sender.clone();
+        Builder::new().spawn(move || {
+            for _ in signals.forever() {
+                if sender.send(Note::Interrupt).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    pub fn hear_signals(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    /// Listens to the keyboard: every line is a key.
+    pub fn hear_keys(&self) -> std::io::Result<()> {
+        let sender = self.sender.clone();
+        Builder::new().spawn(move || {
+            let mut byte = [0];
+            while matches!(std::io::stdin().lock().read(&mut byte), Ok(1)) {
+                if byte == *b"\n" && sender.send(Note::Key).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Looks for a stop given elsewhere. It is told until it is heeded.
+    pub fn hear_stops(&self, world: &World, project: &Project, session: &str) -> std::io::Result<()> {
+        let (sender, world, project, session) =
+            (self.sender.clone(), world.clone(), project.clone(), session.to_owned());
+        let before = stops::stopped_all_at(&world);
+        Builder::new().spawn(move || {
+            loop {
+                std::thread::sleep(LOOK);
+                let elsewhere = state::peek(&project)
+                    .ok()
+                    .flatten()
+                    .and_then(|document| document.loop_of(&session))
+                    .is_some_and(|lap| !lap.is_alive());
+                let stopped =
+                    elsewhere || stops::kill_switch(&project) || stops::stopped_all_at(&world) != before;
+                if stopped && sender.send(Note::Stopped).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Reads a pipe of the agent to its end, in a thread of its own.
+    pub fn hear_pipe(
+        &self,
+        mut pipe: impl Read + Send + 'static,
+        of: u64,
+        error: bool,
+    ) -> std::io::Result<()> {
+        let sender = self.sender.clone();
+        Builder::new().spawn(move || {
+            let mut buffer = vec![0; CHUNK];
+            loop {
+                let read = match pipe.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(read) => read,
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                    Err(_) => break,
+                };
+                if sender.send(Note::Output { of, bytes: buffer[..read].to_vec(), error }).is_err() {
+                    return;
+                }
+            }
+            let _ = sender.send(Note::Closed { of });
+        })?;
+        Ok(())
+    }
+}
+
+/// Why a wait was cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    Interrupt,
+    Stopped,
+    Key,
+}
+
+impl Inbox {
+    /// Waits until then, or for a reason not to. `each` is called about every second.
+    pub fn wait(&self, until: Instant, mut each: impl FnMut(Duration)) -> Option<Cut> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            each(left);
+            match self.next(left.min(Duration::from_secs(1))) {
+                Some(Note::Interrupt) => return Some(Cut::Interrupt),
+                Some(Note::Stopped) => return Some(Cut::Stopped),
+                Some(Note::Key) => return Some(Cut::Key),
+                // The last words of an iteration that is over.
+                Some(Note::Output { .. } | Note::Closed { .. } | Note::Exited { .. } | Note::Checked)
+                | None => {}
+            }
+        }
+    }
+}

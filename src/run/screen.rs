@@ -1,0 +1,150 @@
+//! What a run shows while it goes on: for a terminal, for a pipe, for a script, or nothing.
+
+use super::agent::Heard;
+use crate::core::clean;
+use crate::core::heartbeat::Beat;
+use crate::core::time;
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Lines, and below them one that is kept up to date.
+    Live,
+    Lines,
+    /// Only the ending.
+    Quiet,
+    /// Events, one JSON object a line.
+    Json,
+}
+
+impl Style {
+    pub fn chosen(quiet: bool, json: bool) -> Style {
+        match (json, quiet) {
+            (true, _) => Style::Json,
+            (_, true) => Style::Quiet,
+            _ if std::io::stdout().is_terminal() => Style::Live,
+            _ => Style::Lines,
+        }
+    }
+}
+
+pub struct Screen {
+    style: Style,
+    colour: bool,
+    /// Where the run stands, for the line that is kept up to date.
+    pub position: String,
+    /// The line is on the screen now.
+    shown: bool,
+    pub iteration: u64,
+    pub run_id: String,
+}
+
+const LONGEST_TOOL: usize = 100;
+
+impl Screen {
+    pub fn new(style: Style, colour: bool, run_id: &str) -> Screen {
+        let run_id = run_id.to_owned();
+        Screen { style, colour, position: String::new(), shown: false, iteration: 0, run_id }
+    }
+
+    /// A line for people.
+    pub fn say(&mut self, text: &str) {
+        if matches!(self.style, Style::Live | Style::Lines) {
+            self.print(&clean::block(text));
+        }
+    }
+
+    /// An event for scripts.
+    pub fn event(&mut self, kind: &str, mut fields: Value) {
+        if self.style == Style::Json {
+            fields["event"] = kind.into();
+            fields["run_id"] = self.run_id.as_str().into();
+            self.print(&fields.to_string());
+        }
+    }
+
+    /// The last words, which also a quiet run says.
+    pub fn conclude(&mut self, text: &str) {
+        if self.style != Style::Json {
+            self.print(text);
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        // A reader that went away is no reason to end the run.
+        let _ = if self.shown { write!(out, "\r\u{1b}[K") } else { Ok(()) };
+        self.shown = false;
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+
+    /// Shows the line that is kept up to date; elsewhere nothing.
+    pub fn live(&mut self, text: &str) {
+        if self.style != Style::Live {
+            return;
+        }
+        let width = columns().saturating_sub(1);
+        let text = clean::excerpt(text, width);
+        let text = if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text };
+        let mut out = std::io::stdout().lock();
+        let _ = write!(out, "\r\u{1b}[K{text}").and_then(|()| out.flush());
+        self.shown = true;
+    }
+
+    pub fn heard(&mut self, heard: &Heard) {
+        let iteration = self.iteration;
+        match heard {
+            // There may be a gigabyte of it.
+            Heard::Text(text) => match self.style {
+                Style::Live | Style::Lines => self.print(&clean::output(text.trim_end())),
+                Style::Json => {
+                    self.event("text", json!({"iteration": iteration, "text": clean::block(text)}))
+                }
+                Style::Quiet => {}
+            },
+            Heard::Tool { name, summary } => {
+                let line = clean::excerpt(&format!("{name} {summary}"), LONGEST_TOOL);
+                let line = if self.colour {
+                    format!("\u{1b}[36m  > {line}\u{1b}[0m")
+                } else {
+                    format!("  > {line}")
+                };
+                if matches!(self.style, Style::Live | Style::Lines) {
+                    self.print(&line);
+                }
+                self.event("tool", json!({"iteration": iteration, "name": name, "summary": summary}));
+            }
+            Heard::Retry { attempt, status } => {
+                let status = status.map_or("no connection".into(), |status| format!("status {status}"));
+                self.say(&format!("  the model cannot be reached ({status}), attempt {attempt}"));
+                self.event("retry", json!({"iteration": iteration, "attempt": attempt, "status": status}));
+            }
+        }
+    }
+
+    pub fn beat(&mut self, beat: &Beat) {
+        let message = beat.message(self.iteration);
+        self.say(&message);
+        let kind = if matches!(beat, Beat::Warning { .. }) { "heartbeat_warning" } else { "stall_detected" };
+        self.event(kind, json!({"iteration": self.iteration, "message": message}));
+        let _ = writeln!(std::io::stderr().lock(), "{}", beat.record(self.iteration, &self.run_id));
+    }
+
+    pub fn tick(&mut self, elapsed: Duration, silence: Duration) {
+        let span = |span: Duration| time::span(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
+        let line =
+            format!("{} · {} elapsed · last output {} ago", self.position, span(elapsed), span(silence));
+        self.live(&line);
+    }
+}
+
+/// The terminal's width.
+fn columns() -> usize {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout()) {
+        return usize::from(size.ws_col).max(20);
+    }
+    80
+}

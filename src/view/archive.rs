@@ -1,0 +1,183 @@
+//! The summary of an archived run, in Markdown: what was wanted, what came of it, and what is still open.
+
+use crate::core::clean;
+use crate::core::tasks::{Review, Story, TaskList, counts};
+use crate::core::time::{self, Stamp};
+use crate::store::history::Run;
+use crate::store::iterations::Iteration;
+
+/// Everything a summary is made of; whatever is not known is said so.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    pub project: &'a str,
+    pub now: Stamp,
+    /// The task list, or why it cannot be read; nothing where the run had none.
+    pub tasks: Option<Result<&'a TaskList, &'a str>>,
+    pub iterations: &'a [Iteration],
+    pub run: Option<&'a Run>,
+}
+
+pub fn summary(facts: &Facts) -> String {
+    let mut out = format!("# {}\n\n", cell(facts.project));
+    if let Some(Ok(list)) = facts.tasks
+        && !list.description.is_empty()
+    {
+        out.push_str(&format!("{}\n\n", clean::line(&list.description)));
+    }
+    out.push_str("| | |\n|---|---|\n");
+    let mut row = |name: &str, value: String| out.push_str(&format!("| {name} | {value} |\n"));
+    row("Archived", facts.now.minute());
+    match facts.run {
+        Some(run) => {
+            row("Outcome", format!("{}: {}", run.outcome.name(), cell(&run.reason)));
+            row("Run", format!("{}, ended {}", cell(&run.run_id), run.ended_at.minute()));
+        }
+        None => row("Outcome", "not recorded".into()),
+    }
+    row("Iterations", iterations(facts));
+    if let Some(Ok(list)) = facts.tasks {
+        let counts = counts(list, false);
+        let (total, passing, approved) = (counts.total, counts.passing, counts.approved);
+        row("Stories", format!("{total}: {passing} passing, {approved} approved"));
+        if !list.branch_name.is_empty() {
+            row("Branch", cell(&list.branch_name));
+        }
+    }
+    match facts.tasks {
+        None => {}
+        Some(Err(why)) => {
+            out.push_str(&format!("\n`ralph/tasks.json` could not be read: {}\n", clean::line(why)))
+        }
+        Some(Ok(list)) => out.push_str(&stories(list)),
+    }
+    out
+}
+
+fn iterations(facts: &Facts) -> String {
+    let rows = facts.iterations;
+    if rows.is_empty() {
+        return facts.run.map_or_else(|| "none recorded".into(), |run| run.iterations.to_string());
+    }
+    let modes = ["implement", "review", "review-fix"]
+        .map(|mode| (mode, rows.iter().filter(|row| row.mode == mode).count()));
+    let modes: Vec<_> =
+        modes.iter().filter(|(_, count)| *count > 0).map(|(mode, count)| format!("{mode} {count}")).collect();
+    let modes = if modes.is_empty() { String::new() } else { format!(" ({})", modes.join(", ")) };
+    let seconds: f64 = rows.iter().map(|row| row.duration_seconds).sum();
+    let idle = rows.iter().filter(|row| row.commit_hash.is_empty()).count();
+    let idle = if idle > 0 { format!(", {idle} without a commit") } else { String::new() };
+    format!("{}{modes}, {} in all{idle}", rows.len(), time::span(Stamp::from_seconds(seconds).0))
+}
+
+fn stories(list: &TaskList) -> String {
+    if list.stories.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        String::from("\n## Stories\n\n| id | title | passes | review | reviews |\n|---|---|---|---|---|\n");
+    for story in &list.stories {
+        let passes = if story.passes { "yes" } else { "no" };
+        let (id, title, review) = (cell(&story.id), cell(&story.title), review(story));
+        out.push_str(&format!("| {id} | {title} | {passes} | {review} | {} |\n", story.review_count));
+    }
+    let open = |story: &&Story| {
+        !story.review_feedback.trim().is_empty()
+            && (story.approved_at_cap || story.review != Review::Approved)
+    };
+    let open: Vec<_> = list.stories.iter().filter(open).collect();
+    if !open.is_empty() {
+        out.push_str("\n## Feedback that was left open\n\n");
+        for story in open {
+            out.push_str(&format!("- {}: {}\n", cell(&story.id), clean::line(&story.review_feedback)));
+        }
+    }
+    out
+}
+
+fn review(story: &Story) -> &'static str {
+    match story.review {
+        Review::Approved if story.approved_at_cap => "approved at the cap",
+        Review::Approved => "approved",
+        Review::ChangesRequested => "changes requested",
+        Review::Needed => "needs review",
+        Review::Open => "-",
+    }
+}
+
+/// One line that stays in its cell.
+fn cell(text: &str) -> String {
+    clean::line(text).replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::outcome::Outcome;
+    use crate::core::record::{Engine, Usage};
+    use crate::core::tasks::validate;
+    use serde_json::json;
+
+    #[test]
+    fn it_says_what_came_of_the_run() {
+        let list = validate(&json!({"description": "Better dates", "branchName": "ralph/dates", "userStories": [
+            {"id": "US-1", "title": "Parse | print", "passes": true, "reviewStatus": "approved", "reviewCount": 1},
+            {"id": "US-2", "title": "Zones", "passes": true, "reviewStatus": "approved", "reviewCount": 5, "approvedAtCap": true, "reviewFeedback": "DST is\nwrong"},
+            {"id": "US-3", "title": "Docs", "passes": false},
+        ]}))
+        .unwrap();
+        let row = |mode: &str, commit: &str| Iteration {
+            mode: mode.into(),
+            duration_seconds: 90.0,
+            commit_hash: commit.into(),
+            timestamp: None,
+        };
+        let run = Run {
+            run_id: "r1".into(),
+            session_id: String::new(),
+            engine: Engine::Runner,
+            project: String::new(),
+            task: String::new(),
+            started_at: Stamp(0),
+            ended_at: Stamp(0),
+            outcome: Outcome::Stuck,
+            reason: "no commit | thrice".into(),
+            iterations: 3,
+            runtime_seconds: 1.0,
+            wall_seconds: 1.0,
+            usage: Usage::default(),
+            commands: serde_json::Map::new(),
+        };
+        let rows = [row("implement", "abc"), row("review", "def"), row("implement", "")];
+        let facts =
+            Facts { project: "P", now: Stamp(0), tasks: Some(Ok(&list)), iterations: &rows, run: Some(&run) };
+        let expected = "# P\n\nBetter dates\n\n| | |\n|---|---|\n| Archived | 1970-01-01 00:00 UTC |\n\
+            | Outcome | stuck: no commit \\| thrice |\n| Run | r1, ended 1970-01-01 00:00 UTC |\n\
+            | Iterations | 3 (implement 2, review 1), 4m in all, 1 without a commit |\n\
+            | Stories | 3: 2 passing, 2 approved |\n| Branch | ralph/dates |\n\n\
+            ## Stories\n\n| id | title | passes | review | reviews |\n|---|---|---|---|---|\n\
+            | US-1 | Parse \\| print | yes | approved | 1 |\n| US-2 | Zones | yes | approved at the cap | 5 |\n\
+            | US-3 | Docs | no | - | 0 |\n\n## Feedback that was left open\n\n- US-2: DST is wrong\n";
+        assert_eq!(summary(&facts), expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_so() {
+        let facts = Facts {
+            project: "P",
+            now: Stamp(0),
+            tasks: Some(Err("is not valid JSON")),
+            iterations: &[],
+            run: None,
+        };
+        let text = summary(&facts);
+        for part in [
+            "| Outcome | not recorded |",
+            "| Iterations | none recorded |",
+            "could not be read: is not valid JSON",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let without = Facts { tasks: None, ..facts };
+        assert!(!summary(&without).contains("Stories"));
+    }
+}

@@ -1,0 +1,184 @@
+//! A runner that was killed: the next one goes on, and nothing of the dead one is left.
+
+use crate::env::{Call, Env, Program};
+use rustix::process::Signal;
+use serde_json::json;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Killed without a chance to do anything about it, once it says this.
+fn killed(call: Call, ready: &str) -> u32 {
+    let mut run = call.live();
+    let pid = run.pid();
+    run.until(ready);
+    run.signal(Signal::KILL);
+    assert_eq!(run.end().code, None);
+    pid
+}
+
+#[test]
+fn the_next_run_goes_on_where_the_dead_one_was() {
+    let goes_on = |prompt: &[&str]| {
+        let env = Env::new();
+        killed(env.run_with("work; echo at $n; [ $n = 3 ] && sleep 60", &["the task"]), "at 3");
+        let run_id = env.lap("ralph-run")["run_id"].clone();
+        assert!(env.exists("ralph/run.lock"));
+        let run = env.run_with("work; [ $n = 5 ] && promise COMPLETE", prompt).run();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let first = run.stdout.lines().next().unwrap();
+        assert!(first.contains("goes on") && first.contains("iteration 3/50: the task"), "{first}");
+        let rows = env.rows();
+        let numbers: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(
+            (numbers, env.outcomes().last().map(String::as_str)),
+            (vec!["1", "2", "3", "4"], Some("complete"))
+        );
+        let history = env.history();
+        assert_eq!((history.len(), &history[0]["run_id"]), (1, &run_id), "one run: {history:?}");
+        assert_eq!(env.list("ralph/logs").len(), 5, "its logs were not put away");
+        assert!(env.prompt(5).contains("the task"));
+        env.nothing_runs();
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| goes_on(&["the task"]));
+        scope.spawn(|| goes_on(&[]));
+    });
+}
+
+#[test]
+fn another_task_is_another_run() {
+    let env = Env::new();
+    killed(env.run_with("work; echo at work; sleep 60", &["first"]), "at work");
+    let run = env.run_with("work; promise COMPLETE", &["second"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let outcomes: Vec<String> =
+        env.history().iter().map(|run| format!("{} {}", run["task"], run["outcome"])).collect();
+    assert_eq!(outcomes, [r#""second" "complete""#, r#""first" "interrupted""#]);
+    env.nothing_runs();
+}
+
+#[test]
+fn a_survivor_is_ended_before_anything_else_begins() {
+    let env = Env::new();
+    // Detached and deaf: neither the guard nor the group reaches it.
+    let script = "work; [ $n = 2 ] && { promise COMPLETE; exit; }; \
+                  setsid sh -c 'trap \"\" TERM HUP; echo $$ > ../survivor; echo at work; sleep 60; sleep 61'";
+    killed(env.run_with(script, &["x"]), "at work");
+    let survivor = env.awaits("survivor");
+    assert!(fs::exists(format!("/proc/{survivor}/fd")).unwrap());
+    let run = env.run_with(&format!("[ -e /proc/{survivor}/cwd/. ] && echo ALIVE; {script}"), &["x"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!run.stdout.contains("ALIVE"), "{run:?}");
+    env.nothing_runs();
+}
+
+#[test]
+fn nobody_else_is_ended() {
+    let mut bystander =
+        Command::new("sleep").arg("60").process_group(0).stdin(Stdio::null()).spawn().unwrap();
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    for child in [
+        json!({"pid": bystander.id()}),
+        json!({"pid": bystander.id(), "process": null}),
+        json!({"pid": bystander.id(), "process": "12345"}),
+    ] {
+        let env = Env::new();
+        let lock =
+            json!({"pid": gone.id(), "run_id": "r", "started_at": "2026-11-16T08:00:00Z", "child": child});
+        env.write("ralph/run.lock", lock.to_string());
+        let run = env.run_with("work; promise COMPLETE", &["x"]).run();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(bystander.try_wait().unwrap(), None, "{child}");
+    }
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
+
+#[test]
+fn a_lock_whose_number_is_anothers_by_now_holds_nobody_up() {
+    let env = Env::new();
+    let lock = json!({"pid": std::process::id(), "process": "1", "run_id": "r", "started_at": "2026-11-16T08:00:00Z"});
+    env.write("ralph/run.lock", lock.to_string());
+    assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0));
+    for broken in ["", "{", "[]", "{\"pid\": \"x\"}"] {
+        env.write("ralph/run.lock", broken);
+        assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0), "{broken}");
+    }
+}
+
+#[test]
+fn a_run_at_its_limit_does_not_go_on_by_itself() {
+    let env = Env::new();
+    killed(env.run_with("work; echo at $n; [ $n = 3 ] && sleep 60", &["x"]), "at 3");
+    let said = env.run_with("work", &["--max-iterations", "2"]).run().fails(1);
+    assert!(said.contains("limit"), "{said}");
+    assert_eq!(env.run_with("work; promise COMPLETE", &["--max-iterations", "9"]).run().code, Some(0));
+}
+
+#[test]
+fn the_hour_is_counted_across_runs() {
+    let env = Env::new();
+    let flags = ["--calls-per-hour", "2", "--max-iterations", "2", "x"];
+    assert_eq!(env.run_with("work", &flags).run().code, Some(1));
+    let mut second = env.at(600).run_with("work", &flags).live();
+    second.until("2 iterations within the hour; going on in 50m");
+    env.at(700).ralph(&["stop"]).ok();
+    assert_eq!((second.end().code, env.starts()), (Some(130), 2));
+    assert_eq!(env.at(3601).run_with("work", &flags).run().code, Some(1));
+    assert_eq!(env.starts(), 4);
+}
+
+/// Kills the runner at any moment, again and again.
+fn killed_at_random(times: u64) {
+    let env = Env::new();
+    let script = "work; echo line; sleep 0.03; echo more";
+    let flags = ["--max-iterations", "0", "--calls-per-hour", "0", "keep going"];
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    for time in 0..times {
+        let mut run = env.run_with(script, &flags).spawn();
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // The shortest do not reach the agent, the longest see several iterations.
+        std::thread::sleep(Duration::from_micros(2_000 + (seed >> 33) % 400_000));
+        run.child.kill().unwrap();
+        assert_eq!(run.wait().code, None, "{time}");
+    }
+    let run = env.run_with("work; promise COMPLETE", &flags).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let text = env.read("ralph/logs/summary.csv");
+    let mut numbers = Vec::new();
+    for row in env.rows() {
+        assert_eq!(row.len(), 11, "torn: {row:?}\n{text}");
+        numbers.push(row[0].parse::<usize>().unwrap());
+    }
+    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no row twice, none missing");
+    assert_eq!(text.matches("iteration,mode").count(), 1);
+    assert_eq!(env.history().len(), 1, "all of it was one run");
+    env.nothing_runs();
+    assert_eq!(env.list(".claude"), ["ralph-state.json", "ralph-state.lock"]);
+}
+
+#[test]
+fn a_runner_killed_at_any_moment_tears_and_repeats_nothing() {
+    killed_at_random(20);
+}
+
+#[test]
+#[ignore = "takes a quarter of a minute"]
+fn a_runner_killed_fifty_times_tears_and_repeats_nothing() {
+    killed_at_random(50);
+}
+
+#[test]
+fn a_torn_row_is_closed_by_the_next() {
+    let env = Env::new();
+    killed(env.run_with("work; echo at $n; [ $n = 2 ] && sleep 60", &["x"]), "at 2");
+    let text = env.read("ralph/logs/summary.csv");
+    env.write("ralph/logs/summary.csv", format!("{text}2,implem"));
+    assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0));
+    assert_eq!(env.rows().iter().map(|row| row[0].clone()).collect::<Vec<_>>(), ["1", "2"]);
+    let status = env.call(Program::Ralph).args(&["status"]).run();
+    assert_eq!(status.code, Some(0));
+}
