@@ -335,6 +335,9 @@ impl Key {
             }
             Kind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
             Kind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
+            Kind::Text if text.contains("<promise>") || text.contains("</promise>") => {
+                Err(format!("'{text}' holds the tag itself: give only the text within it"))
+            }
             Kind::Text | Kind::Command | Kind::Commands => {
                 value.as_str().filter(|text| command::is_sound(text)).map(Value::from).ok_or_else(wrong)
             }

@@ -375,8 +375,8 @@ mod tests {
     #[test]
     fn a_promise_shows() {
         let promise = find("completion.promise").unwrap();
-        for invisible in ["", " ", "\u{200b}", "\u{1b}"] {
-            assert!(promise.read(&json!(invisible)).is_err(), "{invisible:?}");
+        for useless in ["", " ", "\u{200b}", "\u{1b}", "<promise>DONE</promise>"] {
+            assert!(promise.read(&json!(useless)).is_err(), "{useless:?}");
         }
     }
 

@@ -6,6 +6,8 @@
 #[derive(Default)]
 pub struct Fence {
     open: Option<(char, usize)>,
+    /// Where the text of the list item begins that it was opened in; a line before that ends the item.
+    item_at: usize,
     /// Outside lists a mark more than three columns in is no fence.
     outside_lists: bool,
 }
@@ -17,15 +19,21 @@ impl Fence {
 
     /// Takes the next line and tells whether it belongs to a fence, marks included.
     pub fn covers(&mut self, line: &str) -> bool {
-        // A fence may open behind a list mark, and closes without one.
-        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-        if self.outside_lists && (indent > 3 || line[..indent].contains('\t')) {
-            return self.is_open();
+        let whole = line;
+        let line = line.trim_start_matches([' ', '\t']);
+        let indent = whole.len() - line.len();
+        if self.outside_lists {
+            if indent < self.item_at && !line.trim().is_empty() {
+                (self.open, self.item_at) = (None, 0);
+            }
+            if self.item_at == 0 && (indent > 3 || whole[..indent].contains('\t')) {
+                return self.is_open();
+            }
         }
-        let line = if self.is_open() || self.outside_lists {
-            line.trim_start_matches([' ', '\t'])
-        } else {
-            item(line).0
+        // A fence may open behind a list mark, and closes without one.
+        let (line, item_at) = match item(whole) {
+            (text, true) if !self.is_open() => (text, whole.trim_end().len() - text.len()),
+            _ => (line, 0),
         };
         let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else {
             return self.is_open();
@@ -37,11 +45,11 @@ impl Fence {
         match self.open {
             // Back-quotes behind the mark make it code within a line, not a fence.
             None if mark == '`' && line[length..].contains('`') => return false,
-            None => self.open = Some((mark, length)),
+            None => (self.open, self.item_at) = (Some((mark, length)), item_at),
             Some((m, n))
                 if m == mark && length >= n && line[length..].trim_matches([' ', '\t']).is_empty() =>
             {
-                self.open = None;
+                (self.open, self.item_at) = (None, 0);
             }
             Some(_) => {}
         }

@@ -98,6 +98,16 @@ mod tests {
             ("carriage returns alone", "~~~\r\r\n~~~\r\r\n~~~\n<promise>COMPLETE</promise>", None),
             ("a mark with odd white space", "```\n```\u{a0}\n<promise>COMPLETE</promise>", None),
             (
+                "after a fence behind a list mark",
+                "1. ```sh\n   x\n   ```\n\n- ```\n  y\n  ```\n<promise>COMPLETE</promise>",
+                complete.clone(),
+            ),
+            (
+                "a fence that its item's end closed, and another",
+                "1. ```\n```\n<promise>COMPLETE</promise>",
+                None,
+            ),
+            (
                 "after a fence in a list",
                 "1. a\n   - b\n\n     ```\n     x\n     ```\n\n<promise>COMPLETE</promise>",
                 complete.clone(),
