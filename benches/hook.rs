@@ -652,8 +652,8 @@ fn turn(at: Stamp, calls: usize) -> Vec<u8> {
             at,
             call,
             &json!({
-                "type": "tool_use", "id": id, "name": "Bash",
-                "input": {"command": "cargo test 2>&1 | tail -40", "description": "Run the tests"},
+                "type": "tool_use", "id": id, "name": "Edit",
+                "input": {"file_path": "src/range.rs", "old_string": "a..b", "new_string": "a..=b"},
             }),
         );
         text += &user(

@@ -238,6 +238,9 @@ impl World {
             .env("CLAUDE_PROJECT_DIR", self.project())
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("LANG", "C.UTF-8")
+            // Every turn here is the same: all of it is counted, none of it ends the loop.
+            .env("RALPH_CIRCUIT_REPETITION", "0")
+            .env("RALPH_CIRCUIT_STAGNATION", "0")
             .stdin(Stdio::null())
             .current_dir(self.project());
         command

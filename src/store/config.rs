@@ -145,14 +145,18 @@ fn command_keys() -> impl Iterator<Item = &'static Key> {
 }
 
 /// One layer for each variable that is set, so that a warning names it.
-fn variables() -> impl Iterator<Item = Layer> {
-    KEYS.iter().flat_map(|key| {
-        key.variables().filter_map(move |name| {
-            let value = Value::from(world::text(&name)?);
-            let values = Map::from_iter([(key.name.to_owned(), value)]);
-            Some(Layer { source: Source::Environment, place: name, values })
-        })
-    })
+fn variables() -> Vec<Layer> {
+    // Read once: to ask for every name that might be set costs a hook more than all the rest of its settings.
+    let set = world::variables_of_ours();
+    let mut layers = Vec::new();
+    for key in KEYS.iter().filter(|_| !set.is_empty()) {
+        for name in key.variables() {
+            let Some((_, value)) = set.iter().find(|(set, _)| *set == name) else { continue };
+            let values = Map::from_iter([(key.name.to_owned(), Value::from(value.as_str()))]);
+            layers.push(Layer { source: Source::Environment, place: name, values });
+        }
+    }
+    layers
 }
 
 /// What the environment gives now, to be kept with a run that other processes will judge.

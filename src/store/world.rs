@@ -74,6 +74,18 @@ pub fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Every variable that may be a setting, with its value; folders and the clock are none.
+pub fn variables_of_ours() -> Vec<(String, String)> {
+    const OTHERS: [&str; 5] =
+        ["RALPH_DATA_DIR", "RALPH_CONFIG_DIR", "RALPH_NOW", "RALPH_RUN_ID", "RALPH_VERIFYING"];
+    let ours = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with("RALPH_"))?;
+        let value = value.into_string().ok().filter(|value| !value.is_empty())?;
+        (!OTHERS.contains(&name.as_str())).then_some((name, value))
+    });
+    ours.collect()
+}
+
 fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from)
 }
