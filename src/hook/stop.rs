@@ -30,7 +30,7 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
         stops::clear_kill_switch(project);
         return Ok(if was_armed { vanished(call) } else { Answer::silent() });
     }
-    let mut state = Locked::open(project, world.now)?;
+    let mut state = Locked::open_for(session, project, world.now)?;
     let mut own = own_loop(call, &state.document).map(|lap| Facts::gather(call, lap, kill_switch));
     let mut later = world.clone();
     // Twice where the commands themselves were changed meanwhile; a third time nobody would wait for.
@@ -40,7 +40,7 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
         drop(state);
         let proof = claim.prove(world, project, session);
         later = world.later();
-        state = Locked::open(project, later.now)?;
+        state = Locked::open_for(session, project, later.now)?;
         let call = Call { world: &later, ..*call };
         let kill_switch = kill_switch || stops::kill_switch(project);
         own = own_loop(&call, &state.document).map(|lap| claim.still_of(&call, lap, kill_switch, proof));

@@ -12,7 +12,7 @@ use crate::core::record::Loop;
 use crate::core::time::Stamp;
 use anyhow::{Context, Result};
 use serde::Serialize;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
@@ -95,6 +95,19 @@ pub struct Locked {
 impl Locked {
     /// Locks and loads. A damaged file is moved aside, never deleted; the state then begins anew.
     pub fn open(project: &Project, now: Stamp) -> Result<Locked, StateError> {
+        Locked::open_with(project, now, Document::parse)
+    }
+
+    /// The same, for a session that cares for no other: it costs the same however many there are.
+    pub fn open_for(session: &str, project: &Project, now: Stamp) -> Result<Locked, StateError> {
+        Locked::open_with(project, now, |bytes| Document::parse_for(session, bytes))
+    }
+
+    fn open_with(
+        project: &Project,
+        now: Stamp,
+        parse: impl Fn(&[u8]) -> Result<Document, serde_json::Error>,
+    ) -> Result<Locked, StateError> {
         project.resolve(&project.claude_dir())?;
         let dir = project.claude_dir();
         std::fs::create_dir_all(&dir)
@@ -103,7 +116,7 @@ impl Locked {
         let path = project.resolve(&project.state())?;
         let bytes = file::read_bounded(&path, LARGEST)?;
         let mut moved_aside = None;
-        let document = match bytes.as_deref().map(Document::parse) {
+        let document = match bytes.as_deref().map(parse) {
             None => Document::default(),
             Some(Ok(document)) => document,
             Some(Err(error)) => {
@@ -149,6 +162,45 @@ impl Document {
         serde_json::from_slice(bytes)
     }
 
+    /// For one session: the records of the others are not looked into where the file is as [`Document::write`]
+    /// leaves it. Damage inside one of them is carried along, for whoever reads that record to find.
+    #[doc(hidden)]
+    pub fn parse_for(session: &str, bytes: &[u8]) -> Result<Document, serde_json::Error> {
+        Document::by_lines(session, bytes).map_or_else(|| Document::parse(bytes), Ok)
+    }
+
+    fn by_lines(session: &str, bytes: &[u8]) -> Option<Document> {
+        // Cut at single characters: longer patterns cost more than the parser that is spared.
+        let text = std::str::from_utf8(bytes).ok()?.strip_prefix("{\n  \"version\": ")?;
+        let (version, text) = text.split_once('\n')?;
+        let version = version.strip_suffix(',')?.parse().ok()?;
+        let mut text = text.strip_prefix("  \"loops\": {\n")?;
+        let mut loops = Fields::default();
+        loop {
+            let (line, after) = text.split_once('\n')?;
+            let (record, last) = line.strip_suffix(',').map_or((line, true), |record| (record, false));
+            let (name, record) = record.strip_prefix("    \"")?.split_once('"')?;
+            let record = record.strip_prefix(": ")?;
+            if name.contains('\\') || !record.starts_with('{') || !record.ends_with('}') {
+                return None;
+            }
+            if name == session {
+                serde_json::from_str::<IgnoredAny>(record).ok()?;
+            }
+            loops.0.push((name.to_owned(), record.into()));
+            text = after;
+            if last {
+                break;
+            }
+        }
+        let rest = match text.strip_prefix("  },") {
+            Some(rest) => serde_json::from_str(&format!("{{{rest}")).ok()?,
+            None if text.trim_end() == "  }\n}" => Fields::default(),
+            None => return None,
+        };
+        Some(Document { version: Some(version), loops, rest, changed: false })
+    }
+
     /// One line for each loop: readable in an editor, small in a diff.
     #[doc(hidden)]
     pub fn write(&self) -> Vec<u8> {
@@ -157,14 +209,14 @@ impl Document {
             out.push_str(if index == 0 { "\n    " } else { ",\n    " });
             out.push_str(&quote(session));
             out.push_str(": ");
-            out.push_str(raw.get());
+            out.push_str(raw);
         }
         out.push_str(if self.loops.0.is_empty() { "}" } else { "\n  }" });
         for (name, raw) in &self.rest.0 {
             out.push_str(",\n  ");
             out.push_str(&quote(name));
             out.push_str(": ");
-            out.push_str(raw.get());
+            out.push_str(raw);
         }
         out.push_str("\n}\n");
         out.into_bytes()
@@ -178,11 +230,11 @@ impl Document {
         if !usable_session_id(session) {
             return None;
         }
-        serde_json::from_str(self.loops.get(session)?.get()).ok()
+        serde_json::from_str(self.loops.get(session)?).ok()
     }
 
     pub fn set_loop(&mut self, session: &str, lap: &Loop) -> Result<()> {
-        self.changed |= self.loops.put(session, serde_json::value::to_raw_value(lap)?);
+        self.changed |= self.loops.put(session, serde_json::to_string(lap)?.into());
         Ok(())
     }
 
@@ -196,13 +248,13 @@ impl Document {
         self.loops
             .0
             .iter()
-            .filter_map(|(id, raw)| Some((id.clone(), serde_json::from_str(raw.get()).ok()?)))
+            .filter_map(|(id, raw)| Some((id.clone(), serde_json::from_str(raw).ok()?)))
             .collect()
     }
 
     /// The findings of the last scan, as they were written.
     pub fn constraints(&self) -> Value {
-        let list = self.rest.get("constraints").and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let list = self.rest.get("constraints").and_then(|raw| serde_json::from_str(raw).ok());
         list.filter(Value::is_array).unwrap_or_else(|| Value::Array(Vec::new()))
     }
 
@@ -213,7 +265,7 @@ impl Document {
 
     /// When the last whole scan was.
     pub fn scanned_at(&self) -> Option<Stamp> {
-        self.rest.get("scanned_at").and_then(|raw| serde_json::from_str(raw.get()).ok())
+        self.rest.get("scanned_at").and_then(|raw| serde_json::from_str(raw).ok())
     }
 
     pub fn set_findings(&mut self, findings: &Vec<Finding>, at: Stamp) -> Result<()> {
@@ -223,7 +275,7 @@ impl Document {
     }
 
     pub fn guidance(&self) -> Guidance {
-        self.rest.get("guidance").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        self.rest.get("guidance").and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
     }
 
     pub fn set_guidance(&mut self, guidance: &Guidance) -> Result<()> {
@@ -240,22 +292,22 @@ fn quote(text: &str) -> String {
 
 /// A JSON object whose values stay as they were written.
 #[derive(Clone, Debug, Default)]
-struct Fields(Vec<(String, Box<RawValue>)>);
+struct Fields(Vec<(String, Box<str>)>);
 
 impl Fields {
-    fn get(&self, name: &str) -> Option<&RawValue> {
+    fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| raw.as_ref())
     }
 
     /// True where this is a change; the same value in another dress is none.
     fn set<T: Serialize + DeserializeOwned + PartialEq>(&mut self, name: &str, value: &T) -> Result<bool> {
-        let old = self.get(name).and_then(|raw| serde_json::from_str::<T>(raw.get()).ok());
-        Ok(old.is_none_or(|old| old != *value) && self.put(name, serde_json::value::to_raw_value(value)?))
+        let old = self.get(name).and_then(|raw| serde_json::from_str::<T>(raw).ok());
+        Ok(old.is_none_or(|old| old != *value) && self.put(name, serde_json::to_string(value)?.into()))
     }
 
-    fn put(&mut self, name: &str, raw: Box<RawValue>) -> bool {
+    fn put(&mut self, name: &str, raw: Box<str>) -> bool {
         match self.0.iter_mut().rev().find(|(key, _)| key == name) {
-            Some((_, slot)) if slot.get() == raw.get() => return false,
+            Some((_, slot)) if *slot == raw => return false,
             Some((_, slot)) => *slot = raw,
             None => self.0.push((name.to_owned(), raw)),
         }
@@ -285,7 +337,7 @@ impl<'de> Deserialize<'de> for Document {
                                 (!version.is_null()).then(|| version.as_u64().unwrap_or(u64::MAX));
                         }
                         "loops" => document.loops = map.next_value::<Option<Fields>>()?.unwrap_or_default(),
-                        _ => document.rest.0.push((name, map.next_value()?)),
+                        _ => document.rest.0.push((name, map.next_value::<Box<RawValue>>()?.get().into())),
                     }
                 }
                 Ok(document)
@@ -307,8 +359,8 @@ impl<'de> Deserialize<'de> for Fields {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
                 let mut fields = Fields::default();
-                while let Some(entry) = map.next_entry()? {
-                    fields.0.push(entry);
+                while let Some((name, raw)) = map.next_entry::<String, Box<RawValue>>()? {
+                    fields.0.push((name, raw.get().into()));
                 }
                 Ok(fields)
             }
@@ -342,6 +394,38 @@ mod tests {
         assert!(Document::parse(br#"{"version":null,"loops":null}"#).unwrap().loops().is_empty());
         for damaged in ["", "[]", "{", "{\"loops\":[]}", "null", "{} {}"] {
             assert!(Document::parse(damaged.as_bytes()).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_session_passes_over_the_records_of_the_others() {
+        let text = r#"{"loops":{"s 1":{"run_id":"r","task":"a,\n  }b\": {"},"é":{},"s 2":{"x":[{}]}},"more":[1],"guidance":{}}"#;
+        for text in [text, r#"{"loops":{"s 1":{"run_id":"r"}}}"#, r#"{"loops":{}}"#, r#"{"version":7}"#] {
+            let written = Document::parse(text.as_bytes()).unwrap().write();
+            let quick = Document::parse_for("s 1", &written).unwrap();
+            let whole = Document::parse(&written).unwrap();
+            assert_eq!(quick.write(), written);
+            assert_eq!(quick.loops(), whole.loops());
+            assert_eq!(quick.version, whole.version);
+        }
+        let written = String::from_utf8(Document::parse(text.as_bytes()).unwrap().write()).unwrap();
+        assert!(Document::by_lines("s 1", written.as_bytes()).is_some(), "{written}");
+
+        let elsewhere = written.replace(r#""x":[{}]"#, r#""x":[{]"#);
+        let carried = Document::parse_for("s 1", elsewhere.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(carried.write()).unwrap(), elsewhere);
+        assert!(carried.loop_of("s 1").is_some() && carried.loop_of("s 2").is_none());
+        assert!(Document::parse_for("s 2", elsewhere.as_bytes()).is_err());
+        assert!(Document::parse(elsewhere.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_file_cut_short_is_damaged_for_every_session() {
+        let text = r#"{"loops":{"s 1":{"run_id":"r"},"s 2":{"x":[{}]}},"guidance":{"encouraged":[]}}"#;
+        let written = Document::parse(text.as_bytes()).unwrap().write();
+        for end in 0..written.trim_ascii_end().len() {
+            let cut = &written[..end];
+            assert!(Document::parse_for("s 1", cut).is_err(), "{}", String::from_utf8_lossy(cut));
         }
     }
 
