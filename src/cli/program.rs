@@ -116,7 +116,7 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
         "history" => {
             let most = matches.get_one::<usize>("last").copied().unwrap_or(usize::MAX);
             let wanted = if matches.get_flag("circuit") { history::events } else { history::run };
-            wanted(&world, &project, most, json, paint::wanted())
+            wanted(&world, &project, history::Shown { most, json, colour: paint::wanted() })
         }
         "trust" => {
             let request = match (matches.get_flag("show"), matches.get_flag("revoke")) {

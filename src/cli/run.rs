@@ -214,9 +214,7 @@ fn begin(world: &World, project: &Project, task: &str) -> Loop {
         state: LoopState::Running,
         task: shortened(task),
         started_at: world.now,
-        previous_ended_at: history::runs(world, project)
-            .ok()
-            .and_then(|runs| runs.iter().map(|run| run.ended_at).max()),
+        previous_ended_at: history::last_ending(world, project),
         given,
         ..Loop::default()
     }

@@ -196,9 +196,7 @@ fn begin(world: &World, project: &Project, request: &StartRequest) -> Loop {
         armed_at: world.now,
         last_hook_timestamp: world.now.seconds(),
         stop_all_seen: stops::stopped_all_at(world),
-        previous_ended_at: history::runs(world, project)
-            .ok()
-            .and_then(|runs| runs.iter().map(|run| run.ended_at).max()),
+        previous_ended_at: history::last_ending(world, project),
         given,
         ..Loop::default()
     }

@@ -78,6 +78,11 @@ pub fn contains(world: &World, project: &Project, run_id: &str) -> bool {
     runs(world, project).is_ok_and(|runs| runs.iter().any(|run| run.run_id == run_id))
 }
 
+/// When the last of them ended.
+pub fn last_ending(world: &World, project: &Project) -> Option<Stamp> {
+    runs(world, project).ok()?.iter().map(|run| run.ended_at).max()
+}
+
 /// The runs of this project, oldest first, each once. A line that does not parse is skipped.
 pub fn runs(world: &World, project: &Project) -> Result<Vec<Run>> {
     let bytes = file::read_bounded(&path(world, project)?, READ_AT_MOST)?.unwrap_or_default();

@@ -34,6 +34,15 @@ fn used(env: &Env, transcript: &Transcript, at: i64, tool: &str) -> Answer {
     env.at(at + 4).stop(SESSION).with(transcript).says(&format!("done {at}")).run()
 }
 
+/// A loop after its first turn, which may have written anything.
+fn going() -> (Env, Transcript) {
+    let env = Env::new();
+    env.start("task", &[]);
+    let transcript = env.transcript();
+    used(&env, &transcript, 10, "Bash").goes_on();
+    (env, transcript)
+}
+
 #[test]
 fn a_critical_constraint_refuses_the_start_and_says_what_to_do() {
     let env = Env::new();
@@ -282,10 +291,7 @@ fn a_turn_that_only_read_is_not_scanned_again_and_one_that_may_have_written_is()
 
 #[test]
 fn a_turn_whose_end_the_transcript_does_not_show_yet_is_scanned() {
-    let env = Env::new();
-    env.start("task", &[]);
-    let transcript = env.transcript();
-    used(&env, &transcript, 10, "Bash").goes_on();
+    let (env, transcript) = going();
     env.write("api.rs", GENERATED);
     transcript.feedback(20).text(21, "reading");
     let answer = env.at(25).stop(SESSION).with(&transcript).says("the words after the tool").run();
@@ -297,10 +303,7 @@ fn a_turn_whose_end_the_transcript_does_not_show_yet_is_scanned() {
 /// The turn that wrote ended without an ordinary Stop; the next one only reads.
 #[test]
 fn what_a_failed_turn_wrote_is_found_at_the_next_stop() {
-    let env = Env::new();
-    env.start("task", &[]);
-    let transcript = env.transcript();
-    used(&env, &transcript, 10, "Bash").goes_on();
+    let (env, transcript) = going();
     transcript.feedback(20).call(21, "w").result(22, "w");
     env.write("api.rs", GENERATED);
     let failed = env.at(23).event(crate::env::Program::StopHook, SESSION, "StopFailure");
@@ -310,10 +313,7 @@ fn what_a_failed_turn_wrote_is_found_at_the_next_stop() {
 
 #[test]
 fn what_was_written_before_the_loop_made_way_is_found_at_the_next_stop() {
-    let env = Env::new();
-    env.start("task", &[]);
-    let transcript = env.transcript();
-    used(&env, &transcript, 10, "Bash").goes_on();
+    let (env, transcript) = going();
     transcript.queue(15, "enqueue", "/ralph:status");
     env.write("api.rs", GENERATED);
     used(&env, &transcript, 20, "Bash").allows();
@@ -323,10 +323,7 @@ fn what_was_written_before_the_loop_made_way_is_found_at_the_next_stop() {
 
 #[test]
 fn a_command_typed_in_the_loop_hides_no_write() {
-    let env = Env::new();
-    env.start("task", &[]);
-    let transcript = env.transcript();
-    used(&env, &transcript, 10, "Bash").goes_on();
+    let (env, transcript) = going();
     transcript.feedback(20).call(21, "w").result(22, "w");
     env.write("api.rs", GENERATED);
     let typed = env.at(23).event(crate::env::Program::SessionStartHook, SESSION, "UserPromptExpansion");

@@ -116,6 +116,15 @@ mod tests {
         })
     }
 
+    fn says_nothing(message: &str) -> Result<(), TestCaseError> {
+        prop_assert_eq!(promise(message, "COMPLETE"), None);
+        prop_assert_eq!(status(message), None);
+        prop_assert_eq!(completion_phrases(message), 0);
+        prop_assert_eq!(error_signature(message), None);
+        prop_assert_eq!(usage_limit(message), None);
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(message in joined()) {
@@ -125,22 +134,14 @@ mod tests {
         #[test]
         fn a_quotation_is_never_the_agents_word(message in joined()) {
             let message = quoted(&message);
-            prop_assert_eq!(promise(&message, "COMPLETE"), None);
-            prop_assert_eq!(status(&message), None);
-            prop_assert_eq!(completion_phrases(&message), 0);
-            prop_assert_eq!(error_signature(&message), None);
-            prop_assert_eq!(usage_limit(&message), None);
+            says_nothing(&message)?;
         }
 
         #[test]
         fn a_fence_is_never_the_agents_word(message in joined()) {
             let message = format!("~~~~~~~~~~~~\n{message}");
             prop_assume!(!message[12..].contains("~~~~~~~~~~~~"));
-            prop_assert_eq!(promise(&message, "COMPLETE"), None);
-            prop_assert_eq!(status(&message), None);
-            prop_assert_eq!(completion_phrases(&message), 0);
-            prop_assert_eq!(error_signature(&message), None);
-            prop_assert_eq!(usage_limit(&message), None);
+            says_nothing(&message)?;
         }
     }
 
