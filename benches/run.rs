@@ -7,14 +7,14 @@
 //! turn; a ratio is the median over all pairs, which survives a busy machine. Nothing is asserted: a figure over its
 //! limit is printed as OVER. The files live below the temporary folder: set `TMPDIR` to measure another disk.
 
-use std::error::Error;
+mod shared;
+
+use shared::{Outcome, median, shipped};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 3;
 const ITERATIONS: usize = 100;
@@ -34,23 +34,11 @@ const CONDITIONS: [&str; 8] = [
 ];
 
 fn main() -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    if !std::env::args().any(|argument| argument == "--bench") {
-        let _ = writeln!(out, "run: measured only by `cargo bench --bench run`");
-        return ExitCode::SUCCESS;
-    }
-    match run(&mut out) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "run: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    shared::main("run", |out| run(out).map(|()| true))
 }
 
 fn run(out: &mut impl Write) -> Outcome<()> {
-    let rounds = std::env::var("RALPH_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok());
-    let rounds: usize = rounds.unwrap_or(ROUNDS).max(1);
+    let rounds = shared::rounds(ROUNDS);
     let dir = tempfile::Builder::new().prefix("ralph-run-").tempdir()?;
     let world = World::new(dir.path())?;
     let lines = dir.path().join("lines.txt");
@@ -114,12 +102,6 @@ fn row(
     let verdict = if over { "OVER" } else { "ok" };
     let [ours, theirs] = [ours, theirs].map(|side| median(side.iter().copied()));
     writeln!(out, "{name:<44} {value:>7.2} {limit:>8} {verdict:<4} {ours:>8.2} s {theirs:>8.2} s")
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// The most memory a run held, told by GNU time.
@@ -190,9 +172,7 @@ impl World {
 
     /// `ralph run` with no limit but that of iterations.
     fn ralph(&self, iterations: usize) -> Command {
-        let built = PathBuf::from(env!("CARGO_BIN_EXE_ralph"));
-        let chosen = std::env::var_os("RALPH_BENCH_PROGRAMS").map(|dir| Path::new(&dir).join("ralph"));
-        let mut command = self.command(chosen.unwrap_or(built));
+        let mut command = self.command(shipped("ralph"));
         command.args(["run", "make it", "--delay", "0", "--max-stuck", "0", "--calls-per-hour", "0"]);
         command.args(["--max-hours", "0", "--max-iterations", &iterations.to_string()]);
         command

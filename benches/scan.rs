@@ -8,15 +8,15 @@
 //! its answer is checked. Pairs are timed right after each other; a ratio is the median over all pairs, which
 //! survives a busy machine. Time is never asserted: a ratio over its limit is printed as OVER.
 
+mod shared;
+
 use serde_json::{Value, json};
-use std::error::Error;
+use shared::{Outcome, median, shipped};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const SESSION: &str = "5f0c4f7e-2b4d-4f0a-9c1e-0d7b6a5e4f31";
 const ROUNDS: usize = 21;
@@ -30,23 +30,11 @@ const PATTERNS: &str = "(?i)generated (by|from|file|code)|(automatically |auto-?
     :\\\\+Users\\\\+[\\w.-]+|cd /(opt|srv|mnt|data|var/www|home|Users)/";
 
 fn main() -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    if !std::env::args().any(|argument| argument == "--bench") {
-        let _ = writeln!(out, "scan: measured only by `cargo bench --bench scan`");
-        return ExitCode::SUCCESS;
-    }
-    match run(&mut out) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "scan: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    shared::main("scan", |out| run(out).map(|()| true))
 }
 
 fn run(out: &mut impl Write) -> Outcome<()> {
-    let rounds = std::env::var("RALPH_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok());
-    let rounds: usize = rounds.unwrap_or(ROUNDS).max(1);
+    let rounds = shared::rounds(ROUNDS);
     let dir = tempfile::Builder::new().prefix("ralph-scan-").tempdir()?;
     let big = World::new(dir.path().join("big"), 50_000)?;
     let small = World::new(dir.path().join("small"), 100)?;
@@ -138,12 +126,6 @@ fn measure(
     Ok(format!("{name:<44} {ratio:>7.2} {limit:>6.2} {verdict:<4} {ours:>7.2} ms {theirs:>7.2} ms"))
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 fn timed(mut command: Command) -> Outcome<(Duration, Output)> {
     let began = Instant::now();
     let output = command.output()?;
@@ -168,14 +150,6 @@ fn memory(out: &mut impl Write, name: &str, command: impl FnOnce() -> Outcome<Co
     let peak = told.lines().find_map(|line| line.strip_prefix("peak-kb=")?.trim().parse::<f64>().ok());
     let peak = peak.map_or_else(|| "not told".to_owned(), |peak| format!("{:.1} MB", peak / 1024.0));
     Ok(writeln!(out, "memory, {name}: {peak}")?)
-}
-
-fn program(name: &str) -> PathBuf {
-    let built = match name {
-        "ralph" => env!("CARGO_BIN_EXE_ralph"),
-        _ => env!("CARGO_BIN_EXE_ralph-stop-hook"),
-    };
-    std::env::var_os("RALPH_BENCH_PROGRAMS").map_or_else(|| built.into(), |dir| Path::new(&dir).join(name))
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {
@@ -247,7 +221,7 @@ impl World {
     }
 
     fn start(&self) -> Outcome<()> {
-        let mut command = self.command(&program("ralph"), Scanning::On);
+        let mut command = self.command(&shipped("ralph"), Scanning::On);
         command.args(["start", "--session", SESSION, "--max-iterations", "20000", "--max-hours", "0"]);
         let output = command.arg("Make the test suite green.").output()?;
         if !output.status.success() {
@@ -268,7 +242,7 @@ impl World {
             "last_assistant_message": LAST_WORDS, "background_tasks": [], "session_crons": [],
         });
         fs::write(&input, event.to_string())?;
-        let mut command = self.command(&program("ralph-stop-hook"), scanning);
+        let mut command = self.command(&shipped("ralph-stop-hook"), scanning);
         command.stdin(File::open(input)?);
         Ok(command)
     }
@@ -289,7 +263,7 @@ impl World {
     }
 
     fn scan_command(&self) -> Command {
-        let mut command = self.command(&program("ralph"), Scanning::On);
+        let mut command = self.command(&shipped("ralph"), Scanning::On);
         command.args(["scan", "--ndjson"]);
         command
     }
