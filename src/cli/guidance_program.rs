@@ -51,7 +51,7 @@ fn give(list: List, matches: &ArgMatches, words: &[String]) -> Result<Request, F
     Ok(request)
 }
 
-fn command() -> Command {
+pub fn command() -> Command {
     let json = || flag("json", "print the guidance as one JSON object");
     let give = |name: &'static str, about: &'static str| {
         Command::new(name)

@@ -10,6 +10,7 @@ pub mod help;
 pub mod history;
 pub mod init;
 pub mod install;
+pub mod pages;
 pub mod program;
 pub mod reset;
 pub mod run;

@@ -2,8 +2,8 @@
 
 use super::failure::{Exit, Failure};
 use super::{
-    answer, archive, config, help, history, init, install, reset, run, run_args, scan, slash, start, status,
-    stop, trust,
+    answer, archive, config, help, history, init, install, pages, reset, run, run_args, scan, slash, start,
+    status, stop, trust,
 };
 use crate::core::finding::{SEVERITIES, Severity};
 use crate::core::request::{SWITCHES, StartRequest};
@@ -13,6 +13,7 @@ use crate::store::project::Project;
 use crate::store::world::World;
 use crate::view::paint;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap_complete::Shell;
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
@@ -23,7 +24,7 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == "wake") {
         return hook::wake::main();
     }
-    finish(command().try_get_matches().map(|matches| run(&matches)))
+    finish(command().subcommands(internal()).try_get_matches().map(|matches| run(&matches)))
 }
 
 /// Prints what came of it, and turns it into an exit code.
@@ -134,6 +135,14 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
             let label = matches.get_one::<String>("label").map(String::as_str);
             archive::archive(&world, &project, label, matches.get_flag("include-logs"))
         }
+        "completions" => {
+            let shell = matches.get_one("shell").copied().unwrap_or(Shell::Bash);
+            Ok(pages::completions(shell, text(matches, "program")))
+        }
+        "man" => match matches.get_one::<String>("to") {
+            Some(dir) => pages::write_pages(std::path::Path::new(dir)),
+            None => pages::man(matches.get_one::<String>("command").map(String::as_str)),
+        },
         "install" => install::run(std::path::Path::new(text(matches, "to"))),
         "relay" => Ok(slash::relay(&world, session.unwrap_or_default(), slash_command(matches)?)),
         "slash" => {
@@ -217,7 +226,7 @@ pub fn session() -> Arg {
         .help("the Claude Code session [default: $CLAUDE_CODE_SESSION_ID]")
 }
 
-/// The one definition of the command line.
+/// The one definition of the command line, as users see it.
 pub fn command() -> Command {
     let mut start = Command::new("start")
         .about("Start a loop in a Claude Code session, or go on with one")
@@ -252,7 +261,6 @@ pub fn command() -> Command {
             .value_name("ID")
             .help("with --resume: which loop, by the beginning of its run id"),
     );
-    let slash_command = || Arg::new("command").required(true);
     Command::new("ralph")
         .about("Keeps Claude Code working on a task exactly as long as it should")
         .version(env!("CARGO_PKG_VERSION"))
@@ -367,6 +375,39 @@ pub fn command() -> Command {
                 .arg(flag("json", "one JSON object")),
         )
         .subcommand(Command::new("help").about("Explain the slash commands"))
-        .subcommand(Command::new("relay").hide(true).arg(slash_command()).arg(session()))
-        .subcommand(Command::new("slash").hide(true).arg(slash_command()).arg(session()))
+        .subcommand(
+            Command::new("completions")
+                .about("Print a script that completes our commands in your shell")
+                .arg(
+                    Arg::new("shell")
+                        .value_name("SHELL")
+                        .required(true)
+                        .value_parser(clap::value_parser!(Shell)),
+                )
+                .arg(
+                    Arg::new("program")
+                        .value_name("PROGRAM")
+                        .value_parser(pages::PROGRAMS)
+                        .default_value(pages::PROGRAMS[0])
+                        .help("the program whose commands are completed"),
+                ),
+        )
+        .subcommand(
+            Command::new("man")
+                .about("Print the man page of ralph or of one of its commands")
+                .arg(Arg::new("command").value_name("COMMAND").help("the command, such as run"))
+                .arg(
+                    Arg::new("to")
+                        .long("to")
+                        .value_name("DIR")
+                        .conflicts_with("command")
+                        .help("write every page to this folder instead"),
+                ),
+        )
+}
+
+/// What our own files and programs call, and nobody types.
+fn internal() -> [Command; 2] {
+    ["relay", "slash"]
+        .map(|name| Command::new(name).hide(true).arg(Arg::new("command").required(true)).arg(session()))
 }

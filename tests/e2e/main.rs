@@ -24,6 +24,7 @@ mod docker;
 mod judging;
 mod printed;
 mod ralph;
+mod release;
 mod runner;
 mod screen;
 mod steering;

@@ -1,0 +1,92 @@
+//! Completions and man pages, made from the one definition of the command line.
+
+use super::failure::Failure;
+use super::{guidance_program, program};
+use crate::store::file::{self, Privacy};
+use anyhow::Context;
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use std::path::Path;
+
+pub const PROGRAMS: [&str; 2] = ["ralph", "ralph-guidance"];
+
+/// The script that completes the words of one of our programs.
+pub fn completions(shell: Shell, name: &str) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut definition(name), name, &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// The man page of `ralph`, or of one of its commands.
+pub fn man(command: Option<&str>) -> Result<String, Failure> {
+    let wanted = command.map_or_else(|| "ralph".to_owned(), |command| format!("ralph-{command}"));
+    let page = pages().into_iter().find(|page| page.get_name() == wanted);
+    let page = page.ok_or_else(|| Failure::usage(format!("there is no man page {wanted}")))?;
+    Ok(rendered(page)?)
+}
+
+/// Writes every page to a folder, and says so.
+pub fn write_pages(dir: &Path) -> Result<String, Failure> {
+    std::fs::create_dir_all(dir).with_context(|| format!("could not create the folder {}", dir.display()))?;
+    let pages = pages();
+    let count = pages.len();
+    for page in pages {
+        let path = dir.join(format!("{}.1", page.get_name()));
+        file::replace(&path, rendered(page)?.as_bytes(), Privacy::Shared)?;
+    }
+    Ok(format!("{count} man pages are in {}\n", dir.display()))
+}
+
+fn rendered(page: Command) -> anyhow::Result<String> {
+    let mut text = Vec::new();
+    Man::new(page).render(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn definition(name: &str) -> Command {
+    if name == PROGRAMS[1] { guidance_program::command() } else { program::command() }
+}
+
+/// Each program, and each command of `ralph`, under the name of its page.
+fn pages() -> Vec<Command> {
+    let version = env!("CARGO_PKG_VERSION");
+    let ralph = definition(PROGRAMS[0]);
+    let commands: Vec<Command> = ralph
+        .get_subcommands()
+        .map(|command| {
+            let [page, typed] = ["ralph-", "ralph "].map(|head| format!("{head}{}", command.get_name()));
+            command.clone().name(page).bin_name(typed).version(version)
+        })
+        .collect();
+    let guidance = definition(PROGRAMS[1]).version(version);
+    [ralph].into_iter().chain(commands).chain([guidance]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_command_that_is_shown_has_its_page_and_completions() {
+        for command in program::command().get_subcommands().map(Command::get_name) {
+            assert!(man(Some(command)).unwrap().contains("SYNOPSIS"), "{command}");
+            for shell in Shell::value_variants() {
+                assert!(completions(*shell, "ralph").contains(command), "{shell}: {command}");
+            }
+        }
+        assert!(man(Some("run")).unwrap().contains("\\fBralph run\\fR"), "what one types");
+        assert!(man(None).unwrap().contains("ralph\\-run(1)"));
+        assert!(man(Some("guidance")).unwrap().contains("encourage"));
+        assert!(man(Some("relay")).is_err(), "only our own files call it");
+        assert!(completions(Shell::Bash, "ralph-guidance").contains("forbid"));
+    }
+
+    #[test]
+    fn what_only_our_own_files_call_is_not_offered() {
+        for shell in Shell::value_variants() {
+            assert!(!completions(*shell, "ralph").contains("relay"), "{shell}");
+        }
+    }
+}
