@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod archive;
 pub mod config;
+pub mod doctor;
 pub mod failure;
 pub mod guidance;
 pub mod guidance_program;

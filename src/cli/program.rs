@@ -2,8 +2,8 @@
 
 use super::failure::{Exit, Failure};
 use super::{
-    answer, archive, config, help, history, init, install, pages, reset, run, run_args, scan, slash, start,
-    status, stop, trust,
+    answer, archive, config, doctor, help, history, init, install, pages, reset, run, run_args, scan, slash,
+    start, status, stop, trust,
 };
 use crate::core::finding::{SEVERITIES, Severity};
 use crate::core::request::{SWITCHES, StartRequest};
@@ -81,6 +81,17 @@ fn run(matches: &ArgMatches) -> Result<(String, u8), Failure> {
         };
         let least = Severity::named(text(matches, "severity")).unwrap_or_default();
         return scan::run(&world, &Project::find(&world, None), least, format, paint::wanted());
+    }
+    if let Some(("doctor", matches)) = matches.subcommand() {
+        let world = world()?;
+        let asked = doctor::Asked {
+            claude: text(matches, "claude").to_owned(),
+            plugin_dir: matches.get_one::<String>("plugin-dir").map(Into::into),
+            container: matches.get_one::<String>("container").cloned(),
+            quick: matches.get_flag("quick"),
+        };
+        let json = matches.get_flag("json");
+        return doctor::run(&world, &Project::find(&world, None), &asked, json, paint::wanted());
     }
     answer(matches).map(|text| (text, 0))
 }
@@ -374,6 +385,7 @@ pub fn command() -> Command {
                 .arg(flag("revoke", "forget what you trusted here").conflicts_with("show"))
                 .arg(flag("json", "one JSON object")),
         )
+        .subcommand(doctor())
         .subcommand(Command::new("help").about("Explain the slash commands"))
         .subcommand(
             Command::new("completions")
@@ -410,4 +422,17 @@ pub fn command() -> Command {
 fn internal() -> [Command; 2] {
     ["relay", "slash"]
         .map(|name| Command::new(name).hide(true).arg(Arg::new("command").required(true)).arg(session()))
+}
+
+fn doctor() -> Command {
+    let value = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    Command::new("doctor")
+        .about("Check everything a loop depends on, and say the way out; exit code 1 where something failed")
+        .arg(value("claude", "PATH", "the client's program").default_value("claude"))
+        .arg(value("plugin-dir", "DIR", "a plugin that you load with `claude --plugin-dir DIR`"))
+        .arg(value("container", "NAME", "also the container for `ralph run --container`"))
+        .arg(flag("quick", "leave out the round trip through the client, which takes a few seconds"))
+        .arg(flag("json", "one JSON object"))
 }

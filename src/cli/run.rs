@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::start::{self, open_question, refuse_critical, refuse_tripped};
+use crate::claude::version::{OLDEST, Version};
 use crate::core::outcome::Outcome;
 use crate::core::record::{Engine, Given, Loop, LoopState};
 use crate::core::request::StartRequest;
@@ -41,8 +42,6 @@ pub struct Asked {
 const LARGEST_PROMPT: u64 = 64 << 20;
 /// Of a long prompt so much stands in the state, to be known by.
 const KEPT_OF_TASK: usize = 2000;
-/// The oldest client whose output we understand.
-const OLDEST_CLIENT: (u64, u64) = (2, 0);
 
 pub fn run(world: &World, project: &Project, asked: Asked) -> Result<u8, Failure> {
     check_agent(&asked)?;
@@ -294,11 +293,7 @@ fn check_agent(asked: &Asked) -> Result<(), Failure> {
             })?,
         _ => version(&claude.program, &["--version"])?,
     };
-    let number = |text: &str| text.parse::<u64>().ok();
-    let mut parts = told.split(['.', ' ']).map(number);
-    if let (Some(Some(major)), Some(Some(minor))) = (parts.next(), parts.next())
-        && (major, minor) < OLDEST_CLIENT
-    {
+    if Version::parse(&told).is_some_and(|version| version < OLDEST) {
         return Err(Failure::unavailable(format!("{} is version {}: too old", claude.program, told.trim()))
             .hint("npm install -g @anthropic-ai/claude-code"));
     }

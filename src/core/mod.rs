@@ -1,6 +1,7 @@
 //! The pure middle: no files, no clock, no environment, no processes. `now` is an argument.
 
 pub mod backoff;
+pub mod checkup;
 pub mod circuit;
 pub mod clean;
 pub mod command;

@@ -57,17 +57,34 @@ pub fn is_held(project: &Project) -> bool {
     same(&lock["process"], pid)
 }
 
-/// Ends what a runner that died left running: its agent, by number and moment of birth, and whatever bears the
-/// run's mark. Nobody else is touched. Returns whether there was something.
+/// The run that holds or held the project, and the container it works in, where it is one.
+pub fn container(project: &Project) -> Option<(String, String)> {
+    let lock = read(project)?;
+    Some((lock["run_id"].as_str()?.to_owned(), lock["container"].as_str()?.to_owned()))
+}
+
+/// The run that a runner left behind when it died, and the process of its agent where that still lives.
+pub fn left_behind(project: &Project) -> Option<(String, Option<u32>)> {
+    let lock = read(project).filter(|_| !is_held(project))?;
+    Some((lock["run_id"].as_str().unwrap_or_default().to_owned(), living_child(&lock)))
+}
+
+/// The agent, by number and moment of birth: the file may come with a repository, and who is not known by his
+/// birth is not ours.
+fn living_child(lock: &Value) -> Option<u32> {
+    let pid = lock["child"]["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+    let noted = lock["child"]["process"].as_str();
+    pid.filter(|pid| noted.is_some() && birth(*pid).as_deref() == noted)
+}
+
+/// Ends what a runner that died left running: its agent, and whatever bears the run's mark. Nobody else is
+/// touched. Returns whether there was something.
 pub fn end_survivor(project: &Project) -> bool {
     let Some(lock) = read(project) else { return false };
     if is_held(project) {
         return false;
     }
-    let pid = lock["child"]["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
-    // The file may come with a repository: who is not known by his birth is not ours.
-    let noted = lock["child"]["process"].as_str();
-    let alive = pid.filter(|pid| noted.is_some() && birth(*pid).as_deref() == noted);
+    let alive = living_child(&lock);
     #[cfg(unix)]
     if let Some(pid) = alive.and_then(|pid| rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)) {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);

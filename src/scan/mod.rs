@@ -87,6 +87,11 @@ pub fn scan(
     Scan { findings, files, complete, at: whole_at, changed, sight, warnings: rules.warnings }
 }
 
+/// Stop hooks in the client's settings, which are not ours.
+pub fn other_stop_hooks(world: &World, project: &Project) -> Vec<Finding> {
+    surroundings::stop_hooks(world, project)
+}
+
 /// A memory read and written again, for the fuzzer: `None` where it is damaged.
 #[doc(hidden)]
 pub fn rewrite_memory(bytes: &[u8]) -> Option<Vec<u8>> {

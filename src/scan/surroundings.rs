@@ -40,7 +40,7 @@ fn unfinished(project: &Project) -> Option<Finding> {
     Some(finding("unfinished-merge", Severity::Critical, String::new(), description, advice))
 }
 
-fn stop_hooks(world: &World, project: &Project) -> Vec<Finding> {
+pub fn stop_hooks(world: &World, project: &Project) -> Vec<Finding> {
     let project_files = ["settings.json", "settings.local.json"].map(|name| project.claude_dir().join(name));
     let users: Option<PathBuf> = world.claude_config.as_ref().map(|dir| dir.join("settings.json"));
     let mut found = Vec::new();

@@ -98,17 +98,21 @@ pub fn disarm(world: &World, project: &Project, session: &str) {
 
 /// Every project in which this user has an armed loop.
 pub fn projects(world: &World) -> Vec<Project> {
-    let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("sessions")).ok());
-    let mut roots: Vec<String> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| file::read_bounded(&entry.path(), LARGEST).ok()?)
-        .filter_map(|bytes| Some(serde_json::from_slice::<Record>(&bytes).ok()?.project))
-        .collect();
+    let mut roots: Vec<PathBuf> = records(world).into_iter().map(|(_, root)| root).collect();
     roots.sort();
     roots.dedup();
-    roots.into_iter().map(|root| Project { root: root.into() }).collect()
+    roots.into_iter().map(|root| Project { root }).collect()
+}
+
+/// Every record, with the project it is for.
+pub fn records(world: &World) -> Vec<(PathBuf, PathBuf)> {
+    let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("sessions")).ok());
+    let read = |path: PathBuf| {
+        let bytes = file::read_bounded(&path, LARGEST).ok()??;
+        let record: Record = serde_json::from_slice(&bytes).ok()?;
+        Some((path, PathBuf::from(record.project)))
+    };
+    entries.into_iter().flatten().flatten().filter_map(|entry| read(entry.path())).collect()
 }
 
 fn path(data_dir: &Path, session: &str, root: &Path) -> PathBuf {

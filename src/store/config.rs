@@ -201,6 +201,14 @@ fn document(path: &Path) -> Result<Map<String, Value>> {
     }
 }
 
+/// Files that give nothing at all, and why.
+pub fn faults(world: &World, project: &Project) -> Vec<String> {
+    let own = project.resolve(&project.config());
+    let users = world.user_config().map(Ok);
+    let read = [Some(own), users].into_iter().flatten().map(|path| path.and_then(|path| read(&path)));
+    read.filter_map(|read| read.err().map(|error| format!("{error:#}"))).collect()
+}
+
 /// Keys in the files that this version does not know, with their file.
 pub fn unknown(world: &World, project: &Project) -> Vec<String> {
     let mut found = Vec::new();

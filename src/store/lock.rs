@@ -39,4 +39,37 @@ impl Lock {
             nap = (nap * 2).min(LONGEST_NAP);
         }
     }
+
+    /// Proves on a file of its own, which is gone again at the end, that a lock in this folder keeps a second
+    /// one out.
+    pub fn prove(dir: &Path) -> Result<()> {
+        let path = dir.join(format!(".ralph-lock-{:016x}", super::world::unique() as u64));
+        let proof = prove_on(&path);
+        let _ = std::fs::remove_file(&path);
+        proof
+    }
+}
+
+fn prove_on(path: &Path) -> Result<()> {
+    let first = Lock::acquire(path)?;
+    let second = File::open(path).with_context(|| format!("could not open {}", path.display()))?;
+    if FileExt::try_lock_exclusive(&second).is_ok() {
+        bail!("this file system gives the lock {} to two at a time", path.display());
+    }
+    drop(first);
+    FileExt::try_lock_exclusive(&second)
+        .with_context(|| format!("this file system does not give the lock {} back", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proof_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        Lock::prove(dir.path()).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(Lock::prove(&dir.path().join("gone")).is_err());
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod config;
+pub mod doctor;
 pub mod history;
 pub mod paint;
 pub mod scan;

@@ -21,6 +21,7 @@ mod run;
 mod tmux;
 
 mod docker;
+mod doctor;
 mod judging;
 mod printed;
 mod ralph;

@@ -27,6 +27,7 @@ mod config_command;
 mod constraints;
 mod constraints_turns;
 mod decisions;
+mod doctor;
 mod endings;
 mod guidance;
 mod guidance_freshness;

@@ -1,0 +1,230 @@
+//! Claude Code's own settings, as far as they decide whether our hooks run. What wins over what was found by
+//! experiment on 2.1.325: managed, then local, project and user; a switch that is no boolean does nothing;
+//! `allowManagedHooksOnly` counts only where it is managed; `env` of any file reaches the client itself.
+
+use crate::store::file;
+use crate::store::project::Project;
+use crate::store::world::World;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+const LARGEST: u64 = 4 << 20;
+/// Variables that take hooks and plugins away, as `--bare` and `--safe-mode` do.
+pub const MODES: [&str; 2] = ["CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"];
+const SWITCHES: [&str; 2] = ["disableAllHooks", "allowManagedHooksOnly"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Managed,
+    Local,
+    Project,
+    User,
+}
+
+/// One file that is there.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    pub scope: Scope,
+    pub path: PathBuf,
+    pub values: Map<String, Value>,
+    /// Why nothing could be read from it.
+    pub fault: Option<String>,
+}
+
+/// Strongest first.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub layers: Vec<Layer>,
+}
+
+/// Where an administrator's settings lie.
+pub fn managed_folder() -> &'static Path {
+    Path::new(if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode"
+    } else if cfg!(windows) {
+        r"C:\Program Files\ClaudeCode"
+    } else {
+        "/etc/claude-code"
+    })
+}
+
+impl Settings {
+    pub fn read(world: &World, project: &Project, managed: &Path) -> Settings {
+        let mut paths = Vec::new();
+        let mut parts: Vec<_> = std::fs::read_dir(managed.join("managed-settings.d"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+            .collect();
+        parts.sort();
+        paths.extend(parts.into_iter().rev().map(|path| (Scope::Managed, path)));
+        paths.push((Scope::Managed, managed.join("managed-settings.json")));
+        paths.push((Scope::Local, project.claude_dir().join("settings.local.json")));
+        paths.push((Scope::Project, project.claude_dir().join("settings.json")));
+        paths.extend(world.claude_config.as_ref().map(|dir| (Scope::User, dir.join("settings.json"))));
+        Settings { layers: paths.into_iter().filter_map(|(scope, path)| layer(scope, path)).collect() }
+    }
+
+    /// The strongest boolean of this name, and where it stands.
+    fn switch(&self, name: &str) -> Option<(&Layer, bool)> {
+        self.layers.iter().find_map(|layer| Some((layer, layer.values.get(name)?.as_bool()?)))
+    }
+
+    /// A variable that some file sets for the client.
+    pub fn variable(&self, name: &str) -> Option<(&Layer, String)> {
+        self.layers.iter().find_map(|layer| {
+            let text = match layer.values.get("env")?.get(name)? {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            Some((layer, text))
+        })
+    }
+
+    /// What keeps hooks from running: the name of the switch, and the file in which it stands.
+    pub fn against_hooks(&self) -> Vec<(&'static str, &Path)> {
+        let mut found = Vec::new();
+        if let Some((layer, true)) = self.switch("disableAllHooks") {
+            found.push(("disableAllHooks", layer.path.as_path()));
+        }
+        if let Some((layer, true)) =
+            self.switch("allowManagedHooksOnly").filter(|(layer, _)| layer.scope == Scope::Managed)
+        {
+            found.push(("allowManagedHooksOnly", layer.path.as_path()));
+        }
+        for name in MODES {
+            if let Some((layer, _)) = self.variable(name).filter(|(_, value)| is_truthy(value)) {
+                found.push((name, layer.path.as_path()));
+            }
+        }
+        found
+    }
+
+    /// Of one scope's file, only what decides whether hooks run: for a session elsewhere that is to meet the same.
+    pub fn switches_of(&self, scope: Scope) -> Value {
+        let mut kept = Map::new();
+        let mut variables = Map::new();
+        for layer in self.layers.iter().filter(|layer| layer.scope == scope) {
+            for name in SWITCHES {
+                kept.extend(layer.values.get(name).map(|value| (name.to_owned(), value.clone())));
+            }
+            for name in MODES {
+                let value = layer.values.get("env").and_then(|env| env.get(name));
+                variables.extend(value.map(|value| (name.to_owned(), value.clone())));
+            }
+        }
+        if !variables.is_empty() {
+            kept.insert("env".into(), json!(variables));
+        }
+        Value::Object(kept)
+    }
+}
+
+/// As the client reads its own variables.
+pub fn is_truthy(value: &str) -> bool {
+    ["1", "true", "yes", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
+}
+
+fn layer(scope: Scope, path: PathBuf) -> Option<Layer> {
+    let read = || -> Result<Option<Map<String, Value>>, String> {
+        let Some(bytes) = file::read_bounded(&path, LARGEST).map_err(|error| format!("{error:#}"))? else {
+            return Ok(None);
+        };
+        if bytes.trim_ascii().is_empty() {
+            return Ok(Some(Map::new()));
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(Value::Object(values)) => Ok(Some(values)),
+            Ok(_) => Err(format!("{} is not a JSON object", path.display())),
+            Err(error) => Err(format!("{} is not valid JSON: {error}", path.display())),
+        }
+    };
+    let (values, fault) = match read() {
+        Ok(None) => return None,
+        Ok(Some(values)) => (values, None),
+        Err(fault) => (Map::new(), Some(fault)),
+    };
+    Some(Layer { scope, path, values, fault })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(files: &[(&str, &str)]) -> (tempfile::TempDir, Settings) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let mut world = World::at(dir.path(), dir.path());
+        world.claude_config = Some(dir.path().join("user"));
+        let project = Project { root: dir.path().join("project") };
+        let read = Settings::read(&world, &project, &dir.path().join("managed"));
+        (dir, read)
+    }
+
+    const USER: &str = "user/settings.json";
+    const PROJECT: &str = "project/.claude/settings.json";
+    const LOCAL: &str = "project/.claude/settings.local.json";
+    const MANAGED: &str = "managed/managed-settings.json";
+    const PART: &str = "managed/managed-settings.d/10-hooks.json";
+
+    /// Each row was tried on the real client.
+    #[test]
+    fn the_strongest_switch_decides() {
+        let on = r#"{"disableAllHooks": true}"#;
+        let off = r#"{"disableAllHooks": false}"#;
+        let only = r#"{"allowManagedHooksOnly": true}"#;
+        type Case = (&'static [(&'static str, &'static str)], &'static [(&'static str, &'static str)]);
+        let off_local: [(&str, &str); 2] = [(USER, on), (LOCAL, off)];
+        assert!(settings(&off_local).1.against_hooks().is_empty());
+        assert!(settings(&[(PROJECT, on), (LOCAL, off)]).1.against_hooks().is_empty());
+        let cases: &[Case] = &[
+            (&[], &[]),
+            (&[(USER, r#"{"disableAllHooks": true}"#)], &[("disableAllHooks", USER)]),
+            (&[(PROJECT, r#"{"disableAllHooks": true}"#)], &[("disableAllHooks", PROJECT)]),
+            (&[(LOCAL, r#"{"disableAllHooks": true}"#)], &[("disableAllHooks", LOCAL)]),
+            (&[(USER, r#"{"disableAllHooks": "true"}"#)], &[]),
+            (&[(USER, r#"{"allowManagedHooksOnly": true}"#)], &[]),
+            (&[(MANAGED, r#"{"allowManagedHooksOnly": true}"#)], &[("allowManagedHooksOnly", MANAGED)]),
+            (&[(PART, r#"{"allowManagedHooksOnly": true}"#)], &[("allowManagedHooksOnly", PART)]),
+            (&[(USER, r#"{"env": {"CLAUDE_CODE_SIMPLE": "1"}}"#)], &[("CLAUDE_CODE_SIMPLE", USER)]),
+            (&[(USER, r#"{"env": {"CLAUDE_CODE_SAFE_MODE": 1}}"#)], &[("CLAUDE_CODE_SAFE_MODE", USER)]),
+            (&[(USER, r#"{"env": {"CLAUDE_CODE_SIMPLE": "0"}}"#)], &[]),
+        ];
+        for (files, expected) in cases {
+            let (dir, settings) = settings(files);
+            let expected: Vec<_> =
+                expected.iter().map(|(name, file)| (*name, dir.path().join(file))).collect();
+            let found: Vec<_> =
+                settings.against_hooks().into_iter().map(|(name, path)| (name, path.to_owned())).collect();
+            assert_eq!(found, expected, "{files:?}");
+        }
+        let (_dir, both) = settings(&[(PART, off), (MANAGED, on), (USER, only)]);
+        assert!(both.against_hooks().is_empty(), "a part is stronger than the file it adds to");
+    }
+
+    #[test]
+    fn a_broken_file_says_why_and_switches_nothing() {
+        for (text, why) in [("{ nope", "not valid JSON"), ("[]", "not a JSON object")] {
+            let (_dir, settings) = settings(&[(USER, text)]);
+            assert!(settings.layers[0].fault.as_deref().unwrap().contains(why), "{text}");
+            assert!(settings.against_hooks().is_empty());
+        }
+        assert!(settings(&[(USER, " \n")]).1.layers[0].fault.is_none(), "an empty file is none");
+    }
+
+    #[test]
+    fn only_switches_go_along() {
+        let text = r#"{"disableAllHooks": true, "apiKeyHelper": "secret", "env": {"TOKEN": "x", "CLAUDE_CODE_SIMPLE": "1"},
+            "hooks": {"Stop": []}}"#;
+        let (_dir, settings) = settings(&[(USER, text)]);
+        let expected = json!({"disableAllHooks": true, "env": {"CLAUDE_CODE_SIMPLE": "1"}});
+        assert_eq!(settings.switches_of(Scope::User), expected);
+        assert_eq!(settings.switches_of(Scope::Local), json!({}));
+    }
+}

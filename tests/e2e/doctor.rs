@@ -1,0 +1,149 @@
+//! `ralph doctor` on the real client: what it calls well works, and what does not work it names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Session};
+use crate::messages_api::{Api, Reply};
+use crate::ralph::plugin;
+
+/// A user with a repository, without the plugin.
+fn user() -> Option<Session> {
+    // The doctor brings its own model: this one must stay unasked.
+    let api = Api::start(vec![Reply::error(500)]);
+    let session = Session::new(&Client::find()?, &api);
+    let made = Command::new("git").args(["init", "-q"]).arg(session.project()).status().unwrap();
+    assert!(made.success());
+    Some(session)
+}
+
+fn in_project(session: &Session, program: &Path, args: &[&str]) -> std::process::Output {
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(session.variables()).current_dir(session.project()).output().unwrap()
+}
+
+fn doctor(session: &Session, args: &[&str]) -> (Option<i32>, Value) {
+    let claude = session.program().to_str().unwrap();
+    let args = [&["doctor", "--json", "--claude", claude], args].concat();
+    let output = in_project(session, Path::new(env!("CARGO_BIN_EXE_ralph")), &args);
+    let told = serde_json::from_slice(&output.stdout);
+    let told = told.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    (output.status.code(), told)
+}
+
+fn check<'a>(report: &'a Value, id: &str) -> &'a Value {
+    report["checks"].as_array().unwrap().iter().find(|check| check["id"] == id).unwrap()
+}
+
+fn assert_says(report: &Value, id: &str, verdict: &str, words: &str) {
+    let check = check(report, id);
+    assert_eq!(check["verdict"], verdict, "{check:#}");
+    assert!(check.to_string().contains(words), "{words}: {check:#}");
+}
+
+/// A copy of the plugin in which something may be broken.
+fn copy(session: &Session) -> PathBuf {
+    let target = session.root().join("copy");
+    let copied = Command::new("cp").arg("-r").arg(plugin()).arg(&target).status().unwrap();
+    assert!(copied.success());
+    target
+}
+
+/// Every file below, with its bytes.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => found.extend(contents(&path)),
+            false => drop(found.insert(path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found
+}
+
+#[test]
+fn a_registered_plugin_is_found_and_runs_a_loop_through_the_client() {
+    let Some(session) = user() else { return };
+    let market = session.root().join("the market");
+    fs::create_dir_all(market.join(".claude-plugin")).unwrap();
+    let entry = json!({"name": "ralph", "source": "./plugin", "description": "the loop"});
+    let manifest = json!({"name": "here", "owner": {"name": "us"}, "plugins": [entry]});
+    fs::write(market.join(".claude-plugin/marketplace.json"), manifest.to_string()).unwrap();
+    fs::rename(copy(&session), market.join("plugin")).unwrap();
+
+    // A client that was never started makes no files because of us.
+    let first = session.claude_config().join(".claude.json");
+    let kept = fs::read(&first).unwrap();
+    fs::remove_file(&first).unwrap();
+    let (code, report) = doctor(&session, &["--quick"]);
+    assert_eq!(code, Some(1));
+    assert_says(&report, "plugin", "failure", "not registered");
+    assert_eq!(fs::read_dir(session.claude_config()).unwrap().count(), 0);
+    fs::write(&first, kept).unwrap();
+    let (_, report) = doctor(&session, &["--quick"]);
+    assert_says(&report, "plugin", "failure", "not registered");
+
+    let add = ["plugin", "marketplace", "add", market.to_str().unwrap()];
+    for args in [&add[..], &["plugin", "install", "ralph@here"]] {
+        let done = in_project(&session, session.program(), args);
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    let before = contents(&session.claude_config());
+
+    let (code, report) = doctor(&session, &[]);
+
+    assert_eq!((code, &report["verdict"]), (Some(0), &json!("ok")), "{report:#}");
+    assert_says(&report, "plugin", "ok", "ralph@here");
+    assert_says(&report, "hook-programs", "ok", "6 hooks answered");
+    assert_says(&report, "round-trip", "ok", "a loop of 2 turns");
+    assert!(contents(&session.claude_config()) == before, "nothing of the user's was touched");
+    assert!(!session.data_dir().join("history").exists(), "and no run among ours");
+
+    let disabled = in_project(&session, session.program(), &["plugin", "disable", "ralph@here"]);
+    assert!(disabled.status.success());
+    let (code, report) = doctor(&session, &["--quick"]);
+    assert_eq!(code, Some(1));
+    assert_says(&report, "plugin", "failure", "claude plugin enable ralph@here");
+}
+
+#[test]
+fn hooks_that_are_switched_off_are_named_and_proven_to_be_off() {
+    let Some(session) = user() else { return };
+    let dir = plugin().to_str().unwrap();
+    let user = session.claude_config().join("settings.json");
+    let local = session.project().join(".claude/settings.local.json");
+    fs::create_dir_all(local.parent().unwrap()).unwrap();
+
+    for switched_off in [r#"{"disableAllHooks": true}"#, r#"{"env": {"CLAUDE_CODE_SIMPLE": "1"}}"#] {
+        fs::write(&user, switched_off).unwrap();
+        let (code, report) = doctor(&session, &["--plugin-dir", dir]);
+        assert_eq!(code, Some(1));
+        assert_says(&report, "hooks", "failure", user.to_str().unwrap());
+        assert_says(&report, "round-trip", "failure", "no Stop hook");
+    }
+    // The client lets the nearer file win, and so must we.
+    fs::write(&user, r#"{"disableAllHooks": true}"#).unwrap();
+    fs::write(&local, r#"{"disableAllHooks": false}"#).unwrap();
+    let (code, report) = doctor(&session, &["--plugin-dir", dir]);
+    assert_eq!(code, Some(0), "{report:#}");
+    assert_says(&report, "hooks", "ok", "");
+    assert_says(&report, "round-trip", "ok", "a loop of 2 turns");
+}
+
+#[test]
+fn a_plugin_without_its_stop_program_is_named_and_proven_not_to_loop() {
+    let Some(session) = user() else { return };
+    let copy = copy(&session);
+    fs::remove_file(copy.join("bin/ralph-stop-hook")).unwrap();
+
+    let (code, report) = doctor(&session, &["--plugin-dir", copy.to_str().unwrap()]);
+
+    assert_eq!(code, Some(1));
+    assert_says(&report, "hook-programs", "failure", "ralph-stop-hook is missing");
+    assert_says(&report, "round-trip", "failure", "Stop hook failed");
+}
