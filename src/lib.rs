@@ -11,10 +11,14 @@
 //! - [`run`]: the loop from outside: agent processes, heartbeat, pace, logs, summary
 //! - [`view`]: what people look at
 //! - [`cli`]: one file per command
+//! - [`demo`]: a whole loop with a scripted agent; meets all of the above from outside
+//! - [`called`]: which program this is, by the name it was started with
 
+pub mod called;
 pub mod claude;
 pub mod cli;
 pub mod core;
+pub mod demo;
 pub mod hook;
 pub mod run;
 pub mod scan;

@@ -175,6 +175,15 @@ fn commands_do_not_know_the_hooks() {
 }
 
 #[test]
+fn the_demo_meets_ralph_from_outside() {
+    refuse_modules(
+        "demo",
+        &["claude", "hook", "run", "scan", "cli"],
+        "the demo shows what the real programs say: it starts them, and what it knew of their inside it could make up",
+    );
+}
+
+#[test]
 fn hooks_and_views_stay_apart() {
     refuse_modules(
         "hook",

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ralph::cli::program::main()
+    ralph::called::main()
 }

@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod archive;
 pub mod config;
+pub mod demo;
 pub mod doctor;
 pub mod failure;
 pub mod guidance;

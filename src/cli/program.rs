@@ -2,8 +2,8 @@
 
 use super::failure::{Exit, Failure};
 use super::{
-    answer, archive, config, doctor, help, history, init, install, pages, reset, run, run_args, scan, slash,
-    start, status, stop, trust,
+    answer, archive, config, demo, doctor, help, history, init, install, pages, reset, run, run_args, scan,
+    slash, start, status, stop, trust,
 };
 use crate::core::finding::{SEVERITIES, Severity};
 use crate::core::request::{SWITCHES, StartRequest};
@@ -71,6 +71,9 @@ fn run(matches: &ArgMatches) -> Result<(String, u8), Failure> {
         let world = world()?;
         let asked = run_args::asked(matches)?;
         return Ok((String::new(), run::run(&world, &Project::find(&world, None), asked)?));
+    }
+    if let Some(("demo", matches)) = matches.subcommand() {
+        return Ok((String::new(), demo::run(&world()?, matches)?));
     }
     if let Some(("scan", matches)) = matches.subcommand() {
         let world = world()?;
@@ -155,6 +158,7 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
             None => pages::man(matches.get_one::<String>("command").map(String::as_str)),
         },
         "install" => install::run(std::path::Path::new(text(matches, "to"))),
+        "demo-agent" => demo::agent(&world),
         "relay" => Ok(slash::relay(&world, session.unwrap_or_default(), slash_command(matches)?)),
         "slash" => {
             let words = stdin()?;
@@ -386,6 +390,7 @@ pub fn command() -> Command {
                 .arg(flag("json", "one JSON object")),
         )
         .subcommand(doctor())
+        .subcommand(demo::command())
         .subcommand(Command::new("help").about("Explain the slash commands"))
         .subcommand(
             Command::new("completions")
@@ -419,9 +424,10 @@ pub fn command() -> Command {
 }
 
 /// What our own files and programs call, and nobody types.
-fn internal() -> [Command; 2] {
-    ["relay", "slash"]
-        .map(|name| Command::new(name).hide(true).arg(Arg::new("command").required(true)).arg(session()))
+fn internal() -> [Command; 3] {
+    let slash =
+        |name: &'static str| Command::new(name).arg(Arg::new("command").required(true)).arg(session());
+    [slash("relay"), slash("slash"), Command::new("demo-agent")].map(|command| command.hide(true))
 }
 
 fn doctor() -> Command {

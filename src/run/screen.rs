@@ -4,6 +4,7 @@ use super::agent::Heard;
 use crate::core::clean;
 use crate::core::heartbeat::Beat;
 use crate::core::time;
+use crate::view::paint;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -85,7 +86,7 @@ impl Screen {
         if self.style != Style::Live {
             return;
         }
-        let width = columns().saturating_sub(1);
+        let width = paint::columns().saturating_sub(1);
         let text = clean::excerpt(text, width);
         let text = if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text };
         let mut out = std::io::stdout().lock();
@@ -138,13 +139,4 @@ impl Screen {
             format!("{} · {} elapsed · last output {} ago", self.position, span(elapsed), span(silence));
         self.live(&line);
     }
-}
-
-/// The terminal's width.
-fn columns() -> usize {
-    #[cfg(unix)]
-    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout()) {
-        return usize::from(size.ws_col).max(20);
-    }
-    80
 }

@@ -44,6 +44,17 @@ pub fn wanted() -> bool {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
+/// The terminal's width; a screen's usual one where stdout is none.
+pub fn columns() -> usize {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
+        && size.ws_col > 0
+    {
+        return usize::from(size.ws_col).max(20);
+    }
+    80
+}
+
 /// `████████░░░░` of `width` cells.
 pub fn bar(part: f64, width: usize) -> String {
     let filled = (part.clamp(0.0, 1.0) * width as f64).round() as usize;

@@ -20,6 +20,7 @@ mod run;
 #[path = "../support/tmux.rs"]
 mod tmux;
 
+mod demo;
 mod docker;
 mod doctor;
 mod judging;

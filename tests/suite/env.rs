@@ -34,7 +34,7 @@ pub enum Program {
 }
 
 impl Program {
-    fn path(self) -> &'static str {
+    pub fn path(self) -> &'static str {
         match self {
             Program::Ralph => env!("CARGO_BIN_EXE_ralph"),
             Program::Guidance => env!("CARGO_BIN_EXE_ralph-guidance"),
@@ -141,14 +141,20 @@ impl Env {
     }
 
     pub fn call(&self, program: Program) -> Call {
-        let mut command = Command::new(program.path());
+        let call = self.call_at(Path::new(program.path()));
+        match program {
+            Program::Ralph | Program::Guidance => call,
+            Program::StopHook | Program::SessionStartHook => call.var("CLAUDE_PROJECT_DIR", &self.project),
+        }
+    }
+
+    /// A program anywhere, in this world.
+    pub fn call_at(&self, program: &Path) -> Call {
+        let mut command = Command::new(program);
         command.env_clear().current_dir(&self.project);
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.base.join("home"));
         command.env("RALPH_DATA_DIR", self.data()).env("RALPH_CONFIG_DIR", self.base.join("config"));
         command.env("RALPH_NOW", stamp(self.now.get()));
-        if !matches!(program, Program::Ralph | Program::Guidance) {
-            command.env("CLAUDE_PROJECT_DIR", &self.project);
-        }
         for (name, value) in self.vars.borrow().iter() {
             match value {
                 Some(value) => command.env(name, value),

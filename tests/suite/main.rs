@@ -27,6 +27,8 @@ mod config_command;
 mod constraints;
 mod constraints_turns;
 mod decisions;
+mod demo;
+mod demo_recording;
 mod doctor;
 mod endings;
 mod guidance;

@@ -44,26 +44,36 @@ impl Screen {
 
     /// The same with arguments for this run only, for example `--resume` and an id.
     pub fn start_with(session: &Session, args: &[&str]) -> Self {
+        let mut words: Vec<OsString> = vec!["env".into(), "-i".into()];
+        words.extend(assignments(session));
+        words.push(session.program().into());
+        // As with `-p`: the TUI's own default, auto mode, runs tools that `Session::allow` does not name.
+        words.extend(["--permission-mode", "default"].map(Into::into));
+        words.extend(session.args().iter().map(OsString::from));
+        words.extend(args.iter().map(Into::into));
+        let screen = Self::open(session.root(), &session.project(), (120, 45), &words);
+        screen.wait_until(prompt_is_ready, START);
+        screen
+    }
+
+    /// Any program on a screen of this size. `root` is a temporary folder, for what tmux itself leaves.
+    pub fn open(root: &Path, working_dir: &Path, size: (u16, u16), words: &[OsString]) -> Self {
         static SERVERS: AtomicUsize = AtomicUsize::new(0);
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let server = format!("ralph-e2e-{}-{number}", std::process::id());
         // tmux leaves its socket behind; in the session's folder it goes away with the rest.
-        let screen = Self { server, sockets: session.root().to_owned() };
+        let screen = Self { server, sockets: root.to_owned() };
 
         let mut command = screen.tmux();
         // Set before the session exists, so that a client that dies at once still leaves its last words.
         command.args(["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"]);
         command.args(["set-option", "-g", "history-limit", "5000", ";"]);
+        let (columns, rows) = (size.0.to_string(), size.1.to_string());
         command
-            .args(["new-session", "-d", "-s", "client", "-x", "120", "-y", "45", "-c"])
-            .arg(session.project());
-        command.args(["env", "-i"]).args(assignments(session)).arg(session.program());
-        // As with `-p`: the TUI's own default, auto mode, runs tools that `Session::allow` does not name.
-        command.args(["--permission-mode", "default"]).args(session.args()).args(args);
-        let started = command.output().expect("tmux runs");
+            .args(["new-session", "-d", "-s", "client", "-x", &columns, "-y", &rows, "-c"])
+            .arg(working_dir);
+        let started = command.args(words).output().expect("tmux runs");
         assert!(started.status.success(), "tmux: {}", String::from_utf8_lossy(&started.stderr));
-
-        screen.wait_until(prompt_is_ready, START);
         screen
     }
 
@@ -92,6 +102,12 @@ impl Screen {
     /// The screen and what scrolled off it.
     pub fn text(&self) -> String {
         self.control(&["capture-pane", "-p", "-t", "client", "-S", "-2000"])
+    }
+
+    /// What is on the screen now, and nothing else; with the escape codes for its colours where they are wanted.
+    pub fn visible(&self, colours: bool) -> String {
+        let with: &[&str] = if colours { &["-e"] } else { &[] };
+        self.control(&[&["capture-pane", "-p", "-t", "client"], with].concat())
     }
 
     /// Returns the text as soon as it contains `needle`; panics with the screen when that takes too long.
