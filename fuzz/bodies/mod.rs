@@ -8,17 +8,19 @@ pub mod scan_memory;
 pub mod settings;
 pub mod state_file;
 pub mod status_block;
+pub mod task_list;
 pub mod transcript;
 
 type Check = fn(&[u8]);
 
 /// Every target by its name, which is also the name of its binary and of its folder of seeds.
-pub const TARGETS: [(&str, Check); 7] = [
+pub const TARGETS: [(&str, Check); 8] = [
     ("hook_input", hook_input::check),
     ("promise", promise::check),
     ("scan_memory", scan_memory::check),
     ("settings", settings::check),
     ("state_file", state_file::check),
     ("status_block", status_block::check),
+    ("task_list", task_list::check),
     ("transcript", transcript::check),
 ];

@@ -7,8 +7,9 @@ use crate::store::archive::{self, Archived, Request};
 use crate::store::history::Run;
 use crate::store::iterations::Iteration;
 use crate::store::project::Project;
+use crate::store::task_source::{self, Asked};
 use crate::store::world::World;
-use crate::store::{armed, history, iterations, layout, run_lock, state, tasks};
+use crate::store::{armed, history, iterations, layout, run_lock, state};
 use crate::view::archive::{Facts, summary};
 
 pub fn archive(
@@ -21,7 +22,7 @@ pub fn archive(
     let _lock = archive::lock(world, project)?;
     let mut told: Vec<String> =
         archive::recover(project)?.iter().map(|archived| tell("Finished", project, archived)).collect();
-    let list = tasks::load(project);
+    let list = task_source::find(project, &Asked::Usual, &world.working_dir).map(|found| found.list);
     let named = list.as_ref().ok().and_then(|list| Some(clean::line(&list.as_ref()?.project)));
     let name = named.filter(|name| !name.is_empty()).unwrap_or_else(|| layout::default_name(project));
     if archive::is_fresh(project, &name) {

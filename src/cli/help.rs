@@ -8,6 +8,7 @@ pub fn text() -> String {
         "Ralph keeps Claude Code working on a task until it is done or a limit is reached.\n\n\
          /ralph:start TASK [flags]   start a loop in this session\n\
          /ralph:start --resume       go on with a paused, ended or orphaned loop\n\
+         /ralph:start --import       take over a loop of the official ralph-loop plugin\n\
          /ralph:status               where the loops of this project are\n\
          /ralph:stop [--all]         end this session's loop, or every loop of yours\n\
          /ralph:encourage TEXT       what the agent should do more of; without text, the list\n\
@@ -32,8 +33,13 @@ pub fn text() -> String {
         "\nEsc pauses the loop. `touch .claude/STOP_LOOP` stops every loop of the project.\n\
          Commands in a project's own file (verify, notify) run only after `ralph trust`, in a terminal.\n\
          In a terminal: `ralph --help`; `ralph init` lays out a task list that a finish must pass.\n\n\
-         From the official plugin: /ralph-loop \"TASK\" --completion-promise X --max-iterations N\n\
-         is here /ralph:start TASK --promise X --max-iterations N",
+         Coming from elsewhere:\n\
+         \x20 /ralph-loop \"TASK\" --completion-promise X --max-iterations N   (the official plugin)\n\
+         \x20   /ralph:start TASK --promise X --max-iterations N\n\
+         \x20 /cancel-ralph\n\
+         \x20   /ralph:stop\n\
+         \x20 while :; do cat PROMPT.md | claude -p; done\n\
+         \x20   ralph run -f PROMPT.md, in a terminal; --tasks prd.json or --tasks fix_plan.md make a finish wait for every box",
     );
     text
 }

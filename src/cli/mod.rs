@@ -10,6 +10,7 @@ pub mod guidance;
 pub mod guidance_program;
 pub mod help;
 pub mod history;
+pub mod import;
 pub mod init;
 pub mod install;
 pub mod pages;

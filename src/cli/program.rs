@@ -2,8 +2,8 @@
 
 use super::failure::{Exit, Failure};
 use super::{
-    answer, archive, config, demo, doctor, help, history, init, install, pages, reset, run, run_args, scan,
-    slash, start, status, stop, trust,
+    answer, archive, config, demo, doctor, help, history, import, init, install, pages, reset, run, run_args,
+    scan, slash, start, status, stop, trust,
 };
 use crate::core::finding::{SEVERITIES, Severity};
 use crate::core::request::{SWITCHES, StartRequest};
@@ -115,8 +115,10 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
     match name {
         "start" => {
             let request = start_request(matches)?;
-            start::check_session(session.unwrap_or_default())?;
-            Ok(start::start(&world, &project, session.unwrap_or_default(), &request, false)?.user)
+            let imported = || request.import.then(|| import::session(&world, &project))?;
+            let session = session.map(str::to_owned).or_else(imported).unwrap_or_default();
+            start::check_session(&session)?;
+            Ok(start::start(&world, &project, &session, &request, false)?.user)
         }
         "stop" => stop::stop(&world, &project, &scope(matches, session), None),
         "reset" => reset::reset(&world, &project, &scope(matches, session)),

@@ -7,6 +7,7 @@ use crate::core::outcome::Outcome;
 use crate::core::record::{Engine, Given, Loop, LoopState};
 use crate::core::request::StartRequest;
 use crate::core::settings::Resolved;
+use crate::core::tasks::{prompt as tasks_prompt, understood};
 use crate::core::turn::{Files, Turn};
 use crate::core::{clean, limits};
 use crate::run::agent::Agent;
@@ -18,6 +19,7 @@ use crate::scan::brief::{Look, Reader, brief};
 use crate::store::project::Project;
 use crate::store::question::Question;
 use crate::store::state::Locked;
+use crate::store::task_source::{self, Found};
 use crate::store::world::World;
 use crate::store::{
     armed, circuit, config, ending, file, git, history, question, run_lock, snapshot, stop as stops, tasks,
@@ -35,6 +37,7 @@ pub struct Asked {
     pub context: Context,
     pub on_limit: OnLimit,
     pub skip_review: bool,
+    pub tasks: task_source::Asked,
     pub style: Style,
     pub colour: bool,
 }
@@ -46,7 +49,7 @@ const KEPT_OF_TASK: usize = 2000;
 pub fn run(world: &World, project: &Project, asked: Asked) -> Result<u8, Failure> {
     check_agent(&asked)?;
     let survivor = lock::end_survivor(project);
-    let (lap, resumed, task, notes) = take_over(world, project, &asked)?;
+    let Taken { lap, resumed, task, tasks, notes } = take_over(world, project, &asked)?;
     let mut screen = Screen::new(asked.style, asked.colour, &lap.run_id);
     let resolved = config::load(world, project, &lap.given);
     let settings = resolved.settings_for(Engine::Runner);
@@ -62,7 +65,8 @@ pub fn run(world: &World, project: &Project, asked: Asked) -> Result<u8, Failure
     ));
     screen.event(
         "started",
-        serde_json::json!({"resumed": resumed, "iteration": lap.iteration + 1, "agent": asked.agent.name()}),
+        serde_json::json!({"resumed": resumed, "iteration": lap.iteration + 1, "agent": asked.agent.name(),
+                           "tasks": tasks}),
     );
     if survivor {
         screen.say("Ralph: an agent of a run that died was still at work, and was ended");
@@ -94,17 +98,33 @@ fn ready_logs(world: &World, project: &Project, resumed: bool) -> Result<(), Fai
     })
 }
 
+/// A run that is armed, and what is to be said of it.
+struct Taken {
+    lap: Loop,
+    resumed: bool,
+    /// The whole prompt.
+    task: String,
+    /// What was understood of its tasks.
+    tasks: Option<String>,
+    notes: Vec<String>,
+}
+
+/// The tasks of this run: those that were named, those it had, or those that are found.
+fn find_tasks(world: &World, project: &Project, asked: &Asked, had: Option<&Loop>) -> Result<Found, Failure> {
+    let had =
+        had.map(|lap| &lap.tasks).filter(|had| asked.tasks == task_source::Asked::Usual && !had.is_default());
+    let found = match had {
+        Some(had) => task_source::again(project, had),
+        None => task_source::find(project, &asked.tasks, &world.working_dir),
+    };
+    found.map_err(|faults| {
+        Failure::refused(faults.join("\n"))
+            .hint("Mend the file, name another with --tasks FILE, or run without tasks: --no-tasks.")
+    })
+}
+
 /// Arms the run in the project's state: goes on with one whose runner is gone, or begins a new one.
-fn take_over(
-    world: &World,
-    project: &Project,
-    asked: &Asked,
-) -> Result<(Loop, bool, String, Vec<String>), Failure> {
-    if let Err(faults) = tasks::load(project) {
-        return Err(
-            Failure::refused(faults.join("\n")).hint("Mend the file, or remove it to run without tasks.")
-        );
-    }
+fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, Failure> {
     let question = open_question(project, &asked.start)?;
     let look = start::look(world, project, &asked.start);
     let mut state = Locked::open(project, world.now)?;
@@ -122,23 +142,30 @@ fn take_over(
     let tripped = refuse_tripped(world, project, SESSION, &asked.start)?;
     let given = given_prompt(world, project, asked)?;
     let present = state.document.loop_of(SESSION).and_then(|lap| armed::claim(world, project, SESSION, lap));
+    let present = present.filter(Loop::is_alive);
+    let goes_on = |lap: &Loop| given.as_ref().is_none_or(|task| shortened(task) == lap.task);
+    let resumed = present.as_ref().is_some_and(goes_on);
+    let found = find_tasks(world, project, asked, present.as_ref().filter(|_| resumed))?;
+    let given = given.or_else(|| own_prompt(&found).filter(|_| !resumed));
     let mut over = None;
-    let (mut lap, resumed, task) = match (present.filter(Loop::is_alive), given) {
-        (Some(mut lap), given) if given.as_ref().is_none_or(|task| shortened(task) == lap.task) => {
+    let (mut lap, task) = match (present, given) {
+        (Some(mut lap), given) if resumed => {
             let task = given.or_else(|| kept_prompt(world, project)).unwrap_or_else(|| lap.task.clone());
             lap.circuit = circuit::load(world, project, SESSION, &lap.run_id);
-            (lap, true, task)
+            (lap, task)
         }
         (present, Some(task)) => {
             over = present;
-            (begin(world, project, &task), false, task)
+            (begin(world, project, &task), task)
         }
         (_, None) => {
             return Err(Failure::usage("there is nothing to run: no prompt, no ralph/prompt.md").hint(
-                "ralph run \"TASK\", or ralph run -f FILE, or `ralph init` for a prompt to start from.",
+                "ralph run \"TASK\", or ralph run -f FILE, or ralph run --tasks FILE, or `ralph init` for a prompt to \
+                 start from.",
             ));
         }
     };
+    lap.tasks = found.source;
     lap.answered.extend(question.as_ref().map(Question::whole));
     lap.given.flags.extend(asked.start.flags.clone());
     config::split_commands(&mut lap.given);
@@ -151,7 +178,9 @@ fn take_over(
     let resolved = config::load(world, project, &lap.given);
     config::freeze_checks(&mut lap.given, &resolved);
     lap.given.files = resolved.files.clone();
-    let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
+    let tasks = found.list.as_ref().map(|list| understood(list, asked.skip_review));
+    let mut notes: Vec<String> = state.moved_aside.iter().cloned().chain(tasks.clone()).collect();
+    notes.extend(found.notes);
     if resumed {
         adopt_rows(project, &mut lap);
         refuse_at_limit(&lap, &resolved)?;
@@ -168,7 +197,7 @@ fn take_over(
     notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
     lap.circuit.baseline.move_to(&Turn {
         head: git::head(&project.root),
-        tasks: tasks::read_reviewed(project, asked.skip_review),
+        tasks: tasks::read_reviewed(project, &lap.tasks, asked.skip_review),
         files: sight.map(|sight| Files { changed: None, sight }),
         ..Turn::default()
     });
@@ -201,7 +230,13 @@ fn take_over(
     {
         notes.push(format!("{} could not be filed away: {error:#}", question.path.display()));
     }
-    Ok((lap, resumed, task, notes))
+    Ok(Taken { lap, resumed, task, tasks, notes })
+}
+
+/// A list that explains itself needs no prompt beside it; the one with reviews has `ralph/prompt.md`.
+fn own_prompt(found: &Found) -> Option<String> {
+    let list = found.list.as_ref().filter(|list| !list.source.form.has_reviews())?;
+    (!list.stories.is_empty()).then(|| tasks_prompt(&list.source))
 }
 
 fn begin(world: &World, project: &Project, task: &str) -> Loop {

@@ -9,6 +9,7 @@ use crate::run::agent::{Agent, Claude};
 use crate::run::screen::Style;
 use crate::run::target::Target;
 use crate::run::{Context, OnLimit};
+use crate::store::task_source::Asked;
 use crate::view::paint;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -69,6 +70,11 @@ pub fn asked(matches: &ArgMatches) -> Result<run::Asked, Failure> {
         context: if text(matches, "context") == "continue" { Context::Continue } else { Context::Fresh },
         on_limit: if text(matches, "on-limit") == "stop" { OnLimit::Stop } else { OnLimit::Wait },
         skip_review: matches.get_flag("skip-review"),
+        tasks: match own("tasks") {
+            Some(file) => Asked::File(file.into()),
+            None if matches.get_flag("no-tasks") => Asked::None,
+            None => Asked::Usual,
+        },
         style: Style::chosen(matches.get_flag("quiet"), matches.get_flag("json")),
         colour: paint::wanted(),
     })
@@ -143,6 +149,15 @@ pub fn command() -> Command {
         .arg(value("container", "NAME", "run the agent in this running container").conflicts_with("sandbox"))
         .arg(value("workdir", "DIR", "the project's folder in the container").requires("container"))
         .arg(value("sandbox", "NAME", "run the agent by `docker sandbox run`"))
+        .arg(
+            value(
+                "tasks",
+                "FILE",
+                "the tasks: a prd.json or a Markdown checklist [default: ralph/tasks.json]",
+            )
+            .conflicts_with("no-tasks"),
+        )
+        .arg(flag("no-tasks", "run without a task list, whatever is there"))
         .arg(flag("skip-review", "no review iterations: a story that passes is done"))
         .arg(flag("quiet", "say only how it ended"))
         .arg(flag("json", "events, one JSON object a line").conflicts_with("quiet"))

@@ -1,6 +1,7 @@
 //! `ralph start`: arms a loop in a session, or goes on with one.
 
 use super::failure::Failure;
+use super::import;
 use crate::core::decide::account;
 use crate::core::finding::Finding;
 use crate::core::record::{Given, Loop, LoopState};
@@ -34,6 +35,11 @@ pub fn start(
     told: bool,
 ) -> Result<Started, Failure> {
     check_session(session)?;
+    let (request, import) = match request.import {
+        true => import::read(world, project, request).map(|(request, import)| (request, Some(import)))?,
+        false => (request.clone(), None),
+    };
+    let request = &request;
     let question = open_question(project, request)?;
     let look = look(world, project, request);
     let sight = if let Look::Made(scan) = &look { Some(scan.sight.clone()) } else { None };
@@ -50,7 +56,12 @@ pub fn start(
         (lap, if from.is_some() { "adopted" } else { "goes on" }, from, None)
     } else {
         let replaced = make_room(world, project, session, request, &state.document)?;
-        (begin(world, project, request), "started", None, replaced)
+        let mut lap = begin(world, project, request);
+        if let Some(import) = &import {
+            let settings = config::load(world, project, &lap.given).settings();
+            import.count(&mut lap, &settings);
+        }
+        (lap, if import.is_some() { "takes over" } else { "started" }, None, replaced)
     };
     let tripped = match &adopted_from {
         Some(from) => refuse_tripped(world, project, from, request)?.or(tripped),
@@ -58,7 +69,7 @@ pub fn start(
     };
     let resolved = config::load(world, project, &lap.given);
     let settings = resolved.settings();
-    if request.resume {
+    if request.resume || import.is_some() {
         refuse_at_limit(&lap, &settings)?;
     }
     circuit::expire(world, project, settings.session_expiration_ms);
@@ -90,16 +101,28 @@ pub fn start(
     armed::arm(world, project, session, &lap)?;
     lap.circuit.baseline.move_to(&Turn {
         head: git::head(&project.root),
-        tasks: tasks::read(project),
+        tasks: tasks::read(project, &lap.tasks),
         files: sight.map(|sight| Files { changed: None, sight }),
         ..Turn::default()
     });
     if let Err(error) = circuit::save(world, project, session, &lap.run_id, &lap.circuit) {
         notes.push(format!("the circuit breaker could not be kept: {error:#}"));
     }
+    let aside = match import.as_ref().map(|import| import.switch_off(world)).transpose() {
+        Ok(aside) => import.as_ref().zip(aside),
+        Err(error) => {
+            armed::put_back(&before);
+            return Err(Failure::refused(format!("{error:#}")));
+        }
+    };
     if let Err(error) = state.save() {
         armed::put_back(&before);
+        aside.iter().for_each(|(import, aside)| import.switch_on_again(aside));
         return Err(error.into());
+    }
+    match &aside {
+        Some((import, aside)) => notes.extend(import.told(session, &settings, aside)),
+        None => notes.extend(import::rival(world, project, session)),
     }
     if let Some(from) = adopted_from.filter(|from| state.document.loop_of(from).is_none()) {
         armed::disarm(world, project, &from);

@@ -2,11 +2,11 @@
 
 use super::failure::Failure;
 use super::start::genuine_loops;
-use crate::core::record::Given;
+use crate::core::record::{Engine, Given};
 use crate::store::project::Project;
 use crate::store::state::{self, Document, StateError};
 use crate::store::world::World;
-use crate::store::{circuit, config};
+use crate::store::{circuit, config, tasks};
 use crate::view::paint::Paint;
 use crate::view::status::{Shown, Status};
 
@@ -29,7 +29,10 @@ pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result
         .map(|(session_id, mut lap)| {
             lap.circuit = circuit::load(world, project, &session_id, &lap.run_id);
             let settings = config::load(world, project, &lap.given).settings_for(lap.engine);
-            Shown { own: session == Some(&session_id), session_id, lap, settings }
+            // An ended run still owes its tasks to whoever looks in the morning.
+            let shows = lap.is_alive() || lap.engine == Engine::Runner;
+            let tasks = tasks::read(project, &lap.tasks).filter(|_| shows);
+            Shown { own: session == Some(&session_id), session_id, lap, settings, tasks }
         })
         .collect();
     loops.sort_by_key(|shown| (!shown.own, !shown.lap.is_alive(), std::cmp::Reverse(shown.lap.last_seen())));

@@ -4,6 +4,7 @@ use super::limits;
 use super::record::Loop;
 use super::settings::Settings;
 use super::signal::{self, Promise, State, Status};
+use super::tasks::Source;
 use super::turn::{Failed, Proof, Turn};
 
 /// What the agent signals about itself with this message, by a promise or by its status.
@@ -68,12 +69,13 @@ pub fn gate(lap: &Loop, turn: &Turn, claim: Claim, settings: &Settings) -> Gate 
 }
 
 fn tasks_missing(lap: &Loop, turn: &Turn) -> Option<String> {
+    let Source { file, form } = &lap.tasks;
     let Some(tasks) = &turn.tasks else {
         let were_there = lap.circuit.baseline.tasks_passing.is_some();
-        return were_there.then(|| "ralph/tasks.json is gone: put it back".into());
+        return were_there.then(|| format!("{file} is gone: put it back"));
     };
     if let Some(unusable) = &tasks.unusable {
-        return Some(format!("ralph/tasks.json {unusable}"));
+        return Some(format!("{file} {unusable}"));
     }
     if tasks.passing == tasks.total {
         return None;
@@ -81,9 +83,10 @@ fn tasks_missing(lap: &Loop, turn: &Turn) -> Option<String> {
     let more = tasks.total - tasks.passing - (tasks.open.len() as u64).min(tasks.total - tasks.passing);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Some(format!(
-        "{} of {} tasks in ralph/tasks.json pass; open: {}{more}",
+        "{} of {} tasks in {file} {}; open: {}{more}",
         tasks.passing,
         tasks.total,
+        form.done(),
         tasks.open.join(", ")
     ))
 }

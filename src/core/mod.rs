@@ -10,6 +10,7 @@ pub mod decide;
 pub mod finding;
 pub mod guidance;
 pub mod heartbeat;
+pub mod import;
 pub mod keys;
 pub mod limits;
 pub mod merge;

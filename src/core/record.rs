@@ -7,6 +7,7 @@ use super::circuit::Circuit;
 use super::outcome::Outcome;
 use super::runtime::Clock;
 use super::settings::Files;
+use super::tasks::Source;
 use super::time::Stamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -67,6 +68,9 @@ pub struct Loop {
     /// The limits the agent was last told, so that a change is news.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub told_limits: Option<(u64, i64)>,
+    /// Where a run has its tasks.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Source::is_default")]
+    pub tasks: Source,
     /// What the agent must hear when the loop goes on: the stop it belonged to was allowed.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub unsaid: Option<String>,

@@ -14,6 +14,8 @@ pub struct StartRequest {
     pub resume: bool,
     /// Which loop to resume, where there are several: its run id or the beginning of it.
     pub run: Option<String>,
+    /// Take over the loop of the official plugin.
+    pub import: bool,
     pub reset: bool,
     pub replace: bool,
     pub ignore_open_questions: bool,
@@ -24,8 +26,9 @@ pub struct StartRequest {
 const LONGEST_TASK: usize = 20_000;
 
 /// The switches of `start` that are not settings, with their help.
-pub const SWITCHES: [(&str, &str); 5] = [
+pub const SWITCHES: [(&str, &str); 6] = [
     ("resume", "go on with a paused, ended or orphaned loop"),
+    ("import", "take over a loop of the official ralph-loop plugin"),
     ("reset", "close a tripped circuit breaker first, as `ralph reset` does"),
     ("replace", "end the loop that runs in this session first"),
     ("ignore-open-questions", "start although a question in ralph/ waits for an answer"),
@@ -63,6 +66,7 @@ impl StartRequest {
         }
         match flag {
             "resume" => self.resume = true,
+            "import" => self.import = true,
             "reset" => self.reset = true,
             "replace" => self.replace = true,
             "ignore-open-questions" => self.ignore_open_questions = true,
@@ -82,7 +86,13 @@ impl StartRequest {
     /// Checks what only the whole can tell.
     pub fn checked(mut self) -> Result<Self, String> {
         self.task = self.task.trim().to_owned();
-        if self.task.is_empty() && !self.resume {
+        if self.import && self.resume {
+            return Err(
+                "--import takes over a loop of the official plugin, --resume goes on with ours: give one"
+                    .into(),
+            );
+        }
+        if self.task.is_empty() && !self.resume && !self.import {
             return Err("no task given".into());
         }
         let length = self.task.chars().count();

@@ -155,7 +155,7 @@ impl Facts {
         let mut look = Look::Remembered;
         if lap.state == LoopState::Running && !kill_switch {
             turn.head = git::head(&project.root);
-            turn.tasks = tasks::read(project);
+            turn.tasks = tasks::read(project, &lap.tasks);
             if resolved.is_on("scan.enabled") && (lap.unscanned || !turn.wrote_nothing()) {
                 let edited = turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
                 let since = lap.circuit.baseline.files.as_ref().filter(|_| !edited);

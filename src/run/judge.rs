@@ -141,7 +141,7 @@ fn facts(runner: &Runner, resolved: &Resolved, iteration: &Iteration, failure: O
         mark: Mark::Answered,
         gained: Some(gained),
         head: git::head(&runner.project.root),
-        tasks: tasks::read_reviewed(runner.project, runner.order.skip_review),
+        tasks: tasks::read_reviewed(runner.project, &runner.lap.tasks, runner.order.skip_review),
         proof: Proof::Open(Verification::of(resolved).commands.len()),
         ..Turn::default()
     };
@@ -250,7 +250,7 @@ fn finish(runner: &mut Runner, iteration: &Iteration, usage: &Usage, judged: Jud
     let world = runner.world.later();
     let moved = runner.lap.stuck_count == 0;
     runner.stuck_iterations += u64::from(!moved);
-    let tasks = tasks::read_reviewed(runner.project, runner.order.skip_review);
+    let tasks = tasks::read_reviewed(runner.project, &runner.lap.tasks, runner.order.skip_review);
     // An iteration that was cut off by the user counts too: it took its time and its money.
     runner.lap.iteration = iteration.number;
     let failed = !matches!(iteration.ended, Ended::Exit(0) | Ended::Lingered);

@@ -217,7 +217,7 @@ impl<'a> Runner<'a> {
             skip_review: self.order.skip_review,
             review_cap: run.review_cap,
         };
-        match snapshot::take(self.world, self.project, &rules) {
+        match snapshot::take(self.world, self.project, &self.lap.tasks, &rules) {
             Ok(taken) => {
                 let mode = taken.as_ref().map_or(Mode::Implement, Snapshot::mode);
                 Ok((taken, mode))

@@ -88,7 +88,7 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
         ("Iterations", iterations),
         ("Duration", format!("{} · {}", span(wall.as_secs()), message::times(lap, settings, now))),
     ];
-    if let Some(tasks) = tasks::read_reviewed(runner.project, runner.order.skip_review) {
+    if let Some(tasks) = tasks::read_reviewed(runner.project, &lap.tasks, runner.order.skip_review) {
         rows.push(("Stories", format!("{}/{} complete", tasks.passing, tasks.total)));
     }
     if let Some(average) = average(wall, lap.iteration) {

@@ -11,7 +11,7 @@ use super::file::{self, Privacy};
 use super::lock::Lock;
 use super::project::Project;
 use super::world::{World, nanoseconds};
-use super::{layout, run_lock};
+use super::{layout, run_lock, task_source};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -115,7 +115,9 @@ fn entries(project: &Project) -> Result<Vec<Entry>> {
     let work = project.work_dir();
     project.resolve(&work)?;
     let mut found = Vec::new();
-    for name in FILES.iter().map(Path::new) {
+    // A list of another format is the run's as much as ours is.
+    let list = task_source::other_in_ralph(project);
+    for name in FILES.into_iter().chain(list.as_deref()).map(Path::new) {
         let path = work.join(name);
         if path.symlink_metadata().is_ok() {
             let real = project.resolve(&path)?;

@@ -6,8 +6,8 @@ use super::file;
 use super::project::{Project, fingerprint};
 use super::snapshot::{self, Snapshot};
 use super::world::World;
-use super::{git, run_lock, tasks};
-use crate::core::tasks::{apply_review_cap, keep_review, transitions};
+use super::{git, run_lock, state, tasks};
+use crate::core::tasks::{Source, apply_review_cap, keep_review, transitions};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -27,14 +27,17 @@ pub fn runner_check(world: &World, project: &Project) -> Vec<String> {
         return Vec::new();
     };
     let snapshot = snapshot::load(world, project, run_id);
-    let mut problems = match tasks::load(project) {
+    let source =
+        snapshot.as_ref().map_or_else(|| source_of(project, run_id), |before| before.tasks.source.clone());
+    let name = &source.file;
+    let mut problems = match tasks::load(project, &source) {
         Err(faults) => faults,
         Ok(Some(now)) => snapshot
             .as_ref()
             .and_then(|before| transitions(&before.tasks, &now, before.mode()).err())
-            .map(|problems| problems.iter().map(|problem| format!("{}: {problem}", tasks::NAME)).collect())
+            .map(|problems| problems.iter().map(|problem| format!("{name}: {problem}")).collect())
             .unwrap_or_default(),
-        Ok(None) if snapshot.is_some() => vec![format!("{} is gone: put it back", tasks::NAME)],
+        Ok(None) if snapshot.is_some() => vec![format!("{name} is gone: put it back")],
         Ok(None) => Vec::new(),
     };
     if problems.is_empty() {
@@ -44,6 +47,12 @@ pub fn runner_check(world: &World, project: &Project) -> Vec<String> {
     problems
 }
 
+/// Where the run has its tasks, before the first of them are there.
+fn source_of(project: &Project, run_id: &str) -> Source {
+    let loops = state::peek(project).ok().flatten().map(|document| document.loops()).unwrap_or_default();
+    loops.into_iter().find(|(_, lap)| lap.run_id == run_id).map(|(_, lap)| lap.tasks).unwrap_or_default()
+}
+
 /// At the cap Ralph approves in the reviewer's place; the agent only has to commit it.
 fn capped(project: &Project, before: &Snapshot) -> Vec<String> {
     let cap = before.rules.review_cap;
@@ -51,7 +60,7 @@ fn capped(project: &Project, before: &Snapshot) -> Vec<String> {
     let told = |id: String| {
         format!(
             "{}: story {id} had its review {cap} of {cap}, so Ralph approved it and marked it: commit that",
-            tasks::NAME
+            before.tasks.source.file
         )
     };
     approved.into_iter().map(told).collect()
@@ -63,14 +72,16 @@ pub fn cap_reviews(project: &Project, before: &Snapshot) -> Result<Vec<String>> 
     if before.rules.skip_review {
         return Ok(Vec::new());
     }
-    let approved = tasks::edit(project, |list| apply_review_cap(list, before.rules.review_cap))?;
+    let approved =
+        tasks::edit(project, &before.tasks.source, |list| apply_review_cap(list, before.rules.review_cap))?;
     Ok(approved.unwrap_or_default())
 }
 
 /// After BLOCKED or DECIDE: puts the review fields back to what they were before the iteration, and returns the ids
 /// of the stories that needed it.
 pub fn put_reviews_back(project: &Project, before: &Snapshot) -> Result<Vec<String>> {
-    Ok(tasks::edit(project, |list| keep_review(&before.tasks, list))?.unwrap_or_default())
+    let put_back = tasks::edit(project, &before.tasks.source, |list| keep_review(&before.tasks, list))?;
+    Ok(put_back.unwrap_or_default())
 }
 
 /// How often this session has been held up before; counts one more.
@@ -125,6 +136,7 @@ mod tests {
         _dir: tempfile::TempDir,
         world: World,
         project: Project,
+        source: Source,
     }
 
     impl Driven {
@@ -135,7 +147,7 @@ mod tests {
             fs::create_dir_all(project.work_dir()).unwrap();
             let mut world = World::at(&project.root, &base.join("data"));
             world.run_id = Some("run-1".into());
-            let driven = Driven { _dir: dir, world, project };
+            let driven = Driven { _dir: dir, world, project, source: Source::default() };
             driven
                 .write("ralph/run.lock", &json!({"pid": std::process::id(), "run_id": "run-1"}).to_string());
             if let Some(stories) = stories {
@@ -147,7 +159,7 @@ mod tests {
 
         fn begin(&self, skip_review: bool) -> Option<Snapshot> {
             let rules = Rules { run_id: "run-1".into(), skip_review, review_cap: 2 };
-            snapshot::take(&self.world, &self.project, &rules).unwrap()
+            snapshot::take(&self.world, &self.project, &self.source, &rules).unwrap()
         }
 
         fn write(&self, name: &str, text: &str) {
@@ -237,7 +249,7 @@ mod tests {
     fn a_snapshot_of_another_run_proves_nothing() {
         let driven = Driven::on(Some(json!([{"id": "US-1", "passes": false}])));
         let rules = Rules { run_id: "run-0".into(), ..Rules::default() };
-        snapshot::take(&driven.world, &driven.project, &rules).unwrap();
+        snapshot::take(&driven.world, &driven.project, &driven.source, &rules).unwrap();
         driven.stories(json!([{"id": "US-1", "passes": true, "reviewStatus": "approved"}]));
         assert_eq!(driven.check(), [""; 0]);
         assert!(snapshot::load(&driven.world, &driven.project, "run-0").is_some());
@@ -308,5 +320,48 @@ mod tests {
         assert_eq!(driven.check(), [""; 0]);
         driven.write("file 1.txt", "changed");
         assert!(driven.check()[0].contains("\"file 1.txt\"."), "{:?}", driven.check());
+    }
+
+    #[test]
+    fn a_checklist_keeps_its_open_items() {
+        let mut driven = Driven::on(None);
+        driven.source = Source::of_markdown("fix_plan.md".into());
+        driven.write("fix_plan.md", "- [ ] a\n- [ ] b\n");
+        assert_eq!(driven.begin(false).unwrap().mode().name(), "implement");
+        driven.write("fix_plan.md", "- [x] a\n- [ ] b\n- [ ] c\n");
+        assert_eq!(driven.check(), [""; 0]);
+        driven.write("fix_plan.md", "- [x] a\n");
+        let told = driven.check();
+        assert!(
+            told.len() == 1 && told[0].starts_with("fix_plan.md: the open item \"b\" is gone"),
+            "{told:?}"
+        );
+        driven.write("fix_plan.md", "All done.\n");
+        assert!(
+            driven.check()[0].starts_with("fix_plan.md has no item of a checklist"),
+            "{:?}",
+            driven.check()
+        );
+        fs::remove_file(driven.project.root.join("fix_plan.md")).unwrap();
+        assert_eq!(driven.check(), ["fix_plan.md is gone: put it back"]);
+    }
+
+    #[test]
+    fn a_list_without_reviews_is_never_written_by_us() {
+        let mut driven = Driven::on(None);
+        driven.source = Source { file: "prd.json".into(), form: crate::core::tasks::Form::Stories };
+        let text = "{\"userStories\":[{\"id\":\"a\",\"passes\":false},{\"id\":\"b\",\"passes\":false}]}";
+        driven.write("prd.json", text);
+        let before = driven.begin(false).unwrap();
+        let both = text.replace("false", "true");
+        driven.write("prd.json", &both);
+        let told = driven.check();
+        assert!(
+            told.len() == 1 && told[0].contains("prd.json: stories a, b were put forward in one"),
+            "{told:?}"
+        );
+        assert_eq!(cap_reviews(&driven.project, &before).unwrap(), [""; 0]);
+        assert_eq!(put_reviews_back(&driven.project, &before).unwrap(), [""; 0]);
+        assert_eq!(fs::read_to_string(driven.project.root.join("prd.json")).unwrap(), both);
     }
 }

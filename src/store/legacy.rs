@@ -61,7 +61,14 @@ pub fn take_over(
     let listed = guidance::purged(&all).unwrap_or_default();
     let path = project.config().display().to_string();
     Ok(Some(if fresh {
-        format!("took over {} texts of guidance from {path}", all.len())
+        let of = |(list, texts): &(List, Vec<String>)| {
+            let texts: Vec<_> =
+                texts.iter().map(|text| format!("\"{}\"", clean::excerpt(text, 60))).collect();
+            let word = if *list == List::Encouraged { "encouraged" } else { "forbidden" };
+            (!texts.is_empty()).then(|| format!("{word} {}", texts.join(", ")))
+        };
+        let understood: Vec<_> = lists.iter().filter_map(of).collect();
+        format!("took over {} texts of guidance from {path}: {}", all.len(), understood.join("; "))
     } else {
         format!("{listed} (from {path}, where it still stands)")
     }))

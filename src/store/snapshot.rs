@@ -5,13 +5,12 @@ use super::file::{self, Privacy};
 use super::project::Project;
 use super::tasks;
 use super::world::World;
-use crate::core::tasks::{Mode, TaskList, mode};
+use crate::core::tasks::{Mode, Source, TaskList, mode};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use std::path::PathBuf;
 
-const LARGEST: u64 = 16 << 20;
+const LARGEST: u64 = 64 << 20;
 
 /// What of the run's settings its task list goes by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +25,9 @@ pub struct Rules {
 struct Record {
     #[serde(flatten)]
     rules: Rules,
-    tasks: Box<RawValue>,
+    source: Source,
+    /// The file's text, in whichever format it is.
+    text: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,18 +48,26 @@ fn path(world: &World, project: &Project) -> Result<PathBuf> {
 
 /// Keeps the task list as it is now and returns it, so that the iteration's mode comes from the very same text.
 /// Without a file there is nothing to keep, and nothing stays of the one before.
-pub fn take(world: &World, project: &Project, rules: &Rules) -> Result<Option<Snapshot>, Vec<String>> {
-    let Some(tasks) = tasks::load(project)? else {
+pub fn take(
+    world: &World,
+    project: &Project,
+    source: &Source,
+    rules: &Rules,
+) -> Result<Option<Snapshot>, Vec<String>> {
+    let bytes = tasks::bytes(project, source).map_err(|why| vec![format!("{} {why}", source.file)])?;
+    let Some(bytes) = bytes else {
         forget(world, project);
         return Ok(None);
     };
+    let tasks = tasks::parse(source, &bytes)?;
     let keep = || {
-        let record = Record { rules: rules.clone(), tasks: RawValue::from_string(tasks.text(""))? };
+        let text = String::from_utf8(bytes)?;
+        let record = Record { rules: rules.clone(), source: source.clone(), text };
         let path = path(world, project)?;
         file::create_dir(path.parent().unwrap_or(&path))?;
         file::replace(&path, serde_json::to_string(&record)?.as_bytes(), Privacy::Private)
     };
-    keep().map_err(|error| vec![format!("the task list could not be kept: {error:#}")])?;
+    keep().map_err(|error: anyhow::Error| vec![format!("the task list could not be kept: {error:#}")])?;
     Ok(Some(Snapshot { rules: rules.clone(), tasks }))
 }
 
@@ -66,7 +75,7 @@ pub fn take(world: &World, project: &Project, rules: &Rules) -> Result<Option<Sn
 pub fn load(world: &World, project: &Project, run_id: &str) -> Option<Snapshot> {
     let bytes = file::read_bounded(&path(world, project).ok()?, LARGEST).ok()??;
     let record: Record = serde_json::from_slice(&bytes).ok()?;
-    let tasks = tasks::parse(record.tasks.get().as_bytes()).ok()?;
+    let tasks = tasks::parse(&record.source, record.text.as_bytes()).ok()?;
     (record.rules.run_id == run_id).then_some(Snapshot { rules: record.rules, tasks })
 }
 

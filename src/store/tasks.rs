@@ -1,39 +1,57 @@
-//! `ralph/tasks.json`: read leniently for a session, read strictly and written whole for the runner.
+//! The task list on disk: `ralph/tasks.json`, a `prd.json` or a Markdown checklist. Read leniently for a session, read
+//! strictly for the runner; only the one with reviews is ever written by us.
 
 use super::file::{self, Privacy};
 use super::project::Project;
 use crate::core::clean;
-use crate::core::tasks::{self, TaskList};
+use crate::core::tasks::{self, Form, Source, TaskList};
 use crate::core::turn::Tasks;
 use anyhow::Result;
 use serde_json::Value;
 use std::path::PathBuf;
 
-pub const NAME: &str = "ralph/tasks.json";
 const LARGEST: u64 = 8 << 20;
 const MOST_NAMED: usize = 5;
 /// So many faults are told at once; an agent mends them in rounds.
 const MOST_FAULTS: usize = 10;
 
-fn path(project: &Project) -> Result<PathBuf> {
-    project.resolve(&project.work_dir().join("tasks.json"))
+fn path(project: &Project, source: &Source) -> Result<PathBuf> {
+    project.resolve(&project.root.join(&source.file))
 }
 
 /// The bytes, where the file is there; else why it cannot be used, to stand behind its name.
-fn bytes(project: &Project) -> Result<Option<Vec<u8>>, String> {
-    let path = path(project).map_err(|error| format!("cannot be used: {error:#}"))?;
+pub fn bytes(project: &Project, source: &Source) -> Result<Option<Vec<u8>>, String> {
+    if source.is_none() {
+        return Ok(None);
+    }
+    let path = path(project, source).map_err(|error| format!("cannot be used: {error:#}"))?;
     file::read_bounded(&path, LARGEST).map_err(|error| format!("cannot be read: {error:#}"))
 }
 
-fn document(bytes: &[u8]) -> Result<Value, String> {
+pub fn document(bytes: &[u8]) -> Result<Value, String> {
+    // Some editors put a mark before the text.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     serde_json::from_slice(bytes).map_err(|error| format!("is not valid JSON: {error}"))
 }
 
-/// The tasks of a session's loop, where the file is there: only whether each passes counts, whoever wrote the
-/// rest. One that cannot be used says so: nobody can prove what it asks for.
-pub fn read(project: &Project) -> Option<Tasks> {
+fn boxes(bytes: &[u8]) -> Result<TaskList, String> {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    let list = tasks::checklist(text.ok_or("is not text (UTF-8)")?);
+    if list.stories.is_empty() {
+        return Err("has no item of a checklist in it: a line like \"- [ ] what to do\"".into());
+    }
+    Ok(list)
+}
+
+/// The tasks of a loop, where the file is there: only whether each passes counts, whoever wrote the rest. One that
+/// cannot be used says so: nobody can prove what it asks for.
+pub fn read(project: &Project, source: &Source) -> Option<Tasks> {
     let read = || {
-        let Some(bytes) = bytes(project)? else { return Ok(None) };
+        let Some(bytes) = bytes(project, source)? else { return Ok(None) };
+        if source.form == Form::Checklist {
+            let list = boxes(&bytes)?;
+            return Ok(Some(of_list(&list, true)));
+        }
         let document = document(&bytes)?;
         let stories = document["userStories"].as_array().ok_or("has no list \"userStories\"")?;
         let open = stories.iter().enumerate().filter(|(_, story)| story["passes"] != Value::Bool(true));
@@ -45,23 +63,18 @@ pub fn read(project: &Project) -> Option<Tasks> {
     read().unwrap_or_else(|why| Some(Tasks { unusable: Some(why), ..Tasks::default() }))
 }
 
-/// The tasks while a runner drives: the file must be valid, and a story counts once it is approved too.
-pub fn read_reviewed(project: &Project, skip_review: bool) -> Option<Tasks> {
-    match load(project) {
+/// The tasks while a runner drives: the file must be valid, and a story counts once it is approved too, where the
+/// format has reviews.
+pub fn read_reviewed(project: &Project, source: &Source, skip_review: bool) -> Option<Tasks> {
+    match load(project, source) {
         Ok(None) => None,
-        Ok(Some(list)) => {
-            let open = list.stories.iter().filter(|story| !story.is_done(skip_review));
-            let name = |story: &tasks::Story| {
-                let waits = if story.passes { " (not approved)" } else { "" };
-                format!("{}{waits}", clean::excerpt(&story.id, 40))
-            };
-            Some(summed(list.stories.len(), open.map(name).collect()))
-        }
+        Ok(Some(list)) => Some(of_list(&list, list.skips_review(skip_review))),
         Err(faults) => {
             // They begin with the file's name, which whoever tells this puts before it.
+            let name = source.file.as_str();
             let faults: Vec<_> = faults
                 .iter()
-                .map(|fault| fault.strip_prefix(NAME).unwrap_or(fault).trim_start_matches([':', ' ']))
+                .map(|fault| fault.strip_prefix(name).unwrap_or(fault).trim_start_matches([':', ' ']))
                 .collect();
             Some(Tasks {
                 unusable: Some(format!("cannot be used: {}", faults.join("; "))),
@@ -71,34 +84,49 @@ pub fn read_reviewed(project: &Project, skip_review: bool) -> Option<Tasks> {
     }
 }
 
+fn of_list(list: &TaskList, skip_review: bool) -> Tasks {
+    let open = list.stories.iter().filter(|story| !story.is_done(skip_review));
+    let name = |story: &tasks::Story| {
+        let waits = if story.passes { " (not approved)" } else { "" };
+        format!("{}{waits}", clean::excerpt(&story.id, 40))
+    };
+    summed(list.stories.len(), open.map(name).collect())
+}
+
 fn summed(total: usize, open: Vec<String>) -> Tasks {
     let (total, passing) = (total as u64, (total - open.len()) as u64);
     Tasks { total, passing, open: open.into_iter().take(MOST_NAMED).collect(), unusable: None }
 }
 
 /// The task list, where the file is there; else everything that is wrong with it, a sentence each.
-pub fn load(project: &Project) -> Result<Option<TaskList>, Vec<String>> {
-    let found = bytes(project).map_err(|why| vec![format!("{NAME} {why}")])?;
-    found.map(|bytes| parse(&bytes)).transpose()
+pub fn load(project: &Project, source: &Source) -> Result<Option<TaskList>, Vec<String>> {
+    let found = bytes(project, source).map_err(|why| vec![format!("{} {why}", source.file)])?;
+    found.map(|bytes| parse(source, &bytes)).transpose()
 }
 
 /// The same of bytes that were read before.
-pub fn parse(bytes: &[u8]) -> Result<TaskList, Vec<String>> {
-    let document = document(bytes).map_err(|why| vec![format!("{NAME} {why}")])?;
-    tasks::validate(&document).map_err(|mut faults| {
-        let more = faults.len().saturating_sub(MOST_FAULTS);
-        faults.truncate(MOST_FAULTS);
-        let mut faults: Vec<_> = faults.iter().map(|fault| format!("{NAME}: {fault}")).collect();
-        if more > 0 {
-            faults.push(format!("{NAME}: {more} more faults of this kind"));
-        }
-        faults
-    })
+pub fn parse(source: &Source, bytes: &[u8]) -> Result<TaskList, Vec<String>> {
+    let name = &source.file;
+    let broken = |why| vec![format!("{name} {why}")];
+    let mut list = match source.form {
+        Form::Checklist => boxes(bytes).map_err(broken)?,
+        _ => tasks::validate(&document(bytes).map_err(broken)?).map_err(|mut faults| {
+            let more = faults.len().saturating_sub(MOST_FAULTS);
+            faults.truncate(MOST_FAULTS);
+            let mut faults: Vec<_> = faults.iter().map(|fault| format!("{name}: {fault}")).collect();
+            if more > 0 {
+                faults.push(format!("{name}: {more} more faults of this kind"));
+            }
+            faults
+        })?,
+    };
+    list.source = source.clone();
+    Ok(list)
 }
 
 /// Writes the list in the layout the file has; nothing where nothing changed.
-pub fn save(project: &Project, list: &TaskList) -> Result<()> {
-    let path = path(project)?;
+fn save(project: &Project, list: &TaskList) -> Result<()> {
+    let path = path(project, &list.source)?;
     let before = file::read_bounded(&path, LARGEST)?.unwrap_or_default();
     let text = list.text(&String::from_utf8_lossy(&before));
     let same = |document: &Value| serde_json::from_str::<Value>(&text).is_ok_and(|new| new == *document);
@@ -108,9 +136,16 @@ pub fn save(project: &Project, list: &TaskList) -> Result<()> {
     file::replace(&path, text.as_bytes(), Privacy::Shared)
 }
 
-/// Changes the list and writes it back. Returns what the change says of itself.
-pub fn edit<T>(project: &Project, change: impl FnOnce(&mut TaskList) -> T) -> Result<Option<T>> {
-    let list = load(project).map_err(|faults| anyhow::anyhow!(faults.join("; ")))?;
+/// Changes review fields and writes the list back, where its format has any. Returns what the change says of itself.
+pub fn edit<T>(
+    project: &Project,
+    source: &Source,
+    change: impl FnOnce(&mut TaskList) -> T,
+) -> Result<Option<T>> {
+    if !source.form.has_reviews() {
+        return Ok(None);
+    }
+    let list = load(project, source).map_err(|faults| anyhow::anyhow!(faults.join("; ")))?;
     let Some(mut list) = list else { return Ok(None) };
     let told = change(&mut list);
     save(project, &list)?;
@@ -123,6 +158,10 @@ mod tests {
     use crate::core::tasks::Review;
     use serde_json::json;
     use std::fs;
+
+    fn usual() -> Source {
+        Source::default()
+    }
 
     fn with(text: &str) -> (tempfile::TempDir, Project) {
         let dir = tempfile::tempdir().unwrap();
@@ -138,27 +177,30 @@ mod tests {
             {"id": "a", "passes": true, "reviewStatus": "approved"}, {"id": "b", "passes": true}, {"id": "c", "passes": false}
         ]);
         let (_dir, project) = with(&json!({"userStories": stories}).to_string());
-        let session = read(&project).unwrap();
+        let session = read(&project, &usual()).unwrap();
         assert_eq!((session.total, session.passing, session.open), (3, 2, vec!["c".to_owned()]));
-        let runner = read_reviewed(&project, false).unwrap();
+        let runner = read_reviewed(&project, &usual(), false).unwrap();
         assert_eq!((runner.total, runner.passing), (3, 1));
         assert_eq!(runner.open, ["b (not approved)", "c"]);
-        assert_eq!(read_reviewed(&project, true).unwrap().passing, 2);
+        assert_eq!(read_reviewed(&project, &usual(), true).unwrap().passing, 2);
     }
 
     #[test]
     fn a_session_takes_what_a_runner_refuses() {
         let (_dir, project) =
             with("{\"userStories\": [{\"passes\": true, \"priority\": \"high\"}, {\"id\": 1}]}");
-        let session = read(&project).unwrap();
+        let session = read(&project, &usual()).unwrap();
         assert_eq!((session.passing, session.open), (1, vec!["story 2".to_owned()]));
-        let why = read_reviewed(&project, false).unwrap().unusable.unwrap();
+        let why = read_reviewed(&project, &usual(), false).unwrap().unusable.unwrap();
         assert!(
             why.starts_with("cannot be used: story 1: priority is \"high\", not a number; story 1: id"),
             "{why}"
         );
         assert!(
-            load(&project).unwrap_err().iter().all(|fault| fault.starts_with("ralph/tasks.json: story "))
+            load(&project, &usual())
+                .unwrap_err()
+                .iter()
+                .all(|fault| fault.starts_with("ralph/tasks.json: story "))
         );
     }
 
@@ -166,9 +208,9 @@ mod tests {
     fn without_the_file_there_are_no_tasks() {
         let (_dir, project) = with("x");
         fs::remove_file(project.work_dir().join("tasks.json")).unwrap();
-        assert!(read(&project).is_none() && read_reviewed(&project, false).is_none());
-        assert_eq!(load(&project), Ok(None));
-        assert_eq!(edit(&project, |_| 1).unwrap(), None);
+        assert!(read(&project, &usual()).is_none() && read_reviewed(&project, &usual(), false).is_none());
+        assert_eq!(load(&project, &usual()), Ok(None));
+        assert_eq!(edit(&project, &usual(), |_| 1).unwrap(), None);
         assert!(!project.work_dir().join("tasks.json").exists());
     }
 
@@ -178,9 +220,9 @@ mod tests {
         let (_dir, project) = with(text);
         let path = project.work_dir().join("tasks.json");
         let before = fs::metadata(&path).unwrap().modified().unwrap();
-        edit(&project, |_| ()).unwrap();
+        edit(&project, &usual(), |_| ()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before, "nothing changed");
-        edit(&project, |list| list.stories[0].review = Review::Approved).unwrap();
+        edit(&project, &usual(), |list| list.stories[0].review = Review::Approved).unwrap();
         let expected = text.replace("\"x\": 1", "\"x\": 1,\n      \"reviewStatus\": \"approved\"");
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
         assert_eq!(fs::read_dir(project.work_dir()).unwrap().count(), 1, "no temporary file stays");
@@ -189,12 +231,12 @@ mod tests {
     #[test]
     fn many_faults_are_told_in_rounds() {
         let stories: Vec<_> = (0..30).map(|n| json!({"id": format!("s{n}"), "passes": 1})).collect();
-        let faults = parse(json!({"userStories": stories}).to_string().as_bytes()).unwrap_err();
+        let faults = parse(&usual(), json!({"userStories": stories}).to_string().as_bytes()).unwrap_err();
         assert_eq!(
             (faults.len(), faults[10].as_str()),
             (11, "ralph/tasks.json: 20 more faults of this kind")
         );
-        let faults = parse(b"{").unwrap_err();
+        let faults = parse(&usual(), b"{").unwrap_err();
         assert!(faults[0].starts_with("ralph/tasks.json is not valid JSON"), "{faults:?}");
     }
 
@@ -206,9 +248,43 @@ mod tests {
         let path = project.work_dir().join("tasks.json");
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(elsewhere.work_dir().join("tasks.json"), &path).unwrap();
-        assert!(load(&project).unwrap_err()[0].contains("out of the project"));
-        assert!(read(&project).unwrap().unusable.unwrap().contains("out of the project"));
-        let list = load(&elsewhere).unwrap().unwrap();
+        assert!(load(&project, &usual()).unwrap_err()[0].contains("out of the project"));
+        assert!(read(&project, &usual()).unwrap().unusable.unwrap().contains("out of the project"));
+        let list = load(&elsewhere, &usual()).unwrap().unwrap();
         assert!(save(&project, &list).is_err());
+    }
+
+    #[test]
+    fn each_format_is_read_and_counted_in_its_own_way() {
+        let boxes = Source::of_markdown("ralph/tasks.json".into());
+        let (_dir, project) = with("# Plan\n- [x] a\n- [ ] b\n- [ ] b\n");
+        let tasks = read(&project, &boxes).unwrap();
+        assert_eq!((tasks.total, tasks.passing, tasks.open), (3, 1, vec!["b".to_owned(), "b (2)".into()]));
+        assert_eq!(read_reviewed(&project, &boxes, false).unwrap().passing, 1, "there is nobody to approve");
+        assert_eq!(edit(&project, &boxes, |_| ()).unwrap(), None, "it is the agent's and yours to write");
+        let (_dir, project) = with("{\"userStories\": [{\"id\": \"a\", \"passes\": true}]}");
+        let stories = Source { form: Form::Stories, ..usual() };
+        assert_eq!(read_reviewed(&project, &stories, false).unwrap().passing, 1);
+        assert_eq!(read_reviewed(&project, &usual(), false).unwrap().passing, 0);
+        assert!(
+            load(&project, &Source::none()).unwrap().is_none() && read(&project, &Source::none()).is_none()
+        );
+    }
+
+    #[test]
+    fn a_checklist_that_cannot_be_used_says_why() {
+        let boxes = Source::of_markdown("ralph/tasks.json".into());
+        for (text, why) in [
+            ("", "ralph/tasks.json has no item of a checklist in it"),
+            ("# All done\n- a\n", "ralph/tasks.json has no item of a checklist in it"),
+            ("- [ ] a\0", "ralph/tasks.json is not text (UTF-8)"),
+        ] {
+            let (_dir, project) = with(text);
+            let faults = load(&project, &boxes).unwrap_err();
+            assert!(faults[0].starts_with(why), "{text:?}: {faults:?}");
+            assert!(read(&project, &boxes).unwrap().unusable.is_some());
+        }
+        assert_eq!(parse(&boxes, &[b'-', 0xff]).unwrap_err(), ["ralph/tasks.json is not text (UTF-8)"]);
+        assert!(parse(&usual(), b"\xef\xbb\xbf{\"userStories\": []}").is_ok(), "behind a mark of bytes");
     }
 }

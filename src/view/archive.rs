@@ -38,16 +38,16 @@ pub fn summary(facts: &Facts) -> String {
     if let Some(Ok(list)) = facts.tasks {
         let counts = counts(list, false);
         let (total, passing, approved) = (counts.total, counts.passing, counts.approved);
-        row("Stories", format!("{total}: {passing} passing, {approved} approved"));
+        let approved =
+            if list.source.form.has_reviews() { format!(", {approved} approved") } else { String::new() };
+        row("Stories", format!("{total}: {passing} passing{approved}"));
         if !list.branch_name.is_empty() {
             row("Branch", cell(&list.branch_name));
         }
     }
     match facts.tasks {
         None => {}
-        Some(Err(why)) => {
-            out.push_str(&format!("\n`ralph/tasks.json` could not be read: {}\n", clean::line(why)))
-        }
+        Some(Err(why)) => out.push_str(&format!("\nThe task list could not be read: {}\n", clean::line(why))),
         Some(Ok(list)) => out.push_str(&stories(list)),
     }
     out
@@ -72,6 +72,14 @@ fn iterations(facts: &Facts) -> String {
 fn stories(list: &TaskList) -> String {
     if list.stories.is_empty() {
         return String::new();
+    }
+    if !list.source.form.has_reviews() {
+        let row = |story: &Story| {
+            let tick = if story.passes { "x" } else { " " };
+            format!("- [{tick}] {}\n", clean::line(&story.name()))
+        };
+        let rows: String = list.stories.iter().map(row).collect();
+        return format!("\n## Stories\n\n{rows}");
     }
     let mut out =
         String::from("\n## Stories\n\n| id | title | passes | review | reviews |\n|---|---|---|---|---|\n");

@@ -7,7 +7,9 @@ use crate::core::finding::{Finding, Severity};
 use crate::core::guidance::{Entry, Guidance};
 use crate::core::record::{Loop, LoopState, WaitingFor};
 use crate::core::settings::Settings;
+use crate::core::tasks::Source;
 use crate::core::time::{self, Stamp};
+use crate::core::turn::Tasks;
 use crate::core::{clean, limits, message};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -29,6 +31,8 @@ pub struct Shown {
     pub own: bool,
     pub lap: Loop,
     pub settings: Settings,
+    /// Its tasks as they are now, where there are any.
+    pub tasks: Option<Tasks>,
 }
 
 const WIDTH: usize = 80;
@@ -161,6 +165,9 @@ impl Shown {
         if !limits_text.is_empty() {
             add("Limits", limits_text.join(" · "));
         }
+        if let Some(tasks) = &self.tasks {
+            add("Tasks", tasks_text(tasks, &lap.tasks));
+        }
         add("Circuit", circuit_text(lap, settings, paint));
         if lap.usage.tokens() > 0 || lap.usage.cost_usd.is_some() {
             let mut usage = format!("{} tokens", message::tokens(lap.usage.tokens()));
@@ -221,12 +228,27 @@ impl Shown {
             "last_seen_at": lap.last_seen(),
             "outcome": lap.outcome,
             "reason": lap.reason,
+            "tasks": self.tasks.as_ref().map(|tasks| json!({
+                "file": lap.tasks.file, "total": tasks.total, "passing": tasks.passing, "unusable": tasks.unusable,
+            })),
             "circuit": {"state": lap.circuit.state, "reason": lap.circuit.reason},
             "usage": lap.usage,
             "orphaned": lap.orphaned_at.is_some(),
             "last_error": lap.last_error,
         })
     }
+}
+
+fn tasks_text(tasks: &Tasks, source: &Source) -> String {
+    let Source { file, form } = source;
+    let (nouns, done) = (form.nouns(), form.done());
+    clean::excerpt(
+        &match &tasks.unusable {
+            Some(why) => format!("{file} {why}"),
+            None => format!("{} of {} {nouns} {done} · {file}", tasks.passing, tasks.total),
+        },
+        VALUE,
+    )
 }
 
 fn progress(count: f64, limit: f64, show: impl Fn(f64) -> String) -> String {

@@ -23,6 +23,7 @@ mod tmux;
 mod demo;
 mod docker;
 mod doctor;
+mod import;
 mod judging;
 mod printed;
 mod ralph;

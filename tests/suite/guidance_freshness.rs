@@ -210,7 +210,11 @@ fn fresh_guidance_of_an_older_ralph_is_taken_over_once_and_its_file_stays() {
         let env = Env::new();
         let text = legacy(&env, timestamp);
         let told = env.start("task", &[]);
-        assert!(told.contains("took over 3"), "{told}");
+        assert!(told.contains("took over 3 texts of guidance from "), "{told}");
+        assert!(
+            told.contains(r#": encouraged "write tests", "small steps"; forbidden "push to main""#),
+            "{told}"
+        );
         let prompt = env.turn(SESSION, "x").goes_on().to_owned();
         for words in ["- write tests (1.0h ago)", "- small steps (1.0h ago)", "- push to main (1.0h ago)"] {
             assert!(prompt.contains(words), "{words}: {prompt}");

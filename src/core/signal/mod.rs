@@ -9,6 +9,7 @@ mod status;
 mod usage_limit;
 
 pub use error::error_signature;
+pub use own::{Fence, item};
 pub use phrases::completion_phrases;
 pub use promise::{Promise, promise};
 pub use status::{State, Status, Tests, Work, status};

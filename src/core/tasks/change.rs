@@ -1,12 +1,15 @@
 //! What an iteration may change of the task list, by its mode. Only a review judges, only one story at a time
 //! moves, and no story disappears; everything else (titles, criteria, order, new stories) is the agent's to arrange.
 
-use super::{Mode, Review, Story, TaskList};
+use super::{Form, Mode, Review, Story, TaskList, checklist};
 use crate::core::clean;
 use std::collections::BTreeMap;
 
 /// Nothing changed is always legal: an iteration may fail. Each problem is a sentence the agent can act on.
 pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<(), Vec<String>> {
+    if before.source.form == Form::Checklist {
+        return checklist::kept(before, after);
+    }
     let earlier: BTreeMap<_, _> = before.stories.iter().map(|story| (story.id.as_str(), story)).collect();
     let now: BTreeMap<_, _> = after.stories.iter().map(|story| (story.id.as_str(), story)).collect();
     let mut problems: Vec<String> = before

@@ -1,16 +1,21 @@
-//! The task list of `ralph/tasks.json`: its stories, where each stands, and what an iteration may change of it.
+//! The task list: its stories, where each stands, and what an iteration may change of it. It comes from
+//! `ralph/tasks.json`, a `prd.json` or a Markdown checklist; [`Source`] knows what differs between them.
 //!
-//! People, agents and other tools write this file, so what we do not know stays in it, in its order.
+//! People, agents and other tools write these files, so what we do not know stays in them, in its order.
 
 mod change;
+mod checklist;
 mod mode;
 mod reading;
 mod review;
+mod source;
 
 pub use change::transitions;
+pub use checklist::checklist;
 pub use mode::{Mode, assignment, mode, pick};
 pub use reading::validate;
 pub use review::{MARK, apply_review_cap, keep_review};
+pub use source::{Form, Source, USUAL, prompt, understood};
 
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
@@ -18,6 +23,8 @@ use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskList {
+    /// Where it came from.
+    pub source: Source,
     pub project: String,
     pub branch_name: String,
     pub description: String,
@@ -98,10 +105,12 @@ impl Story {
 
 /// Whether a claim of completion may be believed. An empty list asks for nothing.
 pub fn is_done(list: &TaskList, skip_review: bool) -> bool {
+    let skip_review = list.skips_review(skip_review);
     list.stories.iter().all(|story| story.is_done(skip_review))
 }
 
 pub fn counts(list: &TaskList, skip_review: bool) -> Counts {
+    let skip_review = list.skips_review(skip_review);
     let count =
         |wanted: &dyn Fn(&Story) -> bool| list.stories.iter().filter(|story| wanted(story)).count() as u64;
     Counts {
@@ -113,6 +122,11 @@ pub fn counts(list: &TaskList, skip_review: bool) -> Counts {
 }
 
 impl TaskList {
+    /// Reviews are left out where the user says so, or where the format knows none.
+    pub fn skips_review(&self, asked: bool) -> bool {
+        asked || !self.source.form.has_reviews()
+    }
+
     pub fn story(&self, id: &str) -> Option<&Story> {
         self.stories.iter().find(|story| story.id == id)
     }

@@ -1,6 +1,8 @@
 //! What an iteration is for, and which story it is about. Both follow from the task list alone.
 
-use super::{Review, Story, TaskList, counts};
+use super::checklist::words;
+use super::source::how_to_tick;
+use super::{Form, Review, Story, TaskList, counts};
 use crate::core::clean;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,6 +34,7 @@ impl fmt::Display for Mode {
 /// What was begun is finished first: feedback is answered before anything else is reviewed, and work is reviewed
 /// before anything new is begun.
 pub fn mode(list: &TaskList, skip_review: bool) -> Mode {
+    let skip_review = list.skips_review(skip_review);
     let any = |wanted: &dyn Fn(&Story) -> bool| !skip_review && list.stories.iter().any(wanted);
     if any(&|story| story.review == Review::ChangesRequested) {
         Mode::ReviewFix
@@ -56,21 +59,29 @@ pub fn pick(list: &TaskList, mode: Mode) -> Option<&Story> {
     list.stories.iter().filter(wanted).min_by(|a, b| rank(a).total_cmp(&rank(b)))
 }
 
-/// What the runner tells the agent of all this, in one paragraph beside `ralph/prompt.md`.
+/// What the runner tells the agent of all this, in one paragraph beside its prompt.
 pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String {
     let mode = mode(list, skip_review);
     let counts = counts(list, skip_review);
-    let so_far = format!("{} of {} stories are done.", counts.done, counts.total);
+    let form = list.source.form;
+    let (noun, nouns) = (form.noun(), form.nouns());
+    let so_far = format!("{} of {} {nouns} are done.", counts.done, counts.total);
     let Some(story) = pick(list, mode) else {
-        return format!("Mode of this iteration: {mode}. {so_far} No story is left in ralph/tasks.json.");
+        let file = &list.source.file;
+        return format!("Mode of this iteration: {mode}. {so_far} No {noun} is left in {file}.");
     };
-    let name = clean::excerpt(&story.name(), 120);
-    let mut text = format!("Mode of this iteration: {mode}. Story: {name}. {so_far}");
+    let (title, name) = match form {
+        Form::Checklist => ("Item", words(story).to_owned()),
+        _ => ("Story", story.name()),
+    };
+    let name = clean::excerpt(&name, 120);
+    let mut text = format!("Mode of this iteration: {mode}. {title}: {name}. {so_far}");
+    text.push_str(&how_to_tick(&list.source));
     if mode == Mode::Review && review_cap > 0 {
         let number = story.review_count + 1;
         text.push_str(&format!(" This is its review {number}, of at most {review_cap}."));
     }
-    if skip_review {
+    if skip_review && form.has_reviews() {
         text.push_str(" Reviews are switched off: a story is done when it passes.");
     }
     text
@@ -79,6 +90,7 @@ pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String
 #[cfg(test)]
 mod tests {
     use super::super::tests::list;
+    use super::super::{Source, checklist};
     use super::*;
     use serde_json::json;
 
@@ -140,6 +152,37 @@ mod tests {
             assignment(&list, true, 5),
             "Mode of this iteration: implement. Story: b (Times). 1 of 2 stories are done. Reviews are switched off: a \
              story is done when it passes."
+        );
+    }
+
+    #[test]
+    fn another_format_is_explained_where_it_is_given() {
+        let list = |source: Source, list: TaskList| TaskList { source, ..list };
+        let prd = list(
+            Source { file: "prd.json".into(), form: Form::Stories },
+            super::super::tests::list(
+                json!([{"id": "a", "title": "Dates", "passes": true}, {"id": "b", "passes": false}]),
+            ),
+        );
+        let told = assignment(&prd, false, 5);
+        assert!(
+            told.starts_with("Mode of this iteration: implement. Story: b. 1 of 2 stories are done. The stories are in prd.json. Once")
+                && told.contains("set its passes to true")
+                && !told.contains("review"),
+            "{told}"
+        );
+        let boxes = list(Source::of_markdown("fix_plan.md".into()), checklist("- [x] a\n- [ ] b"));
+        let told = assignment(&boxes, true, 5);
+        assert!(
+            told.starts_with("Mode of this iteration: implement. Item: b. 1 of 2 items are done. The items are lines of fix_plan.md.")
+                && told.contains("[ ] to [x]")
+                && !told.contains("review"),
+            "{told}"
+        );
+        let done = list(Source::of_markdown("p.md".into()), checklist("- [x] a"));
+        assert_eq!(
+            assignment(&done, false, 5),
+            "Mode of this iteration: implement. 1 of 1 items are done. No item is left in p.md."
         );
     }
 }

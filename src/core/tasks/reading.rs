@@ -1,6 +1,6 @@
 //! From JSON to a task list, or to everything that is wrong with it, each with its story and field.
 
-use super::{MARK, Review, Row, Story, TaskList};
+use super::{MARK, Review, Row, Source, Story, TaskList};
 use crate::core::clean;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ pub fn validate(document: &Value) -> Result<TaskList, Vec<String>> {
         description: reader.text("description"),
         verify_commands: reader.texts("verifyCommands"),
         stories: Vec::new(),
+        source: Source::default(),
         document: document.clone(),
     };
     let mut errors = reader.errors;
