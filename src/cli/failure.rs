@@ -6,11 +6,16 @@ use std::fmt;
 /// Exit codes, in one place. 2 is free for BLOCKED and for the client's "block", so it is no error here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The command was understood and refused.
+    /// The command was understood and refused. `ralph run` says so where a limit is reached.
     Refused = 1,
+    /// `ralph run` was refused because a question waits for its answer.
+    Undecided = 3,
+    /// `ralph run` was refused because the circuit breaker has tripped.
+    Tripped = 4,
     Usage = 64,
     /// A program we need is not there.
     Unavailable = 69,
+    /// An error, or something in the way of a run.
     Internal = 70,
 }
 
@@ -30,8 +35,17 @@ impl Failure {
         Failure { exit: Exit::Refused, message: message.into(), hint: None }
     }
 
+    pub fn internal(message: impl Into<String>) -> Self {
+        Failure { exit: Exit::Internal, message: message.into(), hint: None }
+    }
+
     pub fn unavailable(message: impl Into<String>) -> Self {
         Failure { exit: Exit::Unavailable, message: message.into(), hint: None }
+    }
+
+    pub fn exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -53,12 +67,12 @@ impl fmt::Display for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Failure { exit: Exit::Internal, message: format!("{error:#}"), hint: None }
+        Failure::internal(format!("{error:#}"))
     }
 }
 
 impl From<crate::store::state::StateError> for Failure {
     fn from(error: crate::store::state::StateError) -> Self {
-        Failure { exit: Exit::Internal, message: error.to_string(), hint: None }
+        Failure::internal(error.to_string())
     }
 }

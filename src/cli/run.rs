@@ -1,6 +1,6 @@
 //! `ralph run`: checks what was asked, takes the project, and hands over to the runner.
 
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::start::{self, open_question, refuse_critical, refuse_tripped};
 use crate::claude::version::{OLDEST, Version};
 use crate::core::outcome::Outcome;
@@ -22,10 +22,12 @@ use crate::store::state::Locked;
 use crate::store::task_source::{self, Found};
 use crate::store::world::World;
 use crate::store::{
-    armed, circuit, config, ending, file, git, history, question, run_lock, snapshot, stop as stops, tasks,
+    armed, ask, circuit, config, ending, file, git, history, question, run_lock, snapshot, stop as stops,
+    tasks,
 };
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 /// `ralph run` as it was typed.
 pub struct Asked {
@@ -45,6 +47,8 @@ pub struct Asked {
 const LARGEST_PROMPT: u64 = 64 << 20;
 /// Of a long prompt so much stands in the state, to be known by.
 const KEPT_OF_TASK: usize = 2000;
+/// A program that is asked about itself answers within this time, also on a slow machine.
+const ANSWER: Duration = Duration::from_secs(60);
 
 pub fn run(world: &World, project: &Project, asked: Asked) -> Result<u8, Failure> {
     check_agent(&asked)?;
@@ -69,12 +73,12 @@ pub fn run(world: &World, project: &Project, asked: Asked) -> Result<u8, Failure
                            "tasks": tasks}),
     );
     if survivor {
-        screen.say("Ralph: an agent of a run that died was still at work, and was ended");
+        screen.note("an agent of a run that died was still at work, and was ended");
     }
     if git::head(&project.root).is_none() {
-        screen.say("Ralph: no git repository here, so progress is what changes in the work tree");
+        screen.note("no git repository here, so progress is what changes in the work tree");
     }
-    notes.iter().for_each(|note| screen.say(&format!("Ralph: {note}")));
+    notes.iter().for_each(|note| screen.note(note));
     let order = Order {
         agent: asked.agent,
         target: asked.target,
@@ -93,9 +97,14 @@ pub fn run(world: &World, project: &Project, asked: Asked) -> Result<u8, Failure
 /// not take the rows of another for its own.
 fn ready_logs(world: &World, project: &Project, resumed: bool) -> Result<(), Failure> {
     let ready = Folder::of(project).and_then(|logs| if resumed { Ok(()) } else { logs.make_room(world.now) });
-    ready.map_err(|error| {
-        Failure::refused(format!("{error:#}")).hint("The runner keeps its logs in ralph/logs of the project.")
-    })
+    ready
+        .map_err(|error| Failure::from(error).hint("The runner keeps its logs in ralph/logs of the project."))
+}
+
+/// A run that did not begin says why by the code it would have ended with: a trip, a question, a limit that is
+/// reached. Whatever else is in the way is an error, lest a script take it for a limit.
+fn refuse<T>(refused: Result<T, Failure>, exit: Exit) -> Result<T, Failure> {
+    refused.map_err(|failure| if failure.exit == Exit::Refused { failure.exit(exit) } else { failure })
 }
 
 /// A run that is armed, and what is to be said of it.
@@ -118,20 +127,20 @@ fn find_tasks(world: &World, project: &Project, asked: &Asked, had: Option<&Loop
         None => task_source::find(project, &asked.tasks, &world.working_dir),
     };
     found.map_err(|faults| {
-        Failure::refused(faults.join("\n"))
+        Failure::internal(faults.join("\n"))
             .hint("Mend the file, name another with --tasks FILE, or run without tasks: --no-tasks.")
     })
 }
 
 /// Arms the run in the project's state: goes on with one whose runner is gone, or begins a new one.
 fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, Failure> {
-    let question = open_question(project, &asked.start)?;
+    let question = refuse(open_question(project, &asked.start), Exit::Undecided)?;
     let look = start::look(world, project, &asked.start);
     let mut state = Locked::open(project, world.now)?;
     if lock::is_held(project)
         && let Some(holder) = run_lock::holder(project)
     {
-        return Err(Failure::refused(format!(
+        return Err(Failure::internal(format!(
             "a run is active here: process {}, run {}, since {}",
             holder.pid,
             clean::excerpt(&holder.run_id, 8).replace('…', ""),
@@ -139,7 +148,7 @@ fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, F
         ))
         .hint("`ralph status` shows it, `ralph stop` ends it."));
     }
-    let tripped = refuse_tripped(world, project, SESSION, &asked.start)?;
+    let tripped = refuse(refuse_tripped(world, project, SESSION, &asked.start), Exit::Tripped)?;
     let given = given_prompt(world, project, asked)?;
     let present = state.document.loop_of(SESSION).and_then(|lap| armed::claim(world, project, SESSION, lap));
     let present = present.filter(Loop::is_alive);
@@ -190,7 +199,7 @@ fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, F
     let reader = Reader { world, project, session: SESSION, lap: &lap, resolved: &resolved, told: false };
     let brief = brief(&reader, &mut state.document, look)?;
     if !asked.start.skip_constraint_scan {
-        refuse_critical(&brief.critical)?;
+        refuse(refuse_critical(&brief.critical), Exit::Internal)?;
     }
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
@@ -318,15 +327,16 @@ fn check_agent(asked: &Asked) -> Result<(), Failure> {
     match &asked.target {
         Target::Local => {}
         Target::Container { name, .. } => check_container(name)?,
-        Target::Sandbox { .. } => return version("docker", &["--version"]).map(drop),
+        Target::Sandbox { .. } => return version("docker", &["--version"], ANSWER).map(drop),
     }
     let Agent::Claude(claude) = &asked.agent else { return Ok(()) };
     let told = match &asked.target {
-        Target::Container { name, .. } => version("docker", &["exec", name, &claude.program, "--version"])
-            .map_err(|failure| {
+        Target::Container { name, .. } => {
+            version("docker", &["exec", name, &claude.program, "--version"], ANSWER).map_err(|failure| {
                 failure.hint("Install Claude Code in the container, or name it there with --claude PATH.")
-            })?,
-        _ => version(&claude.program, &["--version"])?,
+            })?
+        }
+        _ => version(&claude.program, &["--version"], ANSWER)?,
     };
     if Version::parse(&told).is_some_and(|version| version < OLDEST) {
         return Err(Failure::unavailable(format!("{} is version {}: too old", claude.program, told.trim()))
@@ -336,20 +346,24 @@ fn check_agent(asked: &Asked) -> Result<(), Failure> {
 }
 
 fn check_container(name: &str) -> Result<(), Failure> {
-    let told = version("docker", &["inspect", "--format", "{{.State.Running}}", name]);
+    let told = version("docker", &["inspect", "--format", "{{.State.Running}}", name], ANSWER);
     match told {
         Ok(told) if told.trim() == "true" => Ok(()),
         Ok(_) => Err(Failure::unavailable(format!("container {name} is not running"))
             .hint(format!("docker start {name}"))),
-        Err(failure) if failure.message.contains("not found") => Err(failure),
+        Err(failure) if failure.message.contains("not found") || failure.message.contains("no answer") => {
+            Err(failure)
+        }
         Err(_) => Err(Failure::unavailable(format!("there is no container {name}"))
             .hint("`docker ps` lists those that run; `--container` takes a name or an id.")),
     }
 }
 
 /// What a program prints about itself.
-fn version(program: &str, args: &[&str]) -> Result<String, Failure> {
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output().map_err(|error| {
+fn version(program: &str, args: &[&str], limit: Duration) -> Result<String, Failure> {
+    let mut command = Command::new(program);
+    command.args(args);
+    let output = ask::ask(command, limit).map_err(|error| {
         let hint = if Path::new(program).file_stem().is_some_and(|stem| stem == "docker") {
             "Install Docker, or run without --container and --sandbox."
         } else {
@@ -358,9 +372,31 @@ fn version(program: &str, args: &[&str]) -> Result<String, Failure> {
         };
         Failure::unavailable(format!("{program} was not found: {error}")).hint(hint)
     })?;
+    let Some(output) = output else {
+        let asked = args.join(" ");
+        return Err(Failure::unavailable(format!(
+            "{program} {asked}: no answer within {} s",
+            limit.as_secs()
+        ))
+        .hint("Run it by hand and see what it waits for."));
+    };
     if !output.status.success() {
         let said = clean::excerpt(&String::from_utf8_lossy(&output.stderr), 200);
         return Err(Failure::unavailable(format!("{program} {} failed: {said}", args.join(" "))));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_does_not_answer_is_named_with_the_way_out() {
+        let failure = version("sleep", &["600"], Duration::from_millis(50)).unwrap_err();
+        assert_eq!(failure.exit, Exit::Unavailable);
+        assert!(failure.message.starts_with("sleep 600: no answer within"), "{failure}");
+        assert!(failure.hint.is_some_and(|hint| hint.contains("by hand")));
+    }
 }

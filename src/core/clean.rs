@@ -43,7 +43,7 @@ pub fn output(text: &str) -> String {
 }
 
 /// Nothing to clean, as in most of what programs print. By blocks, which the compiler makes fast.
-fn is_plain(text: &str) -> bool {
+pub fn is_plain(text: &str) -> bool {
     let plain = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
     text.as_bytes().chunks(64).all(|block| block.iter().fold(true, |all, byte| all & plain(byte)))
 }

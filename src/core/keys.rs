@@ -294,9 +294,13 @@ pub fn aliases(flag: &str) -> impl Iterator<Item = &'static str> + '_ {
 }
 
 impl Key {
-    /// Environment variables that set this key: by its whole name, and by its flag.
+    /// Environment variables that set this key, the strongest first: by its flag and by its whole name. What only
+    /// `ralph run` has is also known by its flag there, and is stronger by its own name than by one it shares.
     pub fn variables(&self) -> impl Iterator<Item = String> {
-        [self.flag, Some(self.name)].into_iter().flatten().map(|text| {
+        let runs = RUN_FLAGS.iter().find(|(_, key, ..)| *key == self.name).map(|(flag, ..)| *flag);
+        let shared = runs.is_some_and(|flag| find_flag(flag).is_some());
+        let (own, shared) = if shared { (None, runs) } else { (runs, None) };
+        [self.flag, own, Some(self.name), shared].into_iter().flatten().map(|text| {
             // Made at every turn for every key, so without a detour through a formatter.
             let mut name = String::with_capacity(text.len() + 6);
             name.push_str("RALPH_");

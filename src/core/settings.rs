@@ -399,5 +399,12 @@ mod tests {
     fn variables_follow_from_flag_and_key() {
         let names: Vec<_> = find_flag("completion-promise").unwrap().variables().collect();
         assert_eq!(names, ["RALPH_PROMISE", "RALPH_COMPLETION_PROMISE"]);
+        let of = |key: &str| find(key).unwrap().variables().collect::<Vec<_>>();
+        assert_eq!(of("loop_limits.max_iterations")[0], "RALPH_MAX_ITERATIONS");
+        assert_eq!(of("run.max_iterations"), ["RALPH_RUN_MAX_ITERATIONS", "RALPH_MAX_ITERATIONS"]);
+        for (flag, key, ..) in RUN_FLAGS {
+            let name = format!("RALPH_{}", flag.to_uppercase().replace('-', "_"));
+            assert!(of(key).contains(&name), "{key}: {:?}", of(key));
+        }
     }
 }

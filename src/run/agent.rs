@@ -2,6 +2,7 @@
 
 use crate::claude::stream::{Event, Failure, Lines, Tally};
 use crate::core::clean;
+use std::borrow::Cow;
 
 /// Which program works, and with what arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,18 +55,20 @@ impl Agent {
         }
     }
 
-    pub fn ear(&self) -> Ear {
+    /// An ear for one iteration. `shown` says whether anybody looks at plain text: where nobody does, it is not
+    /// looked into.
+    pub fn ear(&self, shown: bool) -> Ear {
         match self {
             Agent::Claude(_) => Ear::Stream(Box::default()),
-            Agent::Command(_) => Ear::Text(Text::default()),
+            Agent::Command(_) => Ear::Text(Text { shown, ..Text::default() }),
         }
     }
 }
 
 /// Something to show.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
-    Text(String),
+pub enum Heard<'h> {
+    Text(Cow<'h, str>),
     Tool { name: String, summary: String },
     Retry { attempt: u64, status: Option<u16> },
 }
@@ -84,6 +87,7 @@ pub struct Stream {
 
 #[derive(Default)]
 pub struct Text {
+    shown: bool,
     /// The last part of all that was printed.
     tail: Vec<u8>,
     out: Pieces,
@@ -120,7 +124,9 @@ impl Ear {
 
     /// What the program prints on stderr: to be shown, but no word of the agent.
     pub fn overhear(&mut self, chunk: &[u8], each: impl FnMut(Heard)) {
-        if let Ear::Text(text) = self {
+        if let Ear::Text(text) = self
+            && text.shown
+        {
             text.err.hear(chunk, each);
         }
     }
@@ -149,7 +155,7 @@ impl Ear {
         match self {
             Ear::Stream(stream) => stream.tally.message().map(str::to_owned),
             Ear::Text(text) => {
-                let message = clean::output(&String::from_utf8_lossy(&text.tail));
+                let message = clean::output(&String::from_utf8_lossy(text.message()));
                 Some(message).filter(|message| !message.trim().is_empty())
             }
         }
@@ -177,9 +183,9 @@ impl Ear {
     }
 }
 
-fn heard(event: &Event) -> Option<Heard> {
+fn heard(event: &Event) -> Option<Heard<'_>> {
     Some(match event {
-        Event::Text(text) => Heard::Text(text.clone()),
+        Event::Text(text) => Heard::Text(Cow::Borrowed(text)),
         Event::ToolStarted { name, summary, .. } => {
             Heard::Tool { name: name.clone(), summary: summary.clone() }
         }
@@ -193,20 +199,38 @@ fn heard(event: &Event) -> Option<Heard> {
 impl Text {
     fn hear(&mut self, chunk: &[u8], each: impl FnMut(Heard)) {
         // Only the end of a chunk can be in the end of everything.
-        self.tail.extend_from_slice(&chunk[chunk.len().saturating_sub(MESSAGE)..]);
-        let surplus = self.tail.len().saturating_sub(MESSAGE);
-        self.tail.drain(..surplus);
-        self.out.hear(chunk, each);
+        let end = &chunk[chunk.len().saturating_sub(MESSAGE)..];
+        // What is surplus goes seldom, so that few bytes are moved more than once.
+        if self.tail.len() + end.len() > 4 * MESSAGE {
+            let kept = MESSAGE - end.len();
+            self.tail.drain(..self.tail.len().saturating_sub(kept));
+        }
+        self.tail.extend_from_slice(end);
+        if self.shown {
+            self.out.hear(chunk, each);
+        }
+    }
+
+    fn message(&self) -> &[u8] {
+        &self.tail[self.tail.len().saturating_sub(MESSAGE)..]
     }
 }
 
 impl Pieces {
     fn hear(&mut self, chunk: &[u8], mut each: impl FnMut(Heard)) {
         let mut rest = chunk;
-        if let Some(end) = memchr::memrchr(b'\n', chunk) {
-            self.open.extend_from_slice(&chunk[..end]);
-            self.flush(&mut each);
-            rest = &chunk[end + 1..];
+        if let (Some(first), Some(last)) = (memchr::memchr(b'\n', chunk), memchr::memrchr(b'\n', chunk)) {
+            let mut whole = &chunk[..last];
+            if !self.open.is_empty() {
+                self.open.extend_from_slice(&chunk[..first]);
+                self.flush(&mut each);
+                whole = chunk.get(first + 1..last).unwrap_or_default();
+            }
+            // Whole lines are shown where they lie: there may be a gigabyte of them.
+            if !whole.is_empty() {
+                each(Heard::Text(readable(whole)));
+            }
+            rest = &chunk[last + 1..];
         }
         self.open.extend_from_slice(&rest[..rest.len().min(LINE)]);
         if self.open.len() >= LINE {
@@ -216,12 +240,15 @@ impl Pieces {
 
     fn flush(&mut self, each: &mut impl FnMut(Heard)) {
         if !self.open.is_empty() {
-            // Replacing what is not UTF-8 is slow, and seldom needed.
-            let text = String::from_utf8(std::mem::take(&mut self.open));
-            let mended = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            each(Heard::Text(text.unwrap_or_else(|error| mended(error.as_bytes()))));
+            each(Heard::Text(readable(&self.open)));
+            self.open.clear();
         }
     }
+}
+
+/// Replacing what is not UTF-8 is slow, and seldom needed.
+fn readable(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]
@@ -249,25 +276,43 @@ mod tests {
 
     #[test]
     fn text_is_heard_in_whole_lines_and_remembered_from_its_end() {
-        let mut ear = Agent::Command("x".into()).ear();
-        let mut lines = Vec::new();
-        for chunk in ["one\ntw", "o\n\n3\nfo", "ur"] {
-            ear.hear(chunk.as_bytes(), |heard| lines.push(heard));
+        for shown in [true, false] {
+            let mut ear = Agent::Command("x".into()).ear(shown);
+            let mut lines = Vec::new();
+            let mut show = |heard: Heard| match heard {
+                Heard::Text(text) => lines.push(text.into_owned()),
+                other => panic!("{other:?}"),
+            };
+            for chunk in ["one\ntw", "o\n\n3\nfo", "u", "r\n", "a\u{e4}", "b"] {
+                ear.hear(chunk.as_bytes(), &mut show);
+            }
+            ear.finish(&mut show);
+            let all = ["one", "two", "\n3", "four", "a\u{e4}b"];
+            assert_eq!(lines, if shown { &all[..] } else { &[] });
+            assert_eq!(ear.message().as_deref(), Some("one\ntwo\n\n3\nfour\na\u{e4}b"));
         }
-        ear.finish(|heard| lines.push(heard));
-        assert_eq!(lines, ["one", "two\n\n3", "four"].map(|lines| Heard::Text(lines.into())));
-        assert_eq!(ear.message().as_deref(), Some("one\ntwo\n\n3\nfour"));
+    }
+
+    #[test]
+    fn the_message_is_the_end_of_everything_however_it_comes() {
+        let all: Vec<u8> = (0..40 * MESSAGE).map(|n| b'a' + u8::try_from(n % 23).unwrap()).collect();
+        for size in [1000, MESSAGE - 1, MESSAGE, MESSAGE + 1, 3 * MESSAGE, 4 * MESSAGE + 7, 40 * MESSAGE] {
+            let mut ear = Agent::Command("x".into()).ear(false);
+            all.chunks(size).for_each(|chunk| ear.hear(chunk, |_| {}));
+            let message = ear.message().unwrap();
+            assert!(message.as_bytes() == &all[all.len() - MESSAGE..], "in pieces of {size}");
+        }
     }
 
     #[test]
     fn an_endless_line_is_no_endless_memory() {
-        let mut ear = Agent::Command("x".into()).ear();
+        let mut ear = Agent::Command("x".into()).ear(true);
         let mut shown = 0;
         for _ in 0..100 {
             ear.hear(&vec![b'x'; 1 << 20], |_| shown += 1);
         }
         let Ear::Text(text) = &ear else { panic!() };
-        assert!(text.tail.len() <= MESSAGE && text.out.open.len() <= LINE && text.tail.capacity() < 4 << 20);
+        assert!(text.tail.capacity() < 1 << 20 && text.out.open.len() <= LINE);
         assert!(shown >= 100);
     }
 }

@@ -5,7 +5,7 @@
 //! then killed, and what bears our mark elsewhere is swept up.
 
 use super::agent::{Ear, Heard};
-use super::inbox::{Inbox, Note};
+use super::inbox::{Inbox, Note, Request};
 use super::log::Log;
 use super::target::Target;
 use crate::core::heartbeat::{self, Beat, Heartbeat};
@@ -13,7 +13,7 @@ use crate::store::group::Group;
 use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::{ChildStdout, ExitStatus};
 use std::sync::Arc;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub enum Ended {
     Stalled(i64),
     /// It had said its last word and did not go.
     Lingered,
-    Interrupted,
+    Interrupted(Request),
     Stopped,
     NotStarted(String),
 }
@@ -40,7 +40,7 @@ impl fmt::Display for Ended {
             Ended::TimedOut(limit) => write!(f, "timed out after {} minutes", limit.as_secs_f64() / 60.0),
             Ended::Stalled(seconds) => write!(f, "stalled: no output for {seconds}s"),
             Ended::Lingered => write!(f, "done, and cut off because it did not end"),
-            Ended::Interrupted => write!(f, "interrupted"),
+            Ended::Interrupted(request) => write!(f, "interrupted: {}", request.words()),
             Ended::Stopped => write!(f, "stopped"),
             Ended::NotStarted(why) => write!(f, "not started: {why}"),
         }
@@ -61,19 +61,22 @@ pub struct Plan<'a> {
 
 /// What is told about an iteration while it runs.
 pub trait Witness {
-    fn heard(&mut self, heard: Heard);
+    fn heard(&mut self, heard: &Heard);
     fn beat(&mut self, beat: &Beat);
     /// About every second, with the time since the last output.
     fn tick(&mut self, silence: Duration);
 }
 
+/// Measured: with less the agent is held up more often, with more the bytes have left the processor's cache.
+#[cfg(target_os = "linux")]
+const PIPE: usize = 256 << 10;
 const TICK: Duration = Duration::from_millis(250);
 /// After its end the rest of its output arrives within this time; who holds the pipe longer is not heard.
 const DRAIN: Duration = Duration::from_millis(1500);
 /// After its last word the agent has so long to go.
 const LINGER: Duration = Duration::from_secs(10);
-/// How long to wait for a process that was killed.
-const BURIAL: Duration = Duration::from_secs(5);
+/// How long to wait for a process that was asked to end and killed, also inside a container.
+const BURIAL: Duration = Duration::from_secs(8);
 
 /// Runs it to its end. `born` is told its number as soon as it has one.
 pub fn run(
@@ -92,6 +95,7 @@ pub fn run(
     born(child.id());
     let group = Arc::new(Group::of(&child));
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    pipes.1.iter().for_each(widen);
     let of = plan.number;
     let started = (|| {
         if let Some(mut stdin) = pipes.0 {
@@ -111,8 +115,10 @@ pub fn run(
         group.end();
         return Ended::NotStarted(format!("no thread for it: {error}"));
     }
-    let watch = Watch {
+    let mut watch = Watch {
         of,
+        target: plan.target.clone(),
+        mark: plan.mark.clone(),
         began: Instant::now(),
         last_output: Instant::now(),
         heartbeat: Heartbeat::new(plan.heartbeat, 0),
@@ -128,13 +134,23 @@ pub fn run(
     let ended = watch.until_the_end(inbox, ear, log, witness);
     // What the leader left in its group, then what left the group.
     group.end_rest();
-    plan.target.sweep(&plan.mark);
-    ear.finish(|heard| witness.heard(heard));
+    plan.target.sweep(&plan.mark, watch.interrupts > 1);
+    ear.finish(|heard| witness.heard(&heard));
     ended
+}
+
+/// An agent that prints much is held up less often by a pipe that holds more. Where it cannot be had nothing is lost.
+fn widen(pipe: &ChildStdout) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
 }
 
 struct Watch {
     of: u64,
+    target: Target,
+    mark: String,
     began: Instant,
     last_output: Instant,
     heartbeat: Heartbeat,
@@ -153,7 +169,7 @@ struct Watch {
 
 impl Watch {
     fn until_the_end(
-        mut self,
+        &mut self,
         inbox: &Inbox,
         ear: &mut Ear,
         log: &mut Log,
@@ -161,13 +177,13 @@ impl Watch {
     ) -> Ended {
         loop {
             match inbox.next(TICK) {
-                Some(Note::Output { of, bytes, error }) if of == self.of => {
+                Some(Note::Output { of, chunk, error }) if of == self.of => {
                     self.last_output = Instant::now();
                     self.heartbeat.pulse(self.elapsed());
-                    log.write(&bytes);
+                    log.write(chunk.bytes());
                     match error {
-                        false => ear.hear(&bytes, |heard| witness.heard(heard)),
-                        true => ear.overhear(&bytes, |heard| witness.heard(heard)),
+                        false => ear.hear(chunk.bytes(), |heard| witness.heard(&heard)),
+                        true => ear.overhear(chunk.bytes(), |heard| witness.heard(&heard)),
                     }
                     self.heartbeat.set_tools(ear.running());
                 }
@@ -175,9 +191,9 @@ impl Watch {
                 Some(Note::Exited { of, status }) if of == self.of => {
                     self.exit = Some((Instant::now(), status));
                 }
-                Some(Note::Interrupt) => {
+                Some(Note::Interrupt(request)) => {
                     self.interrupts += 1;
-                    self.end(Ended::Interrupted);
+                    self.end(Ended::Interrupted(request));
                     if self.interrupts > 1 {
                         self.group.kill();
                     }
@@ -230,8 +246,8 @@ impl Watch {
             return;
         }
         self.ending = Some((why, Instant::now()));
-        let group = Arc::clone(&self.group);
-        if Builder::new().spawn(move || group.end()).is_err() {
+        let (target, mark, group) = (self.target.clone(), self.mark.clone(), Arc::clone(&self.group));
+        if Builder::new().spawn(move || target.end(&mark, &group)).is_err() {
             self.group.kill();
         }
     }
@@ -241,11 +257,11 @@ impl Watch {
         self.exit.as_ref().is_some_and(|(at, _)| self.open == 0 || at.elapsed() >= DRAIN) || buried
     }
 
-    fn verdict(self) -> Ended {
-        if let Some((why, _)) = self.ending {
+    fn verdict(&mut self) -> Ended {
+        if let Some((why, _)) = self.ending.take() {
             return why;
         }
-        match self.exit {
+        match self.exit.take() {
             Some((_, Ok(status))) => {
                 #[cfg(unix)]
                 if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {

@@ -7,6 +7,7 @@ use crate::store::world::World;
 use std::io::Read;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ pub enum Note {
     /// The agent printed something. `of` is the number of the child it belongs to.
     Output {
         of: u64,
-        bytes: Vec<u8>,
+        chunk: Chunk,
         error: bool,
     },
     /// One of its two pipes is closed.
@@ -25,8 +26,8 @@ pub enum Note {
         of: u64,
         status: std::io::Result<ExitStatus>,
     },
-    /// Ctrl-C, or another request of the system's to end.
-    Interrupt,
+    /// The system asks us to end.
+    Interrupt(Request),
     /// The user pressed Enter.
     Key,
     /// `ralph stop`, the kill switch, or a stop of all loops.
@@ -35,21 +36,71 @@ pub enum Note {
     Checked,
 }
 
+/// How the system asked us to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    CtrlC,
+    Terminate,
+    HangUp,
+}
+
+impl Request {
+    /// For the record of the ending.
+    pub fn words(self) -> &'static str {
+        match self {
+            Request::CtrlC => "Ctrl-C",
+            Request::Terminate => "asked to end (SIGTERM)",
+            Request::HangUp => "the terminal was closed (SIGHUP)",
+        }
+    }
+}
+
 /// Chunks that may wait: their size times this bounds the memory.
 const WAITING: usize = 32;
 const CHUNK: usize = 64 << 10;
 /// How often a stop from another terminal is looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// What was read at once. Its buffer is used again, because to get a new one from the system costs more than to fill it.
+pub struct Chunk {
+    buffer: Vec<u8>,
+    len: usize,
+    spare: Spare,
+}
+
+/// Buffers nobody uses now.
+type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
+
+impl Chunk {
+    fn read(pipe: &mut impl Read, spare: &Spare) -> std::io::Result<Chunk> {
+        let known = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut buffer = known.unwrap_or_else(|| vec![0; CHUNK]);
+        let len = pipe.read(&mut buffer)?;
+        Ok(Chunk { buffer, len, spare: Arc::clone(spare) })
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}
+
 pub struct Inbox {
     pub sender: SyncSender<Note>,
     notes: Receiver<Note>,
+    spare: Spare,
 }
 
 impl Inbox {
     pub fn new() -> Inbox {
         let (sender, notes) = sync_channel(WAITING);
-        Inbox { sender, notes }
+        Inbox { sender, notes, spare: Spare::default() }
     }
 
     /// The next note, or nothing after this time.
@@ -65,15 +116,23 @@ impl Inbox {
         }
     }
 
-    /// Listens to the system's requests to end. Without it a request ends us at once.
+    /// Listens to the system's requests to end. Without it a request ends us at once. Who started us deaf to one
+    /// (`nohup`, a shell's background) meant it.
     #[cfg(unix)]
     pub fn hear_signals(&self) -> std::io::Result<()> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let deaf = ignored();
+        let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| deaf >> (signal - 1) & 1 == 0);
+        let mut signals = signal_hook::iterator::Signals::new(heard)?;
         let sender = self.sender.clone();
         Builder::new().spawn(move || {
-            for _ in signals.forever() {
-                if sender.send(Note::Interrupt).is_err() {
+            for signal in signals.forever() {
+                let request = match signal {
+                    SIGINT => Request::CtrlC,
+                    SIGHUP => Request::HangUp,
+                    _ => Request::Terminate,
+                };
+                if sender.send(Note::Interrupt(request)).is_err() {
                     return;
                 }
             }
@@ -130,17 +189,16 @@ impl Inbox {
         of: u64,
         error: bool,
     ) -> std::io::Result<()> {
-        let sender = self.sender.clone();
+        let (sender, spare) = (self.sender.clone(), Arc::clone(&self.spare));
         Builder::new().spawn(move || {
-            let mut buffer = vec![0; CHUNK];
             loop {
-                let read = match pipe.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(read) => read,
+                let chunk = match Chunk::read(&mut pipe, &spare) {
+                    Ok(chunk) if chunk.len == 0 => break,
+                    Ok(chunk) => chunk,
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                     Err(_) => break,
                 };
-                if sender.send(Note::Output { of, bytes: buffer[..read].to_vec(), error }).is_err() {
+                if sender.send(Note::Output { of, chunk, error }).is_err() {
                     return;
                 }
             }
@@ -150,10 +208,18 @@ impl Inbox {
     }
 }
 
+/// The signals this process was started deaf to, a bit each, from the lowest; none where that is not told.
+#[cfg(unix)]
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
 /// Why a wait was cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    Interrupt,
+    Interrupt(Request),
     Stopped,
     Key,
 }
@@ -168,7 +234,7 @@ impl Inbox {
             }
             each(left);
             match self.next(left.min(Duration::from_secs(1))) {
-                Some(Note::Interrupt) => return Some(Cut::Interrupt),
+                Some(Note::Interrupt(request)) => return Some(Cut::Interrupt(request)),
                 Some(Note::Stopped) => return Some(Cut::Stopped),
                 Some(Note::Key) => return Some(Cut::Key),
                 // The last words of an iteration that is over.

@@ -60,10 +60,10 @@ pub fn judge(
     let usage = charge(runner, &iteration.ear);
     let finish = |runner: &mut Runner, judged| finish(runner, iteration, &usage, judged);
     match &iteration.ended {
-        Ended::Interrupted => {
+        Ended::Interrupted(request) => {
             spend(runner, settings, iteration);
             let now = runner.world.later().now;
-            runner.lap.end(Outcome::Interrupted, "Ctrl-C", now);
+            runner.lap.end(Outcome::Interrupted, request.words(), now);
             return finish(runner, Judged::Over);
         }
         Ended::Stopped if runner.take_stop()? => {
@@ -113,7 +113,7 @@ pub fn judge(
         && let Ok(approved) = driven::cap_reviews(runner.project, before)
         && !approved.is_empty()
     {
-        runner.screen.say(&format!("Ralph: approved at the review cap: {}", approved.join(", ")));
+        runner.screen.note(&format!("approved at the review cap: {}", approved.join(", ")));
     }
     let judged = match decision {
         Decision::Continue(note) => Judged::GoOn(Box::new(note)),
@@ -230,7 +230,7 @@ fn check(runner: &mut Runner, verification: Verification) -> Result<Option<Vec<C
     })?;
     loop {
         let cut = match runner.inbox.next(Duration::from_secs(1)) {
-            Some(inbox::Note::Interrupt) => Cut::Interrupt,
+            Some(inbox::Note::Interrupt(request)) => Cut::Interrupt(request),
             Some(inbox::Note::Stopped) => Cut::Stopped,
             _ => match answered.try_recv() {
                 Ok(checked) => return Ok(Some(checked)),
@@ -267,7 +267,7 @@ fn finish(runner: &mut Runner, iteration: &Iteration, usage: &Usage, judged: Jud
         tokens: usage.tokens(),
     };
     if let Err(error) = runner.logs.add(&row) {
-        runner.screen.say(&format!("Ralph: no row in the summary: {error:#}"));
+        runner.screen.warn(&format!("no row in the summary: {error:#}"));
     }
     let how = if failed { format!(" · {}", iteration.ended) } else { String::new() };
     runner.screen.say(&format!("{}{how}", summary::iteration_ended(&row)));
@@ -295,14 +295,15 @@ fn keep(runner: &mut Runner) -> Result<Option<(Outcome, String)>> {
         return Ok(Some((stopped.outcome.unwrap_or(Outcome::Stopped), reason)));
     }
     state.document.set_loop(SESSION, &runner.lap)?;
+    runner.scanned_at.map_or(Ok(()), |at| state.document.set_scanned_at(at))?;
     // A full disk ends no run: the next iteration tries again.
-    if let Err(error) = state.save() {
-        runner.screen.say(&format!("Ralph: the state could not be kept: {error:#}"));
+    if let Err(error) = state.save_between() {
+        runner.screen.warn(&format!("the state could not be kept: {error:#}"));
     }
     drop(state);
     let saved = circuit::save(&world, runner.project, SESSION, &runner.lap.run_id, &runner.lap.circuit);
     if let Err(error) = saved {
-        runner.screen.say(&format!("Ralph: the circuit breaker could not be kept: {error:#}"));
+        runner.screen.warn(&format!("the circuit breaker could not be kept: {error:#}"));
     }
     Ok(None)
 }

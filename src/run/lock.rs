@@ -32,14 +32,11 @@ fn read(project: &Project) -> Option<Value> {
     serde_json::from_slice(&file::read_bounded(&path, LARGEST).ok()??).ok()
 }
 
-/// Notes the agent that runs now, or that none does.
-pub fn note_child(project: &Project, pid: Option<u32>) {
+/// Notes the agent that runs now. One that is gone may stay noted: nobody else has its number and its birth.
+pub fn note_child(project: &Project, pid: u32) {
     let Some(mut lock) = read(project) else { return };
-    let child = pid.map(|pid| json!({"pid": pid, "process": birth(pid)}));
-    if lock["child"] != json!(child) {
-        lock["child"] = json!(child);
-        let _ = write(project, &lock);
-    }
+    lock["child"] = json!({"pid": pid, "process": birth(pid)});
+    let _ = write(project, &lock);
 }
 
 pub fn release(project: &Project) {
@@ -90,11 +87,11 @@ pub fn end_survivor(project: &Project) -> bool {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
     if let Some(run_id) = lock["run_id"].as_str().filter(|id| !id.is_empty()) {
-        Target::Local.sweep(run_id);
+        Target::Local.sweep(run_id, true);
         // What begins with a dash would be an option.
         let named = lock["container"].as_str().filter(|name| !name.starts_with('-'));
         if let Some(name) = named.map(str::to_owned) {
-            Target::Container { name, workdir: None }.sweep(run_id);
+            Target::Container { name, workdir: None }.sweep(run_id, false);
         }
     }
     alive.is_some()

@@ -5,8 +5,9 @@ use crate::store::file::{self, Privacy};
 use crate::store::project::Project;
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
 
 pub const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,\
                           stuck_count,timestamp,outcome,cost_usd,tokens";
@@ -89,20 +90,35 @@ impl Folder {
         Ok(())
     }
 
-    /// Adds a row, with the header before the first. A row that was torn by a crash is closed first.
+    /// Adds a row, with the header before the first, in a single write. A row that was torn by a crash is closed
+    /// first. It reaches the disk beside the next iteration, which does not wait for it.
     pub fn add(&self, row: &Row) -> Result<()> {
         let path = self.summary();
-        let present = file::read_bounded(&path, LARGEST)?;
-        if let Some(bytes) = &present
-            && !bytes.is_empty()
-            && bytes.last() != Some(&b'\n')
-        {
-            let whole = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+        let written = self.mend().and_then(|()| {
+            let mut file = file::creating(Privacy::Private).append(true).create(true).open(&path)?;
+            let header = if file.metadata()?.len() == 0 { format!("{HEADER}\n") } else { String::new() };
+            file.write_all(format!("{header}{}\n", row.line()).as_bytes())?;
+            // Without a thread it is on the disk when the system thinks fit.
+            let _ = Builder::new().spawn(move || file.sync_data());
+            Ok(())
+        });
+        written.with_context(|| format!("could not write {}", path.display()))
+    }
+
+    /// Takes away what is not a whole row.
+    fn mend(&self) -> Result<()> {
+        let path = self.summary();
+        let Ok(mut file) = File::open(&path) else { return Ok(()) };
+        let mut last = [b'\n'];
+        if file.seek(SeekFrom::End(-1)).is_ok() {
+            file.read_exact(&mut last)?;
+        }
+        if last != *b"\n" {
+            let bytes = file::read_bounded(&path, LARGEST)?.unwrap_or_default();
+            let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
             file::replace(&path, &bytes[..whole], Privacy::Private)?;
         }
-        let fresh = present.is_none_or(|bytes| !bytes.contains(&b'\n'));
-        let line = if fresh { format!("{HEADER}\n{}", row.line()) } else { row.line() };
-        file::append_line(&path, &line)
+        Ok(())
     }
 
     /// The iteration of the last whole row.

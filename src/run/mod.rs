@@ -33,6 +33,7 @@ use crate::core::prompt;
 use crate::core::record::Loop;
 use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::tasks::{self as stories, Mode};
+use crate::core::time::Stamp;
 use crate::scan::brief::{Look, Reader, brief};
 use crate::scan::{self, Patience};
 use crate::store::project::Project;
@@ -91,6 +92,8 @@ pub struct Runner<'a> {
     pub screen: Screen,
     pub logs: log::Folder,
     inbox: Inbox,
+    /// Somebody can press Enter.
+    keys: bool,
     began: Instant,
     /// What the next prompt says beside the task.
     note: Note,
@@ -101,6 +104,8 @@ pub struct Runner<'a> {
     /// Failures of the service in a row.
     failures: u32,
     stuck_iterations: u64,
+    /// When the project was last looked at; kept with the iteration.
+    scanned_at: Option<Stamp>,
 }
 
 /// What one iteration came to.
@@ -122,7 +127,8 @@ impl<'a> Runner<'a> {
         let inbox = Inbox::new();
         inbox.hear_signals()?;
         inbox.hear_stops(world, project, SESSION)?;
-        if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+        let keys = std::io::IsTerminal::is_terminal(&std::io::stdin());
+        if keys {
             inbox.hear_keys()?;
         }
         Ok(Runner {
@@ -133,12 +139,14 @@ impl<'a> Runner<'a> {
             screen,
             logs,
             inbox,
+            keys,
             began: Instant::now(),
             note: Note::default(),
             conversation: None,
             attempts: 0,
             failures: 0,
             stuck_iterations: 0,
+            scanned_at: None,
         })
     }
 
@@ -203,7 +211,7 @@ impl<'a> Runner<'a> {
                 Ok(Step::GoOn)
             }
             Judged::Again(wait) => match wait.hold(self)? {
-                Pause::GoOn => Ok(Step::GoOn),
+                Pause::GoOn | Pause::Hurried => Ok(Step::GoOn),
                 Pause::Over => Ok(Step::Over),
             },
             Judged::Over => Ok(Step::Over),
@@ -264,16 +272,15 @@ impl<'a> Runner<'a> {
         let reader =
             Reader { world, project: self.project, session: SESSION, lap: &self.lap, resolved, told: true };
         let brief = brief(&reader, &mut state.document, look)?;
+        self.scanned_at = state.document.scanned_at();
         state.save()?;
-        for note in &brief.notes {
-            self.screen.say(&format!("Ralph: {note}"));
-        }
+        brief.notes.iter().for_each(|note| self.screen.note(note));
         Ok(brief.lists)
     }
 
     fn iterate(&mut self, number: u64, prompt: String, run: &RunSettings) -> (Ended, agent::Ear) {
         self.attempts += 1;
-        let mut ear = self.order.agent.ear();
+        let mut ear = self.order.agent.ear(self.screen.shows_text());
         let session = self.conversation.as_ref().map(|(id, _)| id.as_str());
         let plan = Plan {
             number: self.attempts,
@@ -287,15 +294,12 @@ impl<'a> Runner<'a> {
         };
         let mut log = self.logs.log(number);
         let mut witness = OnScreen { screen: &mut self.screen, began: Instant::now() };
-        lock::note_child(self.project, None);
         let project = self.project;
         let ended = child::run(plan, &self.inbox, &mut ear, &mut log, &mut witness, &|pid| {
-            lock::note_child(project, Some(pid))
+            lock::note_child(project, pid)
         });
-        lock::note_child(self.project, None);
         if let Some(trouble) = log.trouble() {
-            self.screen.say(&format!("Ralph: {trouble}"));
-            self.screen.event("warning", json!({"iteration": number, "message": trouble}));
+            self.screen.warn(&trouble);
         }
         (ended, ear)
     }
@@ -304,8 +308,8 @@ impl<'a> Runner<'a> {
     fn cut_short(&mut self, cut: Cut) -> Result<bool> {
         match cut {
             Cut::Key => Ok(false),
-            Cut::Interrupt => {
-                self.lap.end(Outcome::Interrupted, "Ctrl-C", self.world.later().now);
+            Cut::Interrupt(request) => {
+                self.lap.end(Outcome::Interrupted, request.words(), self.world.later().now);
                 Ok(true)
             }
             Cut::Stopped => self.take_stop(),
@@ -331,11 +335,11 @@ impl<'a> Runner<'a> {
             && let Ok(put_back) = driven::put_reviews_back(self.project, &before)
             && !put_back.is_empty()
         {
-            self.screen.say(&format!("Ralph: review fields put back: {}", put_back.join(", ")));
+            self.screen.note(&format!("review fields put back: {}", put_back.join(", ")));
         }
         self.lap.announced = true;
         for note in ending::record(&world, self.project, SESSION, &self.lap) {
-            self.screen.say(&format!("Ralph: {note}"));
+            self.screen.note(&note);
         }
         let mut told_elsewhere = false;
         let mut kept =
@@ -349,7 +353,7 @@ impl<'a> Runner<'a> {
             kept = circuit::save(&world, self.project, SESSION, &self.lap.run_id, &self.lap.circuit);
         }
         if let Err(error) = kept {
-            self.screen.say(&format!("Ralph: the ending could not be kept: {error:#}"));
+            self.screen.warn(&format!("the ending could not be kept: {error:#}"));
         }
         ending::settle(&world, self.project, SESSION, &self.lap);
         snapshot::forget(&world, self.project);
@@ -357,7 +361,7 @@ impl<'a> Runner<'a> {
         lock::release(self.project);
         // Whoever ended it has run the user's command already.
         if !told_elsewhere && let Some(note) = ending::announce(self.project, &self.lap, &resolved) {
-            self.screen.say(&format!("Ralph: {note}"));
+            self.screen.note(&note);
         }
         let told = summary::table(&self, &settings, world.now);
         let code = summary::exit_code(self.lap.outcome);
@@ -373,8 +377,8 @@ struct OnScreen<'s> {
 }
 
 impl Witness for OnScreen<'_> {
-    fn heard(&mut self, heard: Heard) {
-        self.screen.heard(&heard);
+    fn heard(&mut self, heard: &Heard) {
+        self.screen.heard(heard);
     }
 
     fn beat(&mut self, beat: &Beat) {

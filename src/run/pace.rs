@@ -1,5 +1,5 @@
 //! The waiting between iterations: the limit of calls, the plan's limit, a service that fails. Every wait ends at
-//! once on Ctrl-C or a stop; Enter tries again now.
+//! once on Ctrl-C or a stop; Enter goes on now, whatever is waited for: the limit of calls is the user's own.
 
 use super::Runner;
 use super::inbox::Cut;
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 pub enum Pause {
     GoOn,
+    /// The user does not want to wait.
+    Hurried,
     Over,
 }
 
@@ -66,7 +68,9 @@ impl Wait {
     /// Waits, and shows for how long still.
     pub fn hold(&self, runner: &mut Runner) -> Result<Pause> {
         let span = time::span(i64::try_from(self.span.as_millis()).unwrap_or(i64::MAX));
-        runner.screen.say(&format!("Ralph: {}; going on in {span} (Enter tries now)", self.what));
+        // Offered where somebody can take it.
+        let offer = if runner.keys { " (Enter tries now)" } else { "" };
+        runner.screen.say(&format!("Ralph: {}; going on in {span}{offer}", self.what));
         let seconds = self.span.as_secs();
         runner.screen.event("waiting", json!({"reason": self.what, "seconds": seconds, "until": self.until}));
         let mut told = Instant::now();
@@ -74,14 +78,15 @@ impl Wait {
         let (inbox, screen, what) = (&runner.inbox, &mut runner.screen, &self.what);
         let cut = inbox.wait(began + self.span, |left| {
             let left = time::span(i64::try_from(left.as_millis()).unwrap_or(i64::MAX));
-            screen.live(&format!("Ralph: {what}; {left} left (Enter tries now)"));
+            screen.live(&format!("Ralph: {what}; {left} left{offer}"));
             if told.elapsed() >= TELL {
                 told = Instant::now();
                 screen.say(&format!("Ralph: {what}; {left} left"));
             }
         });
         match cut {
-            Some(cut @ (Cut::Interrupt | Cut::Stopped)) if runner.cut_short(cut)? => Ok(Pause::Over),
+            Some(Cut::Key) => Ok(Pause::Hurried),
+            Some(cut) if runner.cut_short(cut)? => Ok(Pause::Over),
             _ => Ok(Pause::GoOn),
         }
     }
@@ -89,13 +94,19 @@ impl Wait {
 
 /// Waits until one more iteration may begin, and counts it.
 pub fn under_the_limit(runner: &mut Runner, run: &RunSettings) -> Result<Pause> {
+    if run.calls_per_hour == 0 {
+        return Ok(Pause::GoOn);
+    }
     let path = rate_path(runner);
     let bytes = path.as_ref().and_then(|path| file::read_bounded(path, 1 << 20).ok().flatten());
     let mut rate: Rate = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     while let Some(until) = rate.next_allowed(run.calls_per_hour, runner.world.later().now) {
         let wait = Wait::for_calls(run.calls_per_hour, until, runner.world.later().now);
-        if let Pause::Over = wait.hold(runner)? {
-            return Ok(Pause::Over);
+        match wait.hold(runner)? {
+            Pause::Over => return Ok(Pause::Over),
+            // One more than the limit, because the user says so; it counts like the others.
+            Pause::Hurried => break,
+            Pause::GoOn => {}
         }
         if wait.span.is_zero() || runner.world.later().now == runner.world.now {
             // A clock that stands still would wait for ever.
@@ -109,7 +120,7 @@ pub fn under_the_limit(runner: &mut Runner, run: &RunSettings) -> Result<Pause> 
             .map_or(Ok(()), file::create_dir)
             .and_then(|()| file::replace_quickly(&path, &bytes));
         if let Err(error) = kept {
-            runner.screen.say(&format!("Ralph: the count of calls could not be kept: {error:#}"));
+            runner.screen.warn(&format!("the count of calls could not be kept: {error:#}"));
         }
     }
     Ok(Pause::GoOn)

@@ -50,11 +50,31 @@ impl Screen {
         Screen { style, colour, position: String::new(), shown: false, iteration: 0, run_id }
     }
 
+    /// Whether anybody sees what the agent prints.
+    pub fn shows_text(&self) -> bool {
+        self.style != Style::Quiet
+    }
+
     /// A line for people.
     pub fn say(&mut self, text: &str) {
         if matches!(self.style, Style::Live | Style::Lines) {
             self.print(&clean::block(text));
         }
+    }
+
+    /// Something to know, for people and for scripts.
+    pub fn note(&mut self, text: &str) {
+        self.tell("note", text);
+    }
+
+    /// The same about something that went wrong.
+    pub fn warn(&mut self, text: &str) {
+        self.tell("warning", text);
+    }
+
+    fn tell(&mut self, kind: &str, text: &str) {
+        self.say(&format!("Ralph: {text}"));
+        self.event(kind, json!({"iteration": self.iteration, "message": clean::block(text)}));
     }
 
     /// An event for scripts.
@@ -99,6 +119,7 @@ impl Screen {
         match heard {
             // There may be a gigabyte of it.
             Heard::Text(text) => match self.style {
+                Style::Live | Style::Lines if clean::is_plain(text) => self.print(text.trim_end()),
                 Style::Live | Style::Lines => self.print(&clean::output(text.trim_end())),
                 Style::Json => {
                     self.event("text", json!({"iteration": iteration, "text": clean::block(text)}))

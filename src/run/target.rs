@@ -1,9 +1,16 @@
 //! Where the agent runs. Another target is another row here.
 
 use super::mark;
-use crate::store::group;
+use crate::store::ask;
+use crate::store::group::{self, Group};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// From the request to end to the end by force inside a container, in tenths of a second; as long as here.
+const GRACE: u32 = 20;
+/// An engine that does not answer holds nothing up for longer.
+const ENGINE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Target {
@@ -50,16 +57,21 @@ impl Target {
         command
     }
 
+    /// Ends a running iteration: asked first, then by force. No signal passes from `docker exec` to what it started,
+    /// so inside a container the agent is asked by a second call, and the client hears its last words meanwhile.
+    pub fn end(&self, mark: &str, group: &Group) {
+        if let Target::Container { name, .. } = self {
+            sweep_container(name, mark, GRACE);
+        }
+        group.end();
+    }
+
     /// Ends what is left of an iteration: inside a container nothing ends with the client that started it, and
-    /// here a program may have left its group. Only what bears our mark is touched.
-    pub fn sweep(&self, mark: &str) {
+    /// here a program may have left its group. Only what bears our mark is touched. `at_once` is without asking.
+    pub fn sweep(&self, mark: &str, at_once: bool) {
         match self {
             Target::Local => mark::end_marked(mark),
-            Target::Container { name, .. } => {
-                let mut sweep = Command::new("docker");
-                sweep.args(["exec", "-i", name, "sh", "-c", mark::SWEEP, "sh", &mark::entry(mark)]);
-                let _ = sweep.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-            }
+            Target::Container { name, .. } => sweep_container(name, mark, if at_once { 0 } else { GRACE }),
             Target::Sandbox { .. } => {}
         }
     }
@@ -72,4 +84,10 @@ impl Target {
             Target::Sandbox { name } => format!("in sandbox {name}"),
         }
     }
+}
+
+fn sweep_container(name: &str, mark: &str, grace: u32) {
+    let mut sweep = Command::new("docker");
+    sweep.args(["exec", "-i", name, "sh", "-c", mark::SWEEP, "sh", &mark::entry(mark), &grace.to_string()]);
+    let _ = ask::ask(sweep, ENGINE);
 }

@@ -1,5 +1,5 @@
 //! What an agent is held to while the runner drives it: a valid task list, legal changes of it, and nothing left
-//! uncommitted. Without a runner none of this is looked at.
+//! uncommitted. Without a runner, or without a task list, none of this is looked at.
 
 use super::command::{self, Ended};
 use super::file;
@@ -21,7 +21,8 @@ const STATUS: &str = concat!(
     "\":(exclude)ralph/answered\"",
 );
 
-/// What the agent must mend before its turn may end, a sentence each. Empty where no runner drives.
+/// What the agent must mend before its turn may end, a sentence each. Empty where no runner drives, and where there
+/// is no task list to work by.
 pub fn runner_check(world: &World, project: &Project) -> Vec<String> {
     let Some(run_id) = world.run_id.as_deref().filter(|_| run_lock::drives(world, project)) else {
         return Vec::new();
@@ -38,7 +39,7 @@ pub fn runner_check(world: &World, project: &Project) -> Vec<String> {
             .map(|problems| problems.iter().map(|problem| format!("{name}: {problem}")).collect())
             .unwrap_or_default(),
         Ok(None) if snapshot.is_some() => vec![format!("{name} is gone: put it back")],
-        Ok(None) => Vec::new(),
+        Ok(None) => return Vec::new(),
     };
     if problems.is_empty() {
         problems.extend(snapshot.iter().flat_map(|before| capped(project, before)));
@@ -233,6 +234,7 @@ mod tests {
     fn without_a_runner_or_a_list_nothing_is_held_up() {
         let mut driven = Driven::on(None);
         driven.git(&["init", "-q"]);
+        driven.write("work.txt", "not committed");
         assert_eq!(driven.check(), [""; 0], "no list");
         driven.stories(json!("broken"));
         assert_eq!(driven.check().len(), 2);
@@ -298,9 +300,11 @@ mod tests {
 
     #[test]
     fn nothing_may_be_left_uncommitted_but_what_ralph_writes() {
-        let driven = Driven::on(None);
+        let driven = Driven::on(Some(json!([{"id": "US-1", "passes": false}])));
         assert_eq!(driven.check(), [""; 0], "outside git");
         driven.git(&["init", "-q"]);
+        driven.git(&["add", "ralph/tasks.json"]);
+        driven.git(&["commit", "-qm", "list"]);
         driven.write("ralph/blocked.txt", "?");
         fs::create_dir_all(driven.project.work_dir().join("logs")).unwrap();
         driven.write("ralph/logs/summary.csv", "x");

@@ -17,14 +17,23 @@ pub enum Privacy {
 
 /// Replaces `path` with `bytes`: a temporary file beside it, flushed to disk, then renamed.
 pub fn replace(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
-    replace_through(&beside(path, &format!("{:08x}", world::unique() as u32)), path, bytes, privacy)
+    exchange(&beside(path, &format!("{:08x}", world::unique() as u32)), path, bytes, privacy)?;
+    sync_dir(path);
+    Ok(())
 }
 
 /// The same for a caller who holds the lock on `path`: what a dead writer left is written over.
 pub fn replace_alone(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
+    exchange_alone(path, bytes, privacy)?;
+    sync_dir(path);
+    Ok(())
+}
+
+/// The same, where the file before will do after a power cut: what is read is whole either way.
+pub fn exchange_alone(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
     let temporary = beside(path, "new");
     let _ = fs::remove_file(&temporary);
-    replace_through(&temporary, path, bytes, privacy)
+    exchange(&temporary, path, bytes, privacy)
 }
 
 /// The same without waiting for the disk, for what can be made again.
@@ -47,7 +56,7 @@ fn beside(path: &Path, mark: &str) -> PathBuf {
     path.with_file_name(format!("{name}.tmp-{mark}"))
 }
 
-fn replace_through(temporary: &Path, path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
+fn exchange(temporary: &Path, path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
     let before =
         fs::metadata(path).map(|meta| meta.permissions()).ok().filter(|_| privacy == Privacy::Shared);
     let written = write_new(temporary, bytes, privacy)
@@ -56,9 +65,7 @@ fn replace_through(temporary: &Path, path: &Path, bytes: &[u8], privacy: Privacy
     if written.is_err() {
         let _ = fs::remove_file(temporary);
     }
-    written.with_context(|| format!("could not write {}", path.display()))?;
-    sync_dir(path);
-    Ok(())
+    written.with_context(|| format!("could not write {}", path.display()))
 }
 
 fn write_new(path: &Path, bytes: &[u8], privacy: Privacy) -> std::io::Result<()> {

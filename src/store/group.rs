@@ -69,12 +69,35 @@ impl Group {
     }
 
     fn is_empty(&self) -> bool {
-        self.pid().is_none_or(|pid| test_kill_process_group(pid).is_err())
+        self.pid().is_none_or(|pid| test_kill_process_group(pid).is_err() || only_dead(pid))
     }
 
     fn signal(&self, signal: Signal) {
         let _ = self.pid().map(|pid| kill_process_group(pid, signal));
     }
+}
+
+/// Whether the members of a group are all dead and only wait to be buried, which where nobody buries (a container
+/// without an init) is for ever. Asked only where there are members.
+#[cfg(target_os = "linux")]
+fn only_dead(group: Pid) -> bool {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return false };
+    let group = group.to_string();
+    let lives = |stat: &str| {
+        // Its name may hold anything, and stands in the last brackets; then state, parent, group.
+        let mut fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+        let state = fields.next();
+        fields.nth(1) == Some(group.as_str()) && !matches!(state, Some("Z" | "X"))
+    };
+    let mut stats =
+        entries.flatten().filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    !stats.any(|stat| lives(&stat))
+}
+
+/// Elsewhere the dead are not told from the living.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn only_dead(_: Pid) -> bool {
+    false
 }
 
 #[cfg(not(unix))]
@@ -121,5 +144,30 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dead_who_are_not_buried_are_not_waited_for() {
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(Stdio::null());
+        lead(&mut command);
+        let mut child = command.spawn().unwrap();
+        let group = Group::of(&child);
+        assert!(!group.is_empty());
+        group.kill();
+        let stat = format!("/proc/{}/stat", child.id());
+        while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+            std::thread::sleep(POLL);
+        }
+        assert!(test_kill_process_group(group.pid().unwrap()).is_ok(), "the system still counts it");
+        assert!(group.is_empty());
+        child.wait().unwrap();
+        assert!(group.is_empty());
     }
 }

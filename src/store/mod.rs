@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod armed;
+pub mod ask;
 pub mod circuit;
 pub mod command;
 pub mod config;

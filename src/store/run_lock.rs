@@ -16,6 +16,9 @@ pub struct Holder {
     pub started_at: Stamp,
     #[serde(default)]
     pub run_id: String,
+    /// The container its agent runs in, where it does.
+    #[serde(default)]
+    container: Option<String>,
 }
 
 pub fn path(project: &Project) -> PathBuf {
@@ -24,16 +27,22 @@ pub fn path(project: &Project) -> PathBuf {
 
 /// Whoever holds the project and lives. A file that a dead runner left, or that says nothing, holds nobody up.
 pub fn holder(project: &Project) -> Option<Holder> {
+    noted(project).filter(|holder| lives(holder.pid))
+}
+
+fn noted(project: &Project) -> Option<Holder> {
     let path = project.resolve(&path(project)).ok()?;
-    let bytes = file::read_bounded(&path, LARGEST).ok()??;
-    let holder: Holder = serde_json::from_slice(&bytes).ok()?;
-    lives(holder.pid).then_some(holder)
+    serde_json::from_slice(&file::read_bounded(&path, LARGEST).ok()??).ok()
 }
 
 /// Whether this process was started by the runner that holds this project. Costs nothing where it was not.
+///
+/// From inside a container the runner cannot be seen, and its number may be another's. There the id has to do: no
+/// repository can guess it, and only what the runner started inherits it.
 pub fn drives(world: &World, project: &Project) -> bool {
-    let Some(run_id) = &world.run_id else { return false };
-    holder(project).is_some_and(|holder| holder.run_id == *run_id)
+    let Some(run_id) = world.run_id.as_ref().filter(|id| !id.is_empty()) else { return false };
+    let own = noted(project).filter(|holder| holder.run_id == *run_id);
+    own.is_some_and(|holder| holder.container.is_some() || lives(holder.pid))
 }
 
 #[cfg(unix)]
@@ -94,5 +103,13 @@ mod tests {
             world.run_id = run_id.map(str::to_owned);
             assert_eq!(drives(&world, &project), expected, "{run_id:?}");
         }
+        for (container, expected) in [("null", false), ("\"box\"", true)] {
+            let lock = format!("{{\"pid\": 0, \"run_id\": \"r\", \"container\": {container}}}");
+            fs::write(path(&project), lock).unwrap();
+            assert_eq!(drives(&world, &project), expected, "out of sight, in container {container}");
+            assert_eq!(holder(&project), None, "to others it is gone");
+        }
+        world.run_id = Some("other".into());
+        assert!(!drives(&world, &project));
     }
 }

@@ -137,8 +137,17 @@ impl Locked {
 
     /// Writes the document where it changed.
     pub fn save(&mut self) -> Result<()> {
+        self.save_by(file::replace_alone)
+    }
+
+    /// The same for who can do with the one before after a power cut, and saves again soon.
+    pub fn save_between(&mut self) -> Result<()> {
+        self.save_by(file::exchange_alone)
+    }
+
+    fn save_by(&mut self, write: impl Fn(&Path, &[u8], Privacy) -> Result<()>) -> Result<()> {
         if std::mem::take(&mut self.document.changed) {
-            let written = file::replace_alone(&self.path, &self.document.write(), Privacy::Private);
+            let written = write(&self.path, &self.document.write(), Privacy::Private);
             self.document.changed = written.is_err();
             written?;
         }
@@ -270,7 +279,13 @@ impl Document {
 
     pub fn set_findings(&mut self, findings: &Vec<Finding>, at: Stamp) -> Result<()> {
         self.changed |= self.rest.set("constraints", findings)?;
-        self.changed |= self.rest.set("scanned_at", &at)?;
+        self.set_scanned_at(at)
+    }
+
+    /// The moment alone is not worth a write; it goes with the next one.
+    pub fn set_scanned_at(&mut self, at: Stamp) -> Result<()> {
+        let first = self.scanned_at().is_none();
+        self.changed |= self.rest.set("scanned_at", &at)? && first;
         Ok(())
     }
 

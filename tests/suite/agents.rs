@@ -121,7 +121,18 @@ pub struct Live {
 
 impl Call {
     pub fn live(self) -> Live {
-        let mut child = self.spawn().child;
+        Live::of(self.spawn().child)
+    }
+
+    /// The same with somebody at the keyboard.
+    pub fn live_typed(self) -> (Live, fs::File) {
+        let (child, keyboard) = self.typed();
+        (Live::of(child), keyboard)
+    }
+}
+
+impl Live {
+    fn of(mut child: Child) -> Live {
         let (sender, lines) = channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -137,9 +148,7 @@ impl Call {
         });
         Live { child, lines, seen: String::new(), errors }
     }
-}
 
-impl Live {
     /// Waits for a line that holds this.
     pub fn until(&mut self, part: &str) -> String {
         loop {

@@ -359,6 +359,26 @@ impl Call {
         self
     }
 
+    /// Started deaf to the end of its terminal.
+    pub fn nohup(self) -> Self {
+        let mut command = Command::new("nohup");
+        command.arg(self.command.get_program()).args(self.command.get_args()).env_clear();
+        command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(self.command.get_current_dir().unwrap());
+        Call { command, ..self }
+    }
+
+    /// With a keyboard in place of the input; what is written to it is typed.
+    pub fn typed(mut self) -> (Child, fs::File) {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("a terminal of ours");
+        let name = ptsname(&keyboard, Vec::new()).expect("its name");
+        let terminal = fs::OpenOptions::new().read(true).write(true).open(OsStr::new(name.to_str().unwrap()));
+        self.command.stdin(terminal.expect("the other side")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        (self.command.spawn().expect("the program starts"), keyboard.into())
+    }
+
     pub fn spawn(mut self) -> Running {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("the program starts");

@@ -110,7 +110,7 @@ result '<promise>COMPLETE</promise>'"#;
 fn logs_that_cannot_be_written_are_said_before_anything_begins() {
     let env = Env::new();
     env.write("ralph/logs", "a file in the way");
-    let said = env.run_with("work", &["x"]).run().fails(1);
+    let said = env.run_with("work", &["x"]).run().fails(70);
     assert!(said.contains("ralph/logs"), "{said}");
     assert_eq!(env.starts(), 0);
     assert!(
@@ -125,7 +125,7 @@ fn logs_that_cannot_be_written_are_said_before_anything_begins() {
     let env = Env::new();
     env.write("ralph/logs/iteration-001.log", "old");
     fs::set_permissions(env.path("ralph/logs"), fs::Permissions::from_mode(0o500)).unwrap();
-    let said = env.run_with("work", &["x"]).run().fails(1);
+    let said = env.run_with("work", &["x"]).run().fails(70);
     assert!(said.contains("logs"), "{said}");
     assert!(!env.exists("ralph/run.lock") && env.shown("ralph-run").is_null(), "nothing was begun");
 }
@@ -175,6 +175,6 @@ fn an_agent_in_a_run_cannot_start_a_second_one_here() {
     let script = format!("work; {ralph} run --agent-command true inner; echo \"inner $?\"; promise COMPLETE");
     let run = env.run_with(&script, &["x"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stdout.contains("a run is active here") && run.stdout.contains("inner 1"), "{run:?}");
+    assert!(run.stdout.contains("a run is active here") && run.stdout.contains("inner 70"), "{run:?}");
     assert_eq!(env.call(Program::Ralph).args(&["status"]).run().code, Some(0));
 }

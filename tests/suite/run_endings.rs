@@ -60,7 +60,7 @@ fn blocked_is_2_and_decide_is_3_and_the_answer_reaches_the_agent() {
         assert_eq!(told(&run, "Reason"), question);
         assert!(env.read(&format!("ralph/{file}")).contains(question));
         if outcome == "decide" {
-            let refused = env.run_with(&script, &["x"]).run().fails(1);
+            let refused = env.run_with(&script, &["x"]).run().fails(3);
             assert!(refused.contains(question), "{refused}");
             assert_eq!(env.starts(), 1);
             env.ralph(&["answer", "take", "B"]).ok();
@@ -87,7 +87,8 @@ fn stuck_and_circuit_are_4() {
     let call = env.run_with("work; echo \"error: disk on fire\"; exit 3", &["--max-stuck", "0", "x"]);
     let run = ends(&env, call, 4, "circuit");
     assert!(told(&run, "Reason").contains("same error"), "{run:?}");
-    let refused = env.run_with("work", &["x"]).run().fails(1);
+    // A run that does not begin says why by the code the last one ended with.
+    let refused = env.run_with("work", &["x"]).run().fails(4);
     assert!(refused.contains("reset"), "{refused}");
     assert_eq!(env.run_with("promise COMPLETE", &["--reset", "x"]).run().code, Some(0));
 }
@@ -167,4 +168,13 @@ fn interrupted_is_130() {
             scope.spawn(move || interrupted(signal));
         }
     });
+}
+
+#[test]
+fn what_else_stands_in_the_way_of_a_run_is_70_and_no_limit() {
+    let env = Env::git();
+    env.write(".git/MERGE_HEAD", "0123456789012345678901234567890123456789\n");
+    let said = env.run_with("work", &["x"]).run().fails(70);
+    assert!(said.contains("critical"), "{said}");
+    assert_eq!(env.starts(), 0);
 }

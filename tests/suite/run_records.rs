@@ -80,7 +80,7 @@ fn a_second_run_names_the_first_and_leaves_it_alone() {
         .live();
     first.until("at work");
     let run_id = env.lap("ralph-run")["run_id"].as_str().unwrap()[..7].to_owned();
-    let said = env.call(Program::Ralph).args(&["run", "--agent-command", "true", "other"]).run().fails(1);
+    let said = env.call(Program::Ralph).args(&["run", "--agent-command", "true", "other"]).run().fails(70);
     assert!(said.contains(&format!("process {}", first.pid())) && said.contains(&run_id), "{said}");
     let shown = env.shown("ralph-run");
     assert_eq!((&shown["engine"], &shown["state"]), (&"runner".into(), &"running".into()));
@@ -100,14 +100,18 @@ fn json_is_events_and_nothing_else() {
     let env = Env::new();
     let script = "work; text 'on it'; tool ls; result '<promise>COMPLETE</promise>' 0.25";
     let text = env.run_claude(script, &["--json", "--verify", "true", "x"]).run().ok();
-    let events = events(&text);
+    let mut events = events(&text);
+    // What a person is told beside the run is an event too.
+    let note = events.remove(1);
+    assert_eq!((&note["event"], &note["iteration"]), (&"note".into(), &0.into()), "{note}");
+    assert!(note["message"].as_str().unwrap().contains("no git repository"), "{note}");
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(
         kinds,
         ["started", "iteration_started", "text", "tool", "verifying", "iteration_ended", "ended"]
     );
     let run_id = &env.history()[0]["run_id"];
-    assert!(events.iter().all(|event| event["run_id"] == *run_id));
+    assert!(events.iter().chain([&note]).all(|event| event["run_id"] == *run_id));
     let ended = &events[6];
     assert_eq!(
         (&ended["outcome"], &ended["exit_code"], &ended["iterations"]),
@@ -122,6 +126,26 @@ fn json_is_events_and_nothing_else() {
             (Some(code), Some(code.into()))
         );
     }
+}
+
+#[test]
+fn warnings_are_events_too() {
+    let env = Env::new();
+    env.write(".claude/ralph-config.json", r#"{"run": {"max_stuck": "many"}}"#);
+    env.write("ralph/logs/iteration-001.log/in/the/way", "");
+    let run = env.run_with("work; promise COMPLETE", &["--json", "x"]).run();
+    let events = events(&run.stdout);
+    let told = |kind: &str, part: &str| {
+        events.iter().any(|event| event["event"] == kind && event["message"].to_string().contains(part))
+    };
+    assert!(told("note", "run.max_stuck"), "{run:?}");
+    assert_eq!(run.code, Some(0), "{run:?}");
+
+    let env = Env::new();
+    let script = "rm -rf ralph/logs; echo x > ralph/logs; work; promise COMPLETE";
+    let run = env.run_with(script, &["--json", "x"]).run();
+    let warned = self::events(&run.stdout).into_iter().find(|event| event["event"] == "warning").unwrap();
+    assert!(warned["message"].as_str().unwrap().contains("summary"), "{warned}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::agents::{Live, told};
 use crate::env::{Env, SESSION};
 use rustix::process::Signal;
 use std::fs;
+use std::io::Write;
 use std::time::Duration;
 
 /// Long enough for a busy machine, and far shorter than any wait here.
@@ -138,4 +139,75 @@ fn the_first_ctrl_c_asks_and_the_second_does_not() {
     assert_eq!((run.code, env.outcomes()), (Some(130), vec!["interrupted".to_owned()]));
     assert!(!run.stdout.contains("still here"), "{run:?}");
     env.nothing_runs();
+}
+
+#[test]
+fn the_ending_says_how_it_was_asked_for() {
+    let requests = [
+        (Signal::INT, "Ctrl-C"),
+        (Signal::TERM, "asked to end (SIGTERM)"),
+        (Signal::HUP, "the terminal was closed (SIGHUP)"),
+    ];
+    let one = |signal: Signal, reason: &str, waiting: bool| {
+        let env = Env::new();
+        let script = if waiting { "work; echo at work" } else { "echo at work; sleep 60" };
+        let mut run = env.run_with(script, &["--delay", "60", "x"]).live();
+        run.until(if waiting { "iteration 1 ok" } else { "at work" });
+        run.signal(signal);
+        let run = run.ends_within(AT_ONCE);
+        assert_eq!((run.code, told(&run, "Reason")), (Some(130), reason), "{run:?}");
+        assert_eq!(env.history()[0]["reason"], reason);
+        env.nothing_runs();
+    };
+    std::thread::scope(|scope| {
+        for (signal, reason) in requests {
+            for waiting in [true, false] {
+                let one = &one;
+                scope.spawn(move || one(signal, reason, waiting));
+            }
+        }
+    });
+}
+
+#[test]
+fn who_was_started_deaf_to_a_hang_up_goes_on() {
+    let env = Env::new();
+    let script = "echo at work; until [ -e ../go ]; do sleep 0.02; done; promise COMPLETE";
+    let mut run = env.run_with(script, &["x"]).nohup().live();
+    run.until("at work");
+    run.signal(Signal::HUP);
+    std::thread::sleep(Duration::from_millis(300));
+    fs::write(env.base.join("go"), "").unwrap();
+    assert_eq!(run.end().code, Some(0));
+}
+
+#[test]
+fn enter_goes_on_at_once_whatever_is_waited_for() {
+    let env = Env::new();
+    let call = env.run_with("work; [ $n = 3 ] && promise COMPLETE", &["--calls-per-hour", "1", "x"]);
+    let (mut run, mut keyboard) = call.live_typed();
+    for _ in 0..2 {
+        let said = run.until("1 iterations within the hour; going on in");
+        assert!(said.ends_with("(Enter tries now)"), "{said}");
+        keyboard.write_all(b"\n").unwrap();
+    }
+    assert_eq!((run.end().code, env.starts()), (Some(0), 3), "one press, one iteration");
+
+    let env = Env::new();
+    let call = env.run_claude("[ $n = 1 ] && limit 1794834014; result '<promise>COMPLETE</promise>'", &["x"]);
+    let (mut run, mut keyboard) = call.live_typed();
+    let said = run.until("usage limit reached; going on in");
+    assert!(said.ends_with("(Enter tries now)"), "{said}");
+    keyboard.write_all(b"\n").unwrap();
+    assert_eq!(run.end().code, Some(0));
+}
+
+#[test]
+fn enter_is_not_offered_where_nobody_can_press_it() {
+    let env = Env::new();
+    let mut run = env.run_with("work", &["--calls-per-hour", "1", "x"]).live();
+    let said = run.until("1 iterations within the hour; going on in");
+    assert!(!said.contains("Enter"), "{said}");
+    run.signal(Signal::INT);
+    assert_eq!(run.end().code, Some(130));
 }

@@ -67,7 +67,7 @@ const FAMILY: &str = "sleep 300 & (trap '' TERM; sleep 301 & wait) & setsid slee
 fn an_iteration_that_ends_leaves_nothing_behind() {
     let env = Env::new();
     let script = "setsid sleep 302 > /dev/null 2>&1 & sleep 300 > /dev/null 2>&1 & echo $! > ../child; work; \
-                  [ $n = 1 ] && exit; ps -o pid= -p $(cat ../first) > ../alive; promise COMPLETE";
+                  [ $n = 1 ] && exit; ps -o stat= -p $(cat ../first) | grep -v Z > ../alive; promise COMPLETE";
     let script = format!("[ $n = 2 ] && cp ../child ../first; {script}");
     let run = env.run_with(&script, &["x"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");

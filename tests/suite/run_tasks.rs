@@ -110,7 +110,7 @@ fn a_list_that_is_wrong_is_refused_by_story_and_field() {
     ] {
         let env = Env::new();
         env.write("ralph/tasks.json", &text);
-        let said = env.run_with("work", &["x"]).run().fails(1);
+        let said = env.run_with("work", &["x"]).run().fails(70);
         assert!(parts.iter().all(|part| said.contains(part)), "{text}: {said}");
         assert!(env.starts() == 0 && env.shown("ralph-run").is_null() && !env.exists("ralph/run.lock"));
     }

@@ -1,6 +1,6 @@
 //! Settings of a run: which place wins, what a preset means, and what a bad value costs.
 
-use crate::env::{Env, HOUR, OTHER, SESSION};
+use crate::env::{Env, HOUR, OTHER, Program, SESSION};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -160,6 +160,44 @@ fn a_bad_value_that_appears_later_is_told_once() {
     assert!(told.contains("circuit.idle") && told.contains("ralph-config.json"), "{told}");
     let told = env.turn(SESSION, "x").message.unwrap();
     assert!(!told.contains("circuit.idle"), "{told}");
+}
+
+#[test]
+fn the_flags_of_run_are_variables_too_and_beat_them() {
+    let iterations = |flags: &[&str], variables: &[(&str, &str)]| {
+        let env = Env::patient();
+        env.write(".claude/ralph-config.json", r#"{"run": {"max_iterations": 4, "delay_seconds": 0}}"#);
+        for (name, value) in variables {
+            env.var(name, value);
+        }
+        let run = env
+            .call(Program::Ralph)
+            .args(&["run", "--agent-command", "echo x >> work", "x"])
+            .args(flags)
+            .run();
+        assert_eq!(run.code, Some(1), "{run:?}");
+        env.rows().len()
+    };
+    assert_eq!(iterations(&[], &[]), 4);
+    assert_eq!(iterations(&[], &[("RALPH_MAX_ITERATIONS", "3")]), 3);
+    let both = [("RALPH_MAX_ITERATIONS", "3"), ("RALPH_RUN_MAX_ITERATIONS", "2")];
+    assert_eq!(iterations(&[], &both), 2, "its own name is the stronger");
+    assert_eq!(iterations(&["--max-iterations", "1"], &both), 1);
+
+    let env = Env::new();
+    env.var("RALPH_DELAY", "7.5").var("RALPH_TIMEOUT", "2").var("RALPH_CALLS_PER_HOUR", "9");
+    env.var("RALPH_HEARTBEAT_INTERVAL", "30")
+        .var("RALPH_TOOL_LIMIT", "x")
+        .var("RALPH_HEARTBEAT_TOOL_SECONDS", "5");
+    for (key, value) in [
+        ("run.delay_seconds", json!(7.5)),
+        ("run.timeout_minutes", json!(2)),
+        ("run.calls_per_hour", json!(9)),
+        ("heartbeat.interval_seconds", json!(30)),
+        ("heartbeat.tool_seconds", json!(5)),
+    ] {
+        assert_eq!(effective(&env, key), (value, "environment".into()), "{key}");
+    }
 }
 
 #[test]
