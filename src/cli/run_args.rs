@@ -88,7 +88,8 @@ pub fn command() -> Command {
         .about("Run the loop from outside: the agent program again and again until the task is done")
         .after_help(
             "Exit codes: 0 complete, 1 a limit was reached, 2 BLOCKED, 3 DECIDE, 4 stuck or tripped, 5 usage limit,\n\
-             64 wrong usage, 69 agent program not found, 70 error, 130 interrupted or stopped.",
+             64 wrong usage, 69 agent program not found, 70 error, 130 interrupted or stopped. A run that is refused\n\
+             exits with 4 for a tripped breaker, 3 for an open question, 1 at its limit, else 70.",
         )
         .arg(
             Arg::new("prompt")

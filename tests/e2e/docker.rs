@@ -210,6 +210,42 @@ fn a_timed_out_iteration_leaves_no_process_in_the_container() {
 }
 
 #[test]
+fn an_agent_in_a_container_is_asked_before_it_is_killed() {
+    let Some(container) = Container::start() else { return };
+    let user = User::new();
+    // One in the foreground and one that left it: both may tidy up.
+    let agent = "tidy() { trap \"echo $1 tidied up; touch /w/$1; exit 0\" TERM; echo $1 begun; \
+                 while :; do sleep 0.05; done; }; (tidy second) & tidy first";
+
+    let output = user.run(&["--container", &container.name, "--agent-command", agent, "--timeout", "0.05"]);
+
+    assert_eq!(output.code, Some(1), "{output:?}");
+    for said in ["timed out after 0.05 minutes", "first tidied up", "second tidied up"] {
+        assert!(output.stdout.contains(said), "{said}: {output:?}");
+    }
+    text(&docker(&["exec", &container.name, "cat", "/w/first", "/w/second"]));
+    assert_eq!(container.processes(), [""; 0]);
+}
+
+#[test]
+fn a_second_ctrl_c_asks_nobody_in_the_container() {
+    let Some(container) = Container::start() else { return };
+    let user = User::new();
+    let agent = "trap 'echo asked; sleep 1; echo still here; exit 0' TERM; while :; do sleep 0.05; done";
+
+    let mut running = user.start(&["--container", &container.name, "--agent-command", agent]);
+    container.wait_for_process("sleep 0.05");
+    running.signal("INT");
+    running.wait_until(|output| output.stdout.contains("asked"));
+    running.signal("INT");
+    let output = running.wait();
+
+    assert_eq!(output.code, Some(130), "{output:?}");
+    assert!(!output.stdout.contains("still here"), "{output:?}");
+    assert_eq!(container.processes(), [""; 0]);
+}
+
+#[test]
 fn ctrl_c_leaves_no_process_in_the_container() {
     let Some(container) = Container::start() else { return };
     let user = User::new();
