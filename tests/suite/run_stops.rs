@@ -184,6 +184,8 @@ fn who_was_started_deaf_to_a_hang_up_goes_on() {
 #[test]
 fn enter_goes_on_at_once_whatever_is_waited_for() {
     let env = Env::new();
+    // A clock that stands still would not wait.
+    env.without("RALPH_NOW");
     let call = env.run_with("work; [ $n = 3 ] && promise COMPLETE", &["--calls-per-hour", "1", "x"]);
     let (mut run, mut keyboard) = call.live_typed();
     for _ in 0..2 {
@@ -191,6 +193,7 @@ fn enter_goes_on_at_once_whatever_is_waited_for() {
         assert!(said.ends_with("(Enter tries now)"), "{said}");
         keyboard.write_all(b"\n").unwrap();
     }
+    run.until("── iteration 3 of");
     assert_eq!((run.end().code, env.starts()), (Some(0), 3), "one press, one iteration");
 
     let env = Env::new();
