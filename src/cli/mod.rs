@@ -22,5 +22,7 @@ pub mod scan;
 pub mod slash;
 pub mod start;
 pub mod status;
+pub mod statusline;
 pub mod stop;
 pub mod trust;
+pub mod uninstall;

@@ -3,7 +3,7 @@
 use super::failure::{Exit, Failure};
 use super::{
     answer, archive, config, demo, doctor, help, history, import, init, install, pages, reset, run, run_args,
-    scan, slash, start, status, stop, trust,
+    scan, slash, start, status, statusline, stop, trust, uninstall,
 };
 use crate::core::finding::{SEVERITIES, Severity};
 use crate::core::request::{SWITCHES, StartRequest};
@@ -23,6 +23,10 @@ pub fn main() -> ExitCode {
     // The waker is a hook and starts at every turn: it does not pay for an argument parser.
     if std::env::args_os().nth(1).is_some_and(|word| word == "wake") {
         return hook::wake::main();
+    }
+    // So is the status line, which the client asks for all the time.
+    if std::env::args_os().skip(1).eq(["statusline"]) {
+        return statusline::main();
     }
     finish(command().subcommands(internal()).try_get_matches().map(|matches| run(&matches)))
 }
@@ -159,8 +163,9 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
             Some(dir) => pages::write_pages(std::path::Path::new(dir)),
             None => pages::man(matches.get_one::<String>("command").map(String::as_str)),
         },
-        "install" => install::run(std::path::Path::new(text(matches, "to"))),
         "demo-agent" => demo::agent(&world),
+        "install" => install::run(&world, &install_request(matches)),
+        "uninstall" => uninstall::uninstall(&world, &uninstall_request(matches)),
         "relay" => Ok(slash::relay(&world, session.unwrap_or_default(), slash_command(matches)?)),
         "slash" => {
             let words = stdin()?;
@@ -222,6 +227,24 @@ fn config_request(matches: &ArgMatches) -> config::Request {
     }
 }
 
+fn install_request(matches: &ArgMatches) -> install::Asked {
+    install::Asked {
+        to: matches.get_one::<std::path::PathBuf>("to").cloned(),
+        settings: matches.get_flag("settings"),
+        yes: matches.get_flag("yes"),
+        force: matches.get_flag("force"),
+        claude: matches.get_one::<String>("claude").cloned(),
+    }
+}
+
+fn uninstall_request(matches: &ArgMatches) -> uninstall::Asked {
+    uninstall::Asked {
+        purge: matches.get_flag("purge"),
+        force: matches.get_flag("force"),
+        claude: matches.get_one::<String>("claude").cloned(),
+    }
+}
+
 pub fn stdin() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MOST_STDIN + 1).read_to_end(&mut bytes);
@@ -241,6 +264,13 @@ pub fn session() -> Arg {
         .long("session")
         .value_name("ID")
         .help("the Claude Code session [default: $CLAUDE_CODE_SESSION_ID]")
+}
+
+fn claude() -> Arg {
+    Arg::new("claude")
+        .long("claude")
+        .value_name("PATH")
+        .help("the client to register with [default: claude on the path]")
 }
 
 /// The one definition of the command line, as users see it.
@@ -361,13 +391,34 @@ pub fn command() -> Command {
                 .arg(flag("include-logs", "keep the logs in the archive; without it they are removed")),
         )
         .subcommand(
-            Command::new("install").about("Lay out the plugin for Claude Code in a folder").arg(
-                Arg::new("to")
-                    .long("to")
-                    .value_name("DIR")
-                    .required(true)
-                    .help("the folder: new, empty, or an earlier copy"),
-            ),
+            Command::new("install")
+                .about("Lay out the plugin, register it with Claude Code, and prove that it runs")
+                .arg(
+                    Arg::new("to")
+                        .long("to")
+                        .value_name("DIR")
+                        .value_parser(clap::value_parser!(std::path::PathBuf))
+                        .conflicts_with_all(["settings", "claude"])
+                        .help("only lay it out, in this folder: new, empty, or an earlier copy"),
+                )
+                .arg(flag(
+                    "settings",
+                    "also offer a status line for your Claude settings, showing the change first",
+                ))
+                .arg(flag("yes", "make that change without asking").requires("settings"))
+                .arg(flag("force", "replace what somebody edited, keeping a copy, or put in another's place"))
+                .arg(claude()),
+        )
+        .subcommand(
+            Command::new("uninstall")
+                .about("Take away what install brought")
+                .arg(flag("purge", "and your records and settings; it says what it removes"))
+                .arg(flag("force", "although a loop is running or the plugin was edited"))
+                .arg(claude()),
+        )
+        .subcommand(
+            Command::new("statusline")
+                .about("One line on this session's loop, for Claude Code's status line; its JSON on stdin"),
         )
         .subcommand(
             Command::new("scan")

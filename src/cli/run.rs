@@ -16,13 +16,14 @@ use crate::run::screen::{Screen, Style};
 use crate::run::target::Target;
 use crate::run::{Context, OnLimit, Order, Runner, SESSION, lock};
 use crate::scan::brief::{Look, Reader, brief};
+use crate::store::command::Ended;
 use crate::store::project::Project;
 use crate::store::question::Question;
 use crate::store::state::Locked;
 use crate::store::task_source::{self, Found};
 use crate::store::world::World;
 use crate::store::{
-    armed, ask, circuit, config, ending, file, git, history, question, run_lock, snapshot, stop as stops,
+    armed, circuit, config, ending, file, git, history, program, question, run_lock, snapshot, stop as stops,
     tasks,
 };
 use std::path::{Path, PathBuf};
@@ -363,28 +364,25 @@ fn check_container(name: &str) -> Result<(), Failure> {
 fn version(program: &str, args: &[&str], limit: Duration) -> Result<String, Failure> {
     let mut command = Command::new(program);
     command.args(args);
-    let output = ask::ask(command, limit).map_err(|error| {
-        let hint = if Path::new(program).file_stem().is_some_and(|stem| stem == "docker") {
-            "Install Docker, or run without --container and --sandbox."
-        } else {
-            "Install Claude Code (npm install -g @anthropic-ai/claude-code), name it with --claude PATH, or use \
-             another program with --agent-command."
-        };
-        Failure::unavailable(format!("{program} was not found: {error}")).hint(hint)
-    })?;
-    let Some(output) = output else {
-        let asked = args.join(" ");
-        return Err(Failure::unavailable(format!(
-            "{program} {asked}: no answer within {} s",
-            limit.as_secs()
-        ))
-        .hint("Run it by hand and see what it waits for."));
-    };
-    if !output.status.success() {
-        let said = clean::excerpt(&String::from_utf8_lossy(&output.stderr), 200);
-        return Err(Failure::unavailable(format!("{program} {} failed: {said}", args.join(" "))));
+    let said = program::run(command, b"", limit);
+    let asked = args.join(" ");
+    match said.ended {
+        Ended::Exit(0) => Ok(said.stdout),
+        Ended::NotStarted(why) => {
+            let hint = if Path::new(program).file_stem().is_some_and(|stem| stem == "docker") {
+                "Install Docker, or run without --container and --sandbox."
+            } else {
+                "Install Claude Code (npm install -g @anthropic-ai/claude-code), name it with --claude PATH, or use \
+                 another program with --agent-command."
+            };
+            Err(Failure::unavailable(format!("{program} was not found: {why}")).hint(hint))
+        }
+        Ended::TimedOut(limit) => {
+            let told = format!("{program} {asked}: no answer within {} s", limit.as_secs());
+            Err(Failure::unavailable(told).hint("Run it by hand and see what it waits for."))
+        }
+        _ => Err(Failure::unavailable(format!("{program} {asked} failed: {}", said.complaint()))),
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod finding;
 pub mod guidance;
 pub mod heartbeat;
 pub mod import;
+pub mod json_text;
 pub mod keys;
 pub mod limits;
 pub mod merge;

@@ -1,8 +1,8 @@
 //! Where the agent runs. Another target is another row here.
 
 use super::mark;
-use crate::store::ask;
 use crate::store::group::{self, Group};
+use crate::store::program;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -89,5 +89,5 @@ impl Target {
 fn sweep_container(name: &str, mark: &str, grace: u32) {
     let mut sweep = Command::new("docker");
     sweep.args(["exec", "-i", name, "sh", "-c", mark::SWEEP, "sh", &mark::entry(mark), &grace.to_string()]);
-    let _ = ask::ask(sweep, ENGINE);
+    program::run(sweep, b"", ENGINE);
 }

@@ -137,13 +137,13 @@ fn start(command: &str, dir: &Path) -> std::io::Result<(Child, Output)> {
 }
 
 /// Waits in a thread, so that the end is known at once and a limit can be kept.
-pub fn wait(mut child: Child) -> std::io::Result<Receiver<std::io::Result<ExitStatus>>> {
+pub(super) fn wait(mut child: Child) -> std::io::Result<Receiver<std::io::Result<ExitStatus>>> {
     let (sender, exit) = channel();
     Builder::new().spawn(move || sender.send(child.wait()))?;
     Ok(exit)
 }
 
-pub fn ended(status: ExitStatus) -> Ended {
+pub(super) fn ended(status: ExitStatus) -> Ended {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return Ended::Signal(signal);

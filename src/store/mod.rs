@@ -2,7 +2,6 @@
 
 pub mod archive;
 pub mod armed;
-pub mod ask;
 pub mod circuit;
 pub mod command;
 pub mod config;
@@ -15,6 +14,7 @@ pub mod handoff;
 pub mod history;
 pub mod iterations;
 pub mod layout;
+pub mod leftovers;
 pub mod legacy;
 pub mod lock;
 pub mod notify;
@@ -27,6 +27,7 @@ pub mod scratch;
 pub mod snapshot;
 pub mod state;
 pub mod stop;
+pub mod swap;
 pub mod task_source;
 pub mod tasks;
 pub mod trust;

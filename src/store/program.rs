@@ -2,7 +2,9 @@
 
 use super::command::{Ended, ended, wait};
 use super::group::{self, Group};
-use std::io::{Read, Write};
+use crate::core::clean;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
@@ -28,10 +30,22 @@ impl Said {
         self.ended == Ended::Exit(0)
     }
 
+    /// How it ended and what it complained of, in one line that is safe to show.
+    pub fn complaint(&self) -> String {
+        let said = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
+        let said = clean::excerpt(&clean::output(said), 400);
+        if said.is_empty() { self.ended.to_string() } else { format!("{said} ({})", self.ended) }
+    }
+
     fn not_started(why: &std::io::Error) -> Said {
         let ended = Ended::NotStarted(why.to_string());
         Said { ended, stdout: String::new(), stderr: String::new(), took: Duration::ZERO }
     }
+}
+
+/// Runs it to its end, or to its limit.
+pub fn run(mut command: Command, input: &[u8], limit: Duration) -> Said {
+    ask(&mut command, input, limit, &|| false)
 }
 
 /// Runs it with this input, and waits at most `limit`, less where that is asked for.
@@ -39,7 +53,7 @@ pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn
     let began = Instant::now();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     group::lead(command);
-    let mut child = match command.spawn() {
+    let mut child = match spawn(command) {
         Ok(child) => child,
         Err(error) => return Said::not_started(&error),
     };
@@ -76,6 +90,19 @@ pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn
     Said { ended, stdout: text(&out), stderr: text(&err), took }
 }
 
+/// A program that was written a moment ago may still be open for writing in a process that is just being started.
+fn spawn(command: &mut Command) -> std::io::Result<Child> {
+    for _ in 0..50 {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+    command.spawn()
+}
+
 type Pipes = (Receiver<Vec<u8>>, Receiver<Vec<u8>>);
 
 fn pipes(child: &mut Child, input: Vec<u8>) -> std::io::Result<Pipes> {
@@ -98,6 +125,28 @@ fn hear(pipe: Option<impl Read + Send + 'static>) -> std::io::Result<Receiver<Ve
         })?;
     }
     Ok(heard)
+}
+
+/// The first program of this name in the folders of `PATH`, and then in `others`. A folder that is not absolute
+/// would be one of the project's.
+pub fn find(name: &str, others: &[PathBuf]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(others.iter().cloned()).collect();
+    let names: &[&str] = if cfg!(windows) { &[".exe", ".cmd"] } else { &[""] };
+    folders
+        .iter()
+        .filter(|folder| folder.is_absolute())
+        .flat_map(|folder| names.iter().map(move |end| folder.join(format!("{name}{end}"))))
+        .find(|program| is_program(program))
+}
+
+pub fn is_program(path: &Path) -> bool {
+    let Ok(meta) = path.metadata() else { return false };
+    #[cfg(unix)]
+    let runs = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let runs = true;
+    meta.is_file() && runs
 }
 
 #[cfg(test)]

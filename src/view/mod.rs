@@ -2,9 +2,11 @@
 
 pub mod archive;
 pub mod config;
+pub mod diff;
 pub mod doctor;
 pub mod history;
 pub mod paint;
 pub mod scan;
 pub mod status;
+pub mod statusline;
 pub mod trust;

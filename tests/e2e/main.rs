@@ -24,6 +24,7 @@ mod demo;
 mod docker;
 mod doctor;
 mod import;
+mod install;
 mod judging;
 mod printed;
 mod ralph;

@@ -1,0 +1,46 @@
+//! What a change does to a text, line by line: what goes and what comes, and nothing of the rest.
+
+use super::paint::Paint;
+use crate::core::clean;
+
+const WIDTH: usize = 160;
+
+pub fn lines(before: &str, after: &str, paint: Paint) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let same = old.iter().zip(&new).take_while(|(one, other)| one == other).count();
+    let rest = old.len().min(new.len()) - same;
+    let tail =
+        old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(one, other)| one == other).count();
+    let mut out = String::new();
+    for line in &old[same..old.len() - tail] {
+        out.push_str(&paint.red(format!("  - {}", shown(line))));
+        out.push('\n');
+    }
+    for line in &new[same..new.len() - tail] {
+        out.push_str(&paint.green(format!("  + {}", shown(line))));
+        out.push('\n');
+    }
+    out
+}
+
+fn shown(line: &str) -> String {
+    let indent: String = line.chars().take_while(|c| *c == ' ').take(20).collect();
+    format!("{indent}{}", clean::excerpt(line, WIDTH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changes_is_shown() {
+        let plain = Paint::new(false);
+        assert_eq!(
+            lines("{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"b\": 2\n}\n", plain),
+            "  -   \"a\": 1\n  +   \"a\": 1,\n  +   \"b\": 2\n"
+        );
+        assert_eq!(lines("", "{}\n", plain), "  + {}\n");
+        assert_eq!(lines("a\na\n", "a\n", plain), "  - a\n");
+        assert_eq!(lines("x\n", "\u{1b}[31mx\n", plain), "  - x\n  + [31mx\n");
+    }
+}
