@@ -224,7 +224,7 @@ fn a_list_that_cannot_be_used_is_refused_with_the_way_out() {
     for (name, file, bytes, parts) in cases {
         let env = Env::new();
         env.write(file, bytes);
-        let said = env.run_with("work", &["--tasks", file, "x"]).run().fails(1);
+        let said = env.run_with("work", &["--tasks", file, "x"]).run().fails(70);
         assert!(
             parts.iter().all(|part| said.contains(part)) && said.contains("--no-tasks"),
             "{name}: {said}"
@@ -237,16 +237,16 @@ fn a_list_that_cannot_be_used_is_refused_with_the_way_out() {
     let env = Env::new();
     env.write("prd.json", "{\"userStories\": [");
     assert!(
-        env.run_with("work", &["x"]).run().fails(1).contains("prd.json is not valid JSON"),
+        env.run_with("work", &["x"]).run().fails(70).contains("prd.json is not valid JSON"),
         "found, not named"
     );
     env.write("huge.md", "- [ ] item\n".repeat(900_000));
-    assert!(env.run_with("work", &["--tasks", "huge.md", "x"]).run().fails(1).contains("too large"));
+    assert!(env.run_with("work", &["--tasks", "huge.md", "x"]).run().fails(70).contains("too large"));
     std::fs::write(env.base.join("out.md"), "- [ ] a\n").unwrap();
     symlink(env.base.join("out.md"), env.path("link.md")).unwrap();
-    assert!(env.run_with("work", &["--tasks", "link.md", "x"]).run().fails(1).contains("out of the project"));
+    assert!(env.run_with("work", &["--tasks", "link.md", "x"]).run().fails(70).contains("out of the project"));
     assert!(
-        env.run_with("work", &["--tasks", "gone.md", "x"]).run().fails(1).contains("gone.md is not there")
+        env.run_with("work", &["--tasks", "gone.md", "x"]).run().fails(70).contains("gone.md is not there")
     );
 }
 
