@@ -1,6 +1,7 @@
 //! `ralph install`: the plugin laid out in the user's data folder, registered with Claude Code, and proven to run.
 //! With `--to DIR` it is only laid out there, for `claude --plugin-dir DIR`.
 
+use super::doctor;
 use super::failure::Failure;
 use super::program::write_line;
 use crate::claude::client::Client;
@@ -8,10 +9,12 @@ use crate::claude::marketplace::{self, Known};
 use crate::claude::plugin::{self, Found, Plugin, VERSION, program, proof};
 use crate::claude::settings_file::{SettingsFile, StatusLine};
 use crate::claude::statusline;
+use crate::core::checkup::{Note, Verdict};
 use crate::core::clean;
 use crate::core::time::Stamp;
 use crate::store::file;
 use crate::store::lock::Lock;
+use crate::store::project::Project;
 use crate::store::world::World;
 use crate::view::diff;
 use crate::view::paint::{self, Paint};
@@ -85,7 +88,7 @@ fn install(world: &World, asked: &Asked) -> Result<String, Failure> {
     }
     let written = marketplace::write(&folder)?;
     let registered = known.bring_up(&client, &folder)?;
-    let took = prove(&target)?;
+    let proof = prove(world, &client, &target)?;
 
     let changed = found != Found::Current || written || registered.is_some();
     let mut told = if changed {
@@ -96,13 +99,12 @@ fn install(world: &World, asked: &Asked) -> Result<String, Failure> {
             .map_or_else(String::new, |other| format!("\n          in the place of the one from {other}"));
         format!(
             "Ralph {VERSION} is installed.\n  Plugin  {shown}{staged}\n  Client  {registered} Claude Code {version}, as {}{other}\n  \
-             Proof   each program was run, the slowest hook answered in {} ms\n",
+             Proof   {proof}\n",
             marketplace::ID,
-            took.as_millis().max(1)
         )
     } else {
         format!(
-            "Nothing to do: Ralph {VERSION} is installed, registered with Claude Code {version}, and runs.\n"
+            "Nothing to do: Ralph {VERSION} is installed, registered with Claude Code {version}, and runs.\n  Proof   {proof}\n"
         )
     };
     if asked.settings {
@@ -118,13 +120,23 @@ fn install(world: &World, asked: &Asked) -> Result<String, Failure> {
     Ok(told)
 }
 
-/// What is staged must run, else every session would be without a loop and nobody would be told.
-fn prove(target: &Path) -> Result<std::time::Duration, Failure> {
-    proof::run(target).map_err(|error| {
-        Failure { exit: super::failure::Exit::Internal, message: format!("{error:#}"), hint: None }.hint(
-            "The plugin is laid out and registered, but does not work: `ralph uninstall` takes it away again.",
-        )
-    })
+/// What is staged must run, else every session would be without a loop and nobody would be told. Then the doctor
+/// tries it in the client.
+fn prove(world: &World, client: &Client, target: &Path) -> Result<String, Failure> {
+    const BROKEN: &str = "The plugin is laid out and registered, but does not work. `ralph doctor` says more, and \
+        `ralph uninstall` takes it away again.";
+    let took = proof::run(target).map_err(|error| Failure::internal(format!("{error:#}")).hint(BROKEN))?;
+    let asked = doctor::Asked { claude: client.program().display().to_string(), ..doctor::Asked::default() };
+    let report = doctor::examine_installation(world, &Project::find(world, None), &asked);
+    let mut lines =
+        vec![format!("each program was run, the slowest hook answered in {} ms", took.as_millis().max(1))];
+    for check in &report.checks {
+        let told =
+            check.notes.iter().filter(|note| note.verdict > Verdict::Ok || check.id == doctor::ROUND_TRIP);
+        lines.extend(told.map(Note::in_words));
+    }
+    let told = lines.join("\n          ");
+    if report.is_healthy() { Ok(told) } else { Err(Failure::internal(told).hint(BROKEN)) }
 }
 
 fn staged(found: &Found, keep: Option<&Path>) -> String {

@@ -39,6 +39,17 @@ impl Note {
         Note::new(Verdict::Failure, message.as_ref(), Some(way_out.as_ref()))
     }
 
+    /// In one line, the way out with it.
+    pub fn in_words(&self) -> String {
+        let word = match self.verdict {
+            Verdict::Skipped | Verdict::Ok => "",
+            Verdict::Warning => "warning: ",
+            Verdict::Failure => "FAILURE: ",
+        };
+        let way_out = self.way_out.as_ref().map_or_else(String::new, |way_out| format!(" → {way_out}"));
+        format!("{word}{}{way_out}", self.message)
+    }
+
     /// Whoever makes a note may quote a file or a program: what it says is cleaned once, here.
     fn new(verdict: Verdict, message: &str, way_out: Option<&str>) -> Note {
         Note { verdict, message: clean::line(message), way_out: way_out.map(clean::line) }

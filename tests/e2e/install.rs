@@ -80,6 +80,7 @@ fn an_installed_plugin_runs_loops_and_leaves_without_traces() {
 
     let told = install(&session, &["--settings", "--yes"]);
     assert!(told.contains("registered with Claude Code 2.") && told.contains("Written"), "{told}");
+    assert!(told.contains("a loop of 2 turns ran through the client"), "{told}");
     claude(&session, &["plugin", "validate", plugin_folder(&session).to_str().unwrap()]);
     claude(&session, &["plugin", "validate", session.data_dir().join("plugin").to_str().unwrap()]);
     assert!(install(&session, &[]).starts_with("Nothing to do"));

@@ -21,8 +21,12 @@ case "$*" in
 "plugin list --json") cat "$FAKE/plugins" 2>/dev/null || echo '[]' ;;
 "plugin marketplace add "*) printf '[{"name":"ralph","source":"directory","path":"%s"}]' "$4" > "$FAKE/marketplaces" ;;
 "plugin install ralph@ralph" | "plugin update ralph@ralph")
-    printf '[{"id":"ralph@ralph","version":"0.1.0","scope":"user","enabled":true}]' > "$FAKE/plugins" ;;
-"plugin uninstall ralph@ralph") rm "$FAKE/plugins" ;;
+    mkdir -p "${CLAUDE_CONFIG_DIR:-$HOME}" && echo '{}' > "${CLAUDE_CONFIG_DIR:-$HOME}/.claude.json"
+    folder=$(sed 's/.*"path":"//; s/"}]$//' "$FAKE/marketplaces")
+    printf '[{"id":"ralph@ralph","version":"0.1.0","scope":"user","enabled":true,"readFromFolder":"%s/ralph"}]' \
+        "$folder" > "$FAKE/plugins" ;;
+"plugin uninstall ralph@ralph") rm "$FAKE/plugins" "${CLAUDE_CONFIG_DIR:-$HOME}/.claude.json" ;;
+"-p "*) echo "the fake client has no model" >&2; exit 1 ;;
 "plugin marketplace remove ralph") rm "$FAKE/marketplaces" ;;
 *) echo "not scripted: $*" >&2; exit 9 ;;
 esac
@@ -187,10 +191,9 @@ fn a_second_install_changes_nothing_and_says_so() {
     home.install(&[]).ok();
     home.asked();
     let before = tree(&home.marketplace());
-    assert_eq!(
-        home.install(&[]).ok(),
-        "Nothing to do: Ralph 0.1.0 is installed, registered with Claude Code 2.1.325, and runs.\n"
-    );
+    let told = home.install(&[]).ok();
+    let says = "Nothing to do: Ralph 0.1.0 is installed, registered with Claude Code 2.1.325, and runs.\n  Proof   each";
+    assert!(told.starts_with(says), "{told}");
     assert_eq!(home.asked(), Vec::<String>::new());
     assert!(tree(&home.marketplace()) == before);
 }
@@ -569,4 +572,16 @@ fn only_laying_it_out_needs_no_client_and_spares_what_is_not_ours() {
     assert!(staged(&["--force"]).fails(70).contains("Ralph's own source"));
     home.install(&["--to", "x", "--settings"]).fails(64);
     home.install(&["--yes"]).fails(64);
+}
+
+#[test]
+fn an_install_that_would_not_work_says_why() {
+    let home = Home::new();
+    fs::create_dir_all(home.settings().parent().unwrap()).unwrap();
+    fs::write(home.settings(), "{\"disableAllHooks\": true}").unwrap();
+    let told = home.install(&[]).fails(70);
+    assert!(
+        told.contains("FAILURE: disableAllHooks in") && told.contains("take disableAllHooks out"),
+        "{told}"
+    );
 }

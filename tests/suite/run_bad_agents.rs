@@ -162,10 +162,10 @@ fn a_state_file_that_vanishes_is_written_again() {
 #[test]
 fn a_run_whose_state_was_lost_can_still_be_stopped() {
     let env = Env::new();
-    let mut run = env.run_with("rm .claude/ralph-state.json; echo at work; sleep 60", &["x"]).live();
+    let mut run = env.run_with("rm .claude/ralph-state.json; echo at work; sleep 600", &["x"]).live();
     run.until("at work");
     fs::write(env.path(".claude/STOP_LOOP"), "").unwrap();
-    assert_eq!(run.ends_within(Duration::from_secs(6)).code, Some(130));
+    assert_eq!(run.ends_within(Duration::from_secs(60)).code, Some(130));
 }
 
 #[test]

@@ -153,10 +153,10 @@ fn interrupted_is_130() {
     let interrupted = |signal: Signal| {
         let env = Env::git();
         env.write(".git/refs/heads/main", "a".repeat(40));
-        let mut run = env.run_with("echo at work; sleep 60", &["x"]).live();
+        let mut run = env.run_with("echo at work; sleep 600", &["x"]).live();
         run.until("at work");
         run.signal(signal);
-        let run = run.ends_within(Duration::from_secs(6));
+        let run = run.ends_within(Duration::from_secs(60));
         assert_eq!((run.code, env.outcomes()), (Some(130), vec!["interrupted".to_owned()]), "{run:?}");
         assert_eq!(told(&run, "Exit"), "INTERRUPTED (code 130)");
         assert_eq!(env.rows()[0][3], "", "nothing was committed in it");

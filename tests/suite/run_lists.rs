@@ -244,7 +244,9 @@ fn a_list_that_cannot_be_used_is_refused_with_the_way_out() {
     assert!(env.run_with("work", &["--tasks", "huge.md", "x"]).run().fails(70).contains("too large"));
     std::fs::write(env.base.join("out.md"), "- [ ] a\n").unwrap();
     symlink(env.base.join("out.md"), env.path("link.md")).unwrap();
-    assert!(env.run_with("work", &["--tasks", "link.md", "x"]).run().fails(70).contains("out of the project"));
+    assert!(
+        env.run_with("work", &["--tasks", "link.md", "x"]).run().fails(70).contains("out of the project")
+    );
     assert!(
         env.run_with("work", &["--tasks", "gone.md", "x"]).run().fails(70).contains("gone.md is not there")
     );

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// Long enough for a busy machine, and far shorter than any wait here.
-const AT_ONCE: Duration = Duration::from_secs(6);
+const AT_ONCE: Duration = Duration::from_secs(60);
 
 const STOPS: [(&str, &str); 4] = [
     ("ralph stop", "stopped"),
@@ -57,12 +57,12 @@ fn stops(start: impl Fn(&Env) -> Live + Sync, ready: &str, rows: usize) {
 
 #[test]
 fn while_the_agent_works() {
-    stops(|env| env.run_with("work; echo at work; sleep 60", &["x"]).live(), "at work", 1);
+    stops(|env| env.run_with("work; echo at work; sleep 600", &["x"]).live(), "at work", 1);
 }
 
 #[test]
 fn between_two_iterations() {
-    let start = |env: &Env| env.run_with("work", &["--delay", "60", "x"]).live();
+    let start = |env: &Env| env.run_with("work", &["--delay", "600", "x"]).live();
     stops(start, "── iteration 1 ok", 1);
 }
 
@@ -87,7 +87,7 @@ fn while_waiting_for_the_service() {
 #[test]
 fn while_a_claim_is_checked() {
     let start = |env: &Env| {
-        env.run_with("work; promise COMPLETE", &["--verify", "touch ../checking; sleep 60", "x"]).live()
+        env.run_with("work; promise COMPLETE", &["--verify", "touch ../checking; sleep 600", "x"]).live()
     };
     stops(start, "checking", 1);
 }
@@ -96,7 +96,7 @@ fn while_a_claim_is_checked() {
 fn the_kill_switch_means_the_sessions_of_the_project_too() {
     let env = Env::new();
     env.start("in a session", &[]);
-    let mut run = env.run_with("echo at work; sleep 60", &["x"]).live();
+    let mut run = env.run_with("echo at work; sleep 600", &["x"]).live();
     run.until("at work");
     give(&env, &run, "STOP_LOOP");
     assert_eq!(run.ends_within(AT_ONCE).code, Some(130));
@@ -150,8 +150,8 @@ fn the_ending_says_how_it_was_asked_for() {
     ];
     let one = |signal: Signal, reason: &str, waiting: bool| {
         let env = Env::new();
-        let script = if waiting { "work; echo at work" } else { "echo at work; sleep 60" };
-        let mut run = env.run_with(script, &["--delay", "60", "x"]).live();
+        let script = if waiting { "work; echo at work" } else { "echo at work; sleep 600" };
+        let mut run = env.run_with(script, &["--delay", "600", "x"]).live();
         run.until(if waiting { "iteration 1 ok" } else { "at work" });
         run.signal(signal);
         let run = run.ends_within(AT_ONCE);

@@ -1,6 +1,6 @@
 //! `ralph doctor`: looks at everything a loop depends on, proves what can be proven, and leaves nothing behind.
 //!
-//! [`examine`] is for whoever wants the facts, as an install does at its end; [`run`] prints them. Every program it starts has
+//! [`examine_installation`] is for an install, which ends with it; [`run`] looks at everything and prints it. Every program it starts has
 //! a limit, and all of them together have one.
 
 mod client;
@@ -10,6 +10,8 @@ mod hooks;
 mod leftovers;
 mod project;
 mod trip;
+
+pub use trip::ID as ROUND_TRIP;
 
 use super::failure::Failure;
 use crate::claude::settings::{Settings, managed_folder};
@@ -73,29 +75,28 @@ pub fn run(
     Ok((text, if report.is_healthy() { 0 } else { SICK }))
 }
 
-/// Looks at everything.
-pub fn examine(world: &World, project: &Project, asked: &Asked) -> Report {
-    examine_unless(world, project, asked, &Arc::default())
+/// Looks at what an installation is made of: client, plugin, hooks, and all of them together.
+pub fn examine_installation(world: &World, project: &Project, asked: &Asked) -> Report {
+    installation(&Patient::new(world, project, asked, &Arc::default())).0
 }
 
-fn examine_unless(world: &World, project: &Project, asked: &Asked, cancelled: &Arc<AtomicBool>) -> Report {
-    let patient = Patient {
-        world,
-        project,
-        asked,
-        settings: Settings::read(world, project, managed_folder()),
-        resolved: config::load(world, project, &Default::default()),
-        until: Instant::now() + OVERALL,
-        cancelled: Arc::clone(cancelled),
-    };
-    let (client, version) = client::client(&patient);
-    let (plugin, found) = client::plugin(&patient, version);
+fn installation(patient: &Patient) -> (Report, client::Found) {
+    let (client, version) = client::client(patient);
+    let (plugin, found) = client::plugin(patient, version);
     let checks = vec![
         client,
         plugin,
-        hooks::enabled(&patient),
-        hooks::programs(&patient, found.folder.as_deref()),
-        trip::round_trip(&patient, version, found.folder.as_deref()),
+        hooks::enabled(patient),
+        hooks::programs(patient, found.folder.as_deref()),
+        trip::round_trip(patient, version, found.folder.as_deref()),
+    ];
+    (Report { checks }, found)
+}
+
+fn examine_unless(world: &World, project: &Project, asked: &Asked, cancelled: &Arc<AtomicBool>) -> Report {
+    let patient = Patient::new(world, project, asked, cancelled);
+    let (mut report, found) = installation(&patient);
+    report.checks.extend([
         hooks::block_cap(&patient),
         hooks::others(&patient, &found.others),
         files::permissions(&patient),
@@ -105,8 +106,8 @@ fn examine_unless(world: &World, project: &Project, asked: &Asked, cancelled: &A
         project::trust(&patient),
         docker::container(&patient),
         leftovers::leftovers(&patient, found.folder.as_deref()),
-    ];
-    Report { checks }
+    ]);
+    report
 }
 
 /// Who is examined, and how long that may still take.
@@ -120,7 +121,24 @@ struct Patient<'a> {
     cancelled: Arc<AtomicBool>,
 }
 
-impl Patient<'_> {
+impl<'a> Patient<'a> {
+    fn new(
+        world: &'a World,
+        project: &'a Project,
+        asked: &'a Asked,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Patient<'a> {
+        Patient {
+            world,
+            project,
+            asked,
+            settings: Settings::read(world, project, managed_folder()),
+            resolved: config::load(world, project, &Default::default()),
+            until: Instant::now() + OVERALL,
+            cancelled: Arc::clone(cancelled),
+        }
+    }
+
     fn ask(&self, command: &mut Command, input: &[u8], limit: Duration) -> Said {
         let left = self.until.saturating_duration_since(Instant::now());
         program::ask(command, input, limit.min(left), &|| self.cancelled.load(Ordering::Acquire))

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const ID: &str = "round-trip";
+pub const ID: &str = "round-trip";
 const LIMIT: Duration = Duration::from_secs(60);
 /// What a program needs to find others, to speak and, on Windows, to run at all.
 const KEPT: [&str; 9] =
