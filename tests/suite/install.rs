@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A client that knows only what the commands for plugins do, and keeps their records in a folder.
-const CLIENT: &str = r#"#!/bin/sh
+pub const CLIENT: &str = r#"#!/bin/sh
 cat > /dev/null
 echo "$*" >> "$FAKE/calls"
 [ -f "$FAKE/slow" ] && sleep "$(cat "$FAKE/slow")"

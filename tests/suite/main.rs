@@ -29,6 +29,7 @@ mod constraints_turns;
 mod decisions;
 mod demo;
 mod demo_recording;
+mod docs;
 mod doctor;
 mod endings;
 mod from_git;
