@@ -7,6 +7,7 @@
 use super::agent::{Ear, Heard};
 use super::inbox::{Inbox, Note, Request};
 use super::log::Log;
+use super::mark::Moment;
 use super::target::Target;
 use crate::core::heartbeat::{self, Beat, Heartbeat};
 use crate::store::group::Group;
@@ -54,6 +55,8 @@ pub struct Plan<'a> {
     pub target: &'a Target,
     pub project: &'a PathBuf,
     pub mark: String,
+    /// Before anything that bears the mark was started by us.
+    pub since: Moment,
     pub prompt: String,
     pub timeout: Option<Duration>,
     pub heartbeat: heartbeat::Settings,
@@ -134,7 +137,7 @@ pub fn run(
     let ended = watch.until_the_end(inbox, ear, log, witness);
     // What the leader left in its group, then what left the group.
     group.end_rest();
-    plan.target.sweep(&plan.mark, watch.interrupts > 1);
+    plan.target.sweep(&plan.mark, watch.interrupts > 1, Some(plan.since));
     ear.finish(|heard| witness.heard(&heard));
     ended
 }

@@ -87,11 +87,11 @@ pub fn end_survivor(project: &Project) -> bool {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
     if let Some(run_id) = lock["run_id"].as_str().filter(|id| !id.is_empty()) {
-        Target::Local.sweep(run_id, true);
+        Target::Local.sweep(run_id, true, None);
         // What begins with a dash would be an option.
         let named = lock["container"].as_str().filter(|name| !name.starts_with('-'));
         if let Some(name) = named.map(str::to_owned) {
-            Target::Container { name, workdir: None }.sweep(run_id, false);
+            Target::Container { name, workdir: None }.sweep(run_id, false, None);
         }
     }
     alive.is_some()

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
+use std::time::{Duration, Instant};
 
 pub const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,\
                           stuck_count,timestamp,outcome,cost_usd,tokens";
@@ -15,7 +16,12 @@ const LARGEST: u64 = 256 << 20;
 
 pub struct Folder {
     path: PathBuf,
+    /// When the summary was last sent to the disk.
+    flushed: Option<Instant>,
 }
+
+/// Rows that come faster than this reach the disk together.
+const FLUSH: Duration = Duration::from_secs(1);
 
 /// One iteration for the summary.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +60,7 @@ impl Folder {
     pub fn of(project: &Project) -> Result<Folder> {
         let path = project.resolve(&project.work_dir().join("logs"))?;
         file::create_dir(&path).with_context(|| format!("no folder for the logs at {}", path.display()))?;
-        Ok(Folder { path })
+        Ok(Folder { path, flushed: None })
     }
 
     pub fn summary(&self) -> PathBuf {
@@ -92,17 +98,28 @@ impl Folder {
 
     /// Adds a row, with the header before the first, in a single write. A row that was torn by a crash is closed
     /// first. It reaches the disk beside the next iteration, which does not wait for it.
-    pub fn add(&self, row: &Row) -> Result<()> {
+    pub fn add(&mut self, row: &Row) -> Result<()> {
         let path = self.summary();
         let written = self.mend().and_then(|()| {
             let mut file = file::creating(Privacy::Private).append(true).create(true).open(&path)?;
             let header = if file.metadata()?.len() == 0 { format!("{HEADER}\n") } else { String::new() };
             file.write_all(format!("{header}{}\n", row.line()).as_bytes())?;
-            // Without a thread it is on the disk when the system thinks fit.
-            let _ = Builder::new().spawn(move || file.sync_data());
+            if self.flushed.is_none_or(|at| at.elapsed() >= FLUSH) {
+                self.flushed = Some(Instant::now());
+                // Without a thread it is on the disk when the system thinks fit.
+                let _ = Builder::new().spawn(move || file.sync_data());
+            }
             Ok(())
         });
         written.with_context(|| format!("could not write {}", path.display()))
+    }
+
+    /// Nothing is left to be sent to the disk.
+    pub fn flush(&self) {
+        let _ = file::creating(Privacy::Private)
+            .append(true)
+            .open(self.summary())
+            .and_then(|file| file.sync_data());
     }
 
     /// Takes away what is not a whole row.

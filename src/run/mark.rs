@@ -35,15 +35,51 @@ for look in 1 2 3 4 5; do
 done
 exit 0"#;
 
-/// Ends every process here that bears the mark, also one that left its group.
+/// Ends every process here that bears the mark, also one that left its group. Given a moment before the first of
+/// them was started, it looks only at who was born since.
 #[cfg(target_os = "linux")]
-pub fn end_marked(mark: &str) {
-    let _ = (0..LOOKS).take_while(|_| end_seen(mark)).count();
+pub fn end_marked(mark: &str, since: Option<Moment>) {
+    let _ = (0..LOOKS).take_while(|_| end_seen(mark, since.map_or(0, Moment::lowest))).count();
+}
+
+/// A moment in the life of the system, by the number of processes it had started.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    #[cfg(target_os = "linux")]
+    started: Option<i64>,
+}
+
+#[cfg(target_os = "linux")]
+impl Moment {
+    pub fn now() -> Moment {
+        Moment { started: started() }
+    }
+
+    /// The lowest number that what we have started since can have. Numbers are given in turn: as long as there were
+    /// not enough starts to come round, all of them are above our own.
+    fn lowest(self) -> i32 {
+        let own = i64::from(std::process::id());
+        let most = std::fs::read_to_string("/proc/sys/kernel/pid_max")
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        let since = self.started.zip(started()).map(|(then, now)| now - then);
+        match (since, most) {
+            (Some(since), Some(most)) if own + since < most => i32::try_from(own).unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+/// How many processes and threads the system has started, in all namespaces.
+#[cfg(target_os = "linux")]
+fn started() -> Option<i64> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    stat.lines().find_map(|line| line.strip_prefix("processes "))?.trim().parse().ok()
 }
 
 /// One look; returns whether there was anything.
 #[cfg(target_os = "linux")]
-fn end_seen(mark: &str) -> bool {
+fn end_seen(mark: &str, lowest: i32) -> bool {
     use rustix::process::{Pid, Signal, kill_process};
     let mut found = false;
     let mark = entry(mark);
@@ -52,7 +88,7 @@ fn end_seen(mark: &str) -> bool {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let own = i32::try_from(std::process::id()).unwrap_or(0);
-    for pid in pids.filter(|pid| *pid != own) {
+    for pid in pids.filter(|pid| *pid != own && *pid >= lowest) {
         // Most look at it in vain, after every iteration: so with few calls, and no memory of their own.
         let Some(environment) = environment_of(pid, &mut environment) else { continue };
         let whole = |at: usize| {
@@ -86,7 +122,14 @@ fn environment_of(pid: i32, buffer: &mut Vec<u8>) -> Option<&[u8]> {
 
 /// Elsewhere the environment of others is not to be seen; the group is all there is.
 #[cfg(not(target_os = "linux"))]
-pub fn end_marked(_: &str) {}
+pub fn end_marked(_: &str, _: Option<Moment>) {}
+
+#[cfg(not(target_os = "linux"))]
+impl Moment {
+    pub fn now() -> Moment {
+        Moment {}
+    }
+}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -114,8 +157,16 @@ mod tests {
             sleeper(&[(VARIABLE, &longer)]),
             sleeper(&[("NO_RALPH_RUN_ID", &mark), ("X", &entry(&mark))]),
         ];
-        end_marked(&mark);
-        for child in &mut ours {
+        let before = Moment::now();
+        let late = sleeper(&[(VARIABLE, &mark)]);
+        assert!(
+            before.lowest() > 1 && u32::try_from(before.lowest()).unwrap() < late.id(),
+            "numbers are not used up"
+        );
+        assert_eq!(Moment { started: Some(i64::MIN / 2) }.lowest(), 0, "they came round");
+        assert_eq!(Moment { started: None }.lowest(), 0);
+        end_marked(&mark, Some(before));
+        for child in ours.iter_mut().chain([&mut { late }]) {
             child.wait().unwrap();
         }
         for child in &mut others {

@@ -95,6 +95,7 @@ pub struct Runner<'a> {
     /// Somebody can press Enter.
     keys: bool,
     began: Instant,
+    since: mark::Moment,
     /// What the next prompt says beside the task.
     note: Note,
     /// The conversation to go on with, and its cost so far.
@@ -141,6 +142,7 @@ impl<'a> Runner<'a> {
             inbox,
             keys,
             began: Instant::now(),
+            since: mark::Moment::now(),
             note: Note::default(),
             conversation: None,
             attempts: 0,
@@ -288,6 +290,7 @@ impl<'a> Runner<'a> {
             target: &self.order.target,
             project: &self.project.root,
             mark: self.lap.run_id.clone(),
+            since: self.since,
             prompt,
             timeout: Some(span(run.timeout_ms)).filter(|limit| !limit.is_zero()),
             heartbeat: run.heartbeat,
@@ -328,6 +331,7 @@ impl<'a> Runner<'a> {
 
     /// Writes the ending down, tells it, and gives the project free.
     fn conclude(mut self) -> Result<Conclusion> {
+        self.logs.flush();
         let world = self.world.later();
         let (resolved, settings, _) = self.settings();
         if matches!(self.lap.outcome, Some(Outcome::Blocked | Outcome::Decide))

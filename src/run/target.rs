@@ -1,6 +1,6 @@
 //! Where the agent runs. Another target is another row here.
 
-use super::mark;
+use super::mark::{self, Moment};
 use crate::store::group::{self, Group};
 use crate::store::program;
 use std::path::PathBuf;
@@ -67,10 +67,11 @@ impl Target {
     }
 
     /// Ends what is left of an iteration: inside a container nothing ends with the client that started it, and
-    /// here a program may have left its group. Only what bears our mark is touched. `at_once` is without asking.
-    pub fn sweep(&self, mark: &str, at_once: bool) {
+    /// here a program may have left its group. Only what bears our mark is touched. `at_once` is without asking;
+    /// nothing of it was started before `since`.
+    pub fn sweep(&self, mark: &str, at_once: bool, since: Option<Moment>) {
         match self {
-            Target::Local => mark::end_marked(mark),
+            Target::Local => mark::end_marked(mark, since),
             Target::Container { name, .. } => sweep_container(name, mark, if at_once { 0 } else { GRACE }),
             Target::Sandbox { .. } => {}
         }

@@ -118,7 +118,7 @@ impl Group {
 
 /// A process that outlives us by as long as it takes to end the group: its stdin closes when we are gone,
 /// however that happened.
-struct Guard(Child);
+struct Guard(Option<Child>);
 
 impl Guard {
     const SCRIPT: &str = r#"trap '' HUP INT TERM
@@ -136,14 +136,17 @@ kill -s KILL -- "-$1""#;
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Whoever kills us kills our group, and the guard is to see that through.
         lead(&mut guard);
-        guard.spawn().ok().map(Guard)
+        guard.spawn().ok().map(|guard| Guard(Some(guard)))
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let Some(mut guard) = self.0.take() else { return };
+        let _ = guard.kill();
+        // On a busy machine its death takes a while, and nobody needs to see it. Without a thread it is buried by
+        // whoever buries us.
+        let _ = std::thread::Builder::new().spawn(move || guard.wait());
     }
 }
 
