@@ -1,7 +1,8 @@
 //! `ralph demo`: the arguments, and the scripted agent that its runner starts.
 
+use super::command_line::flag;
 use super::failure::Failure;
-use super::program::{flag, stdin};
+use super::program::stdin;
 use crate::demo::{self, Options, agent};
 use crate::store::world::World;
 use crate::view::paint;

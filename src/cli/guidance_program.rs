@@ -1,8 +1,9 @@
 //! The `ralph-guidance` program.
 
+use super::command_line::{flag, session};
 use super::failure::Failure;
 use super::guidance::{self, Request};
-use super::program::{finish, flag, session, stdin, world};
+use super::program::{finish, stdin, world};
 use crate::core::guidance::List;
 use crate::store::project::Project;
 use clap::{Arg, ArgMatches, Command};

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod archive;
+pub mod command_line;
 pub mod config;
 pub mod demo;
 pub mod doctor;

@@ -1,7 +1,7 @@
 //! Completions and man pages, made from the one definition of the command line.
 
 use super::failure::Failure;
-use super::{guidance_program, program};
+use super::{command_line, guidance_program};
 use crate::store::file::{self, Privacy};
 use anyhow::Context;
 use clap::Command;
@@ -45,7 +45,7 @@ fn rendered(page: Command) -> anyhow::Result<String> {
 }
 
 fn definition(name: &str) -> Command {
-    if name == PROGRAMS[1] { guidance_program::command() } else { program::command() }
+    if name == PROGRAMS[1] { guidance_program::command() } else { command_line::command() }
 }
 
 /// Each program, and each command of `ralph`, under the name of its page.
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn every_command_that_is_shown_has_its_page_and_completions() {
-        for command in program::command().get_subcommands().map(Command::get_name) {
+        for command in command_line::command().get_subcommands().map(Command::get_name) {
             assert!(man(Some(command)).unwrap().contains("SYNOPSIS"), "{command}");
             for shell in Shell::value_variants() {
                 assert!(completions(*shell, "ralph").contains(command), "{shell}: {command}");

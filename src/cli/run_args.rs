@@ -1,7 +1,8 @@
 //! The arguments of `ralph run`: what may be typed, and what it means.
 
+use super::command_line::flag;
 use super::failure::Failure;
-use super::program::{flag, stdin, text};
+use super::program::{stdin, text};
 use super::{help, run};
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{self, KEYS, Kind, RUN_FLAGS};

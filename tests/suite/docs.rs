@@ -2,7 +2,7 @@
 
 use crate::env::{Env, SESSION};
 use crate::install;
-use ralph::cli::{guidance_program, program};
+use ralph::cli::{command_line, guidance_program};
 use ralph::core::settings::{KEYS, RUN_FLAGS};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -186,7 +186,7 @@ fn every_command_and_flag_is_in_the_docs_and_no_other() {
     let all: String = pages().into_iter().map(|(_, text)| text).collect();
     let mut missing: Vec<String> = Vec::new();
     let mut known: BTreeSet<String> = ["--help", "--version"].map(String::from).into();
-    for command in program::command().get_subcommands() {
+    for command in command_line::command().get_subcommands() {
         let name = command.get_name();
         let rows: String =
             readme.lines().filter(|line| line.starts_with(&format!("| `ralph {name}"))).collect();
