@@ -150,7 +150,11 @@ pub fn command() -> Command {
         )
         .arg(value("container", "NAME", "run the agent in this running container").conflicts_with("sandbox"))
         .arg(value("workdir", "DIR", "the project's folder in the container").requires("container"))
-        .arg(value("sandbox", "NAME", "run the agent by `docker sandbox run`"))
+        // A sandbox has an agent of its own, and takes arguments for it but no program.
+        .arg(
+            value("sandbox", "NAME", "run the sandbox's own Claude Code by `docker sandbox run`")
+                .conflicts_with_all(["agent-command", "claude"]),
+        )
         .arg(
             value(
                 "tasks",

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Every agent counts its starts, keeps its prompt, and lies beside the project, so that nothing of that is work.
-const PREAMBLE: &str = r#"n=$(( $(cat ../n 2>/dev/null || echo 0) + 1 )); echo $n > ../n
+pub const PREAMBLE: &str = r#"n=$(( $(cat ../n 2>/dev/null || echo 0) + 1 )); echo $n > ../n
 cat > ../prompt-$n
 work() { echo "$n" >> work.txt; }
 commit() { mkdir -p .git/refs/heads; printf '%040x' "$n" > .git/refs/heads/main; }
@@ -22,7 +22,7 @@ promise() { printf '<promise>%s</promise>\n' "$1"; }
 "#;
 
 /// What the client prints, one function an event.
-const CLIENT: &str = r#"text() { printf '{"type":"assistant","message":{"content":[{"type":"text","text":"%s"}]},"session_id":"s-1"}\n' "$1"; }
+pub const CLIENT: &str = r#"text() { printf '{"type":"assistant","message":{"content":[{"type":"text","text":"%s"}]},"session_id":"s-1"}\n' "$1"; }
 tool() { printf '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"%s"}}]},"session_id":"s-1"}\n' "$1"; }
 result() { printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","total_cost_usd":%s,"usage":{"input_tokens":10,"output_tokens":5},"session_id":"s-1"}\n' "$1" "${2:-0.5}"; }
 limit() { printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s},"session_id":"s-1"}\n' "$1"
