@@ -44,7 +44,7 @@ pub struct Iteration {
 pub enum Judged {
     /// The next iteration follows, and is told this.
     GoOn(Box<Note>),
-    /// It was none: the same again, after this.
+    /// The same again, after this.
     Again(Wait),
     Over,
 }
@@ -78,6 +78,7 @@ pub fn judge(
         _ => {}
     }
     let failure = iteration.ear.failure();
+    let mut pause = None;
     match &failure {
         Some(Failure::UsageLimit { resets }) => {
             spend(runner, settings, iteration);
@@ -92,11 +93,12 @@ pub fn judge(
         }
         Some(failure) if failure.is_transient() => {
             runner.failures += 1;
+            let wait = Wait::after_failure(runner.failures, &words(failure));
             if !backoff::persisted(runner.failures) {
                 spend(runner, settings, iteration);
-                let wait = Wait::after_failure(runner.failures, &words(failure));
                 return Ok(Judged::Again(wait));
             }
+            pause = Some(wait);
         }
         Some(failure @ (Failure::Authentication | Failure::Billing)) => {
             spend(runner, settings, iteration);
@@ -120,7 +122,14 @@ pub fn judge(
         _ if runner.lap.is_alive() => Judged::GoOn(Box::default()),
         _ => Judged::Over,
     };
-    finish(runner, judged)
+    match (finish(runner, judged)?, pause) {
+        // It counted, and the service is still to be waited for.
+        (Judged::GoOn(note), Some(wait)) => {
+            runner.note = *note;
+            Ok(Judged::Again(wait))
+        }
+        (judged, _) => Ok(judged),
+    }
 }
 
 /// The facts about the iteration, as about a turn.

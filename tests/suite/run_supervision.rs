@@ -2,6 +2,7 @@
 
 use crate::agents::told;
 use crate::env::{Call, Env, Run};
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 const QUICK: [&str; 6] =
@@ -57,6 +58,71 @@ fn a_silent_agent_is_warned_about_and_ended_and_the_run_goes_on() {
     );
     says(&run, &format!("── iteration 1 failed · {}s · stalled: no output for {stalled}s", env.rows()[0][2]));
     env.nothing_runs();
+}
+
+#[test]
+fn a_stream_that_hangs_is_told_in_the_same_words_whatever_it_hangs_in() {
+    // In the middle of an event, and in a tool that has a limit of its own.
+    let hangs = [("printf '{\"type\":\"assistant\",\"mess'", 2), ("tool 'make test'", 4)];
+    let one = |(how, limit): (&str, u64)| {
+        let env = Env::new();
+        env.var("RALPH_HEARTBEAT_TOOL_SECONDS", "4");
+        let script = format!(
+            "work; [ $n = 2 ] && {{ result '<promise>COMPLETE</promise>'; exit; }}; \
+             text 'I look around'; {how}; sleep 60"
+        );
+        let run = env.run_claude(&script, &flags(&["x"])).run();
+        let outcomes = vec!["failed".to_owned(), "complete".to_owned()];
+        assert_eq!((run.code, env.outcomes()), (Some(0), outcomes), "{run:?}");
+        says(&run, "I look around");
+        let run_id = env.history()[0]["run_id"].as_str().unwrap().to_owned();
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        let [warning, stall] = lines[..] else { panic!("{run:?}") };
+        let (warned, stalled) = (number(warning, "elapsed_seconds"), number(stall, "elapsed_seconds"));
+        assert!(warned == limit - 1 && (limit..limit + 3).contains(&stalled), "{lines:?}");
+        for (line, event, elapsed) in
+            [(warning, "heartbeat_warning", warned), (stall, "stall_detected", stalled)]
+        {
+            let rest =
+                format!("elapsed_seconds={elapsed} missed_count={elapsed} iteration=1 run_id={run_id}");
+            assert_eq!(line, format!("event={event} {rest}"));
+        }
+        says(
+            &run,
+            &format!(
+                "Warning: No agent output for {warned}s ({warned} heartbeat intervals). Stall detection in 1s unless \
+                 activity resumes. (iteration 1)"
+            ),
+        );
+        says(
+            &run,
+            &format!(
+                "Agent stall detected: no output for {stalled}s (exceeded {limit}s threshold). Terminating agent. \
+                 (iteration 1)"
+            ),
+        );
+        env.nothing_runs();
+    };
+    together(&[&|| one(hangs[0]), &|| one(hangs[1])]);
+}
+
+#[test]
+fn a_runner_that_was_stopped_did_not_hear_and_so_there_was_no_silence() {
+    let env = Env::new();
+    let script = "work; echo at work; until [ -e ../go ]; do sleep 0.02; done; promise COMPLETE";
+    let six = ["--heartbeat-interval", "3", "--heartbeat-threshold", "2", "--startup-grace-period", "0", "x"];
+    let mut run = env.run_with(script, &six).live();
+    run.until("at work");
+    run.signal(Signal::STOP);
+    // Longer than the limit, and than a busy machine may be late.
+    std::thread::sleep(Duration::from_millis(6500));
+    run.signal(Signal::CONT);
+    // Time for a look at the heart, and for a hasty end.
+    std::thread::sleep(Duration::from_millis(1200));
+    std::fs::write(env.base.join("go"), "").unwrap();
+    let run = run.end();
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    assert_eq!(env.outcomes(), ["complete"]);
 }
 
 /// Children of every kind: in the group, deaf to requests, in a session of their own, twice removed.
