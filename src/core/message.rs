@@ -21,14 +21,19 @@ pub fn position(lap: &Loop, settings: &Settings, now: Stamp) -> String {
 
 /// `Runtime: 3.2h/9.0h | Wall: 15.0h`.
 pub fn times(lap: &Loop, settings: &Settings, now: Stamp) -> String {
+    format!("{} | Wall: {}", runtime(lap, settings), time::hours(lap.wall_ms(now)))
+}
+
+/// `Runtime: 3.2h/9.0h`.
+pub fn runtime(lap: &Loop, settings: &Settings) -> String {
     let limit = match settings.max_runtime_ms {
         0 => String::new(),
         long => format!("/{}", time::hours(long)),
     };
-    format!("Runtime: {}{limit} | Wall: {}", time::hours(lap.runtime_ms()), time::hours(lap.wall_ms(now)))
+    format!("Runtime: {}{limit}", time::hours(lap.runtime_ms()))
 }
 
-fn of(count: u64, limit: u64) -> String {
+pub fn of(count: u64, limit: u64) -> String {
     if limit == 0 { count.to_string() } else { format!("{count}/{limit}") }
 }
 

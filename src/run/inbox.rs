@@ -1,5 +1,6 @@
 //! Everything the runner waits for arrives here, so that every wait ends at once when there is a reason.
 
+use super::terminal;
 use crate::store::project::Project;
 use crate::store::state;
 use crate::store::stop as stops;
@@ -149,10 +150,11 @@ impl Inbox {
     pub fn hear_keys(&self) -> std::io::Result<()> {
         let sender = self.sender.clone();
         Builder::new().spawn(move || {
-            let mut byte = [0];
-            while matches!(std::io::stdin().lock().read(&mut byte), Ok(1)) {
-                if byte == *b"\n" && sender.send(Note::Key).is_err() {
-                    return;
+            while let Some(lines) = terminal::typed() {
+                for _ in 0..lines {
+                    if sender.send(Note::Key).is_err() {
+                        return;
+                    }
                 }
             }
         })?;

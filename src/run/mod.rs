@@ -16,6 +16,7 @@ mod pace;
 pub mod screen;
 mod summary;
 pub mod target;
+mod terminal;
 
 use agent::{Agent, Heard};
 use child::{Ended, Plan, Witness};
@@ -193,7 +194,7 @@ impl<'a> Runner<'a> {
         let (before, mode) = self.take_stock(&run)?;
         let prompt = self.prompt(&resolved, &settings, before.as_ref(), &run)?;
         self.screen.iteration = number;
-        self.screen.position = summary::position(&self.lap, &settings, number, self.world.later().now);
+        self.screen.position = summary::position(&self.lap, &settings, number);
         self.screen.say(&summary::iteration_begins(number, &settings, mode));
         self.screen.event("iteration_started", json!({"iteration": number, "mode": mode.name()}));
 

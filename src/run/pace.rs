@@ -3,6 +3,7 @@
 
 use super::Runner;
 use super::inbox::Cut;
+use super::terminal;
 use crate::core::backoff;
 use crate::core::rate::Rate;
 use crate::core::settings::RunSettings;
@@ -69,7 +70,8 @@ impl Wait {
     pub fn hold(&self, runner: &mut Runner) -> Result<Pause> {
         let span = time::span(i64::try_from(self.span.as_millis()).unwrap_or(i64::MAX));
         // Offered where somebody can take it.
-        let offer = if runner.keys { " (Enter tries now)" } else { "" };
+        let offer =
+            if runner.keys && terminal::in_front(std::io::stdin()) { " (Enter tries now)" } else { "" };
         runner.screen.say(&format!("Ralph: {}; going on in {span}{offer}", self.what));
         let seconds = self.span.as_secs();
         runner.screen.event("waiting", json!({"reason": self.what, "seconds": seconds, "until": self.until}));
@@ -85,7 +87,10 @@ impl Wait {
             }
         });
         match cut {
-            Some(Cut::Key) => Ok(Pause::Hurried),
+            Some(Cut::Key) => {
+                runner.screen.entered();
+                Ok(Pause::Hurried)
+            }
             Some(cut) if runner.cut_short(cut)? => Ok(Pause::Over),
             _ => Ok(Pause::GoOn),
         }

@@ -1,6 +1,7 @@
 //! What a run shows while it goes on: for a terminal, for a pipe, for a script, or nothing.
 
 use super::agent::Heard;
+use super::terminal;
 use crate::core::clean;
 use crate::core::heartbeat::Beat;
 use crate::core::time;
@@ -43,6 +44,8 @@ pub struct Screen {
 }
 
 const LONGEST_TOOL: usize = 100;
+/// Empties the line the cursor is in.
+const ERASE: &str = "\r\u{1b}[K";
 
 impl Screen {
     pub fn new(style: Style, colour: bool, run_id: &str) -> Screen {
@@ -94,23 +97,38 @@ impl Screen {
     }
 
     fn print(&mut self, text: &str) {
+        // The line that is kept up to date stands there, or the `^C` that the terminal shows for the key.
+        let erased = if self.is_live() { ERASE } else { "" };
+        self.shown = false;
         let mut out = std::io::stdout().lock();
         // A reader that went away is no reason to end the run.
-        let _ = if self.shown { write!(out, "\r\u{1b}[K") } else { Ok(()) };
-        self.shown = false;
+        let _ = write!(out, "{erased}");
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+
+    /// A line can be kept up to date: on a terminal, where its user looks at us and not at a shell.
+    fn is_live(&self) -> bool {
+        self.style == Style::Live && terminal::in_front(std::io::stdout())
+    }
+
+    /// The user pressed Enter, which moved on from the line that is kept up to date and left it behind.
+    pub fn entered(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let mut out = std::io::stdout().lock();
+            let _ = write!(out, "\u{1b}[A{ERASE}").and_then(|()| out.flush());
+        }
     }
 
     /// Shows the line that is kept up to date; elsewhere nothing.
     pub fn live(&mut self, text: &str) {
-        if self.style != Style::Live {
+        if !self.is_live() {
             return;
         }
         let width = paint::columns().saturating_sub(1);
         let text = clean::excerpt(text, width);
         let text = if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text };
         let mut out = std::io::stdout().lock();
-        let _ = write!(out, "\r\u{1b}[K{text}").and_then(|()| out.flush());
+        let _ = write!(out, "{ERASE}{text}").and_then(|()| out.flush());
         self.shown = true;
     }
 
@@ -156,8 +174,10 @@ impl Screen {
 
     pub fn tick(&mut self, elapsed: Duration, silence: Duration) {
         let span = |span: Duration| time::span(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
-        let line =
-            format!("{} · {} elapsed · last output {} ago", self.position, span(elapsed), span(silence));
-        self.live(&line);
+        let (position, elapsed, silence) = (&self.position, span(elapsed), span(silence));
+        let whole = format!("{position} · {elapsed} elapsed · last output {silence} ago");
+        // A usual terminal has no room for that, and the silence is what one looks for.
+        let short = format!("{position} · {elapsed} · {silence} silent");
+        self.live(if whole.chars().count() < paint::columns() { &whole } else { &short });
     }
 }

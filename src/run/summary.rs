@@ -27,17 +27,15 @@ pub fn exit_code(outcome: Option<Outcome>) -> u8 {
     }
 }
 
-pub fn position(lap: &Loop, settings: &Settings, number: u64, now: Stamp) -> String {
-    let mut text = message::position(&Loop { iteration: number, ..lap.clone() }, settings, now);
-    if lap.circuit.counters.stagnation > 0 {
-        text.push_str(&format!(
-            " · no progress {}/{}",
-            lap.circuit.counters.stagnation, settings.circuit.stagnation
-        ));
-    } else {
-        text.push_str(" · circuit closed");
-    }
-    text
+/// `Ralph 12/50 · Runtime: 3.2h/9.0h · $4.10 · circuit closed`, short enough for what the screen adds to it.
+pub fn position(lap: &Loop, settings: &Settings, number: u64) -> String {
+    let of = message::of(number, settings.max_iterations);
+    let cost = lap.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
+    let circuit = match lap.circuit.counters.stagnation {
+        0 => "circuit closed".into(),
+        turns => format!("no progress {turns}/{}", settings.circuit.stagnation),
+    };
+    format!("Ralph {of} · {}{cost} · {circuit}", message::runtime(lap, settings))
 }
 
 pub fn iteration_begins(number: u64, settings: &Settings, mode: Mode) -> String {

@@ -33,3 +33,4 @@ mod runner;
 mod screen;
 mod steering;
 mod support;
+mod terminal;

@@ -60,50 +60,55 @@ fn a_silent_agent_is_warned_about_and_ended_and_the_run_goes_on() {
     env.nothing_runs();
 }
 
+/// A stream that hangs after its first events, and how its silence is told.
+fn hangs(how: &str, limit: u64) {
+    let env = Env::new();
+    env.var("RALPH_HEARTBEAT_TOOL_SECONDS", "6");
+    let script = format!(
+        "work; [ $n = 2 ] && {{ result '<promise>COMPLETE</promise>'; exit; }}; text 'I look around'; {how}; sleep 60"
+    );
+    let run = env.run_claude(&script, &[&["--heartbeat-interval", "2"], &QUICK[2..], &["x"]].concat()).run();
+    let outcomes = vec!["failed".to_owned(), "complete".to_owned()];
+    assert_eq!((run.code, env.outcomes()), (Some(0), outcomes), "{run:?}");
+    says(&run, "I look around");
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    let [warning, stall] = lines[..] else { panic!("{run:?}") };
+    let (warned, stalled) = (number(warning, "elapsed_seconds"), number(stall, "elapsed_seconds"));
+    assert!((limit - 2..limit).contains(&warned) && (limit..limit + 3).contains(&stalled), "{lines:?}");
+    let run_id = env.history()[0]["run_id"].as_str().unwrap().to_owned();
+    for (line, event, elapsed) in [(warning, "heartbeat_warning", warned), (stall, "stall_detected", stalled)]
+    {
+        let missed = elapsed / 2;
+        let rest = format!("elapsed_seconds={elapsed} missed_count={missed} iteration=1 run_id={run_id}");
+        assert_eq!(line, format!("event={event} {rest}"));
+    }
+    let (missed, remaining) = (warned / 2, limit - warned);
+    says(
+        &run,
+        &format!(
+            "Warning: No agent output for {warned}s ({missed} heartbeat intervals). Stall detection in {remaining}s \
+             unless activity resumes. (iteration 1)"
+        ),
+    );
+    says(
+        &run,
+        &format!(
+            "Agent stall detected: no output for {stalled}s (exceeded {limit}s threshold). Terminating agent. \
+             (iteration 1)"
+        ),
+    );
+    env.nothing_runs();
+}
+
 #[test]
 fn a_stream_that_hangs_is_told_in_the_same_words_whatever_it_hangs_in() {
-    // In the middle of an event, and in a tool that has a limit of its own.
-    let hangs = [("printf '{\"type\":\"assistant\",\"mess'", 2), ("tool 'make test'", 4)];
-    let one = |(how, limit): (&str, u64)| {
-        let env = Env::new();
-        env.var("RALPH_HEARTBEAT_TOOL_SECONDS", "4");
-        let script = format!(
-            "work; [ $n = 2 ] && {{ result '<promise>COMPLETE</promise>'; exit; }}; \
-             text 'I look around'; {how}; sleep 60"
-        );
-        let run = env.run_claude(&script, &flags(&["x"])).run();
-        let outcomes = vec!["failed".to_owned(), "complete".to_owned()];
-        assert_eq!((run.code, env.outcomes()), (Some(0), outcomes), "{run:?}");
-        says(&run, "I look around");
-        let run_id = env.history()[0]["run_id"].as_str().unwrap().to_owned();
-        let lines: Vec<&str> = run.stderr.lines().collect();
-        let [warning, stall] = lines[..] else { panic!("{run:?}") };
-        let (warned, stalled) = (number(warning, "elapsed_seconds"), number(stall, "elapsed_seconds"));
-        assert!(warned == limit - 1 && (limit..limit + 3).contains(&stalled), "{lines:?}");
-        for (line, event, elapsed) in
-            [(warning, "heartbeat_warning", warned), (stall, "stall_detected", stalled)]
-        {
-            let rest =
-                format!("elapsed_seconds={elapsed} missed_count={elapsed} iteration=1 run_id={run_id}");
-            assert_eq!(line, format!("event={event} {rest}"));
-        }
-        says(
-            &run,
-            &format!(
-                "Warning: No agent output for {warned}s ({warned} heartbeat intervals). Stall detection in 1s unless \
-                 activity resumes. (iteration 1)"
-            ),
-        );
-        says(
-            &run,
-            &format!(
-                "Agent stall detected: no output for {stalled}s (exceeded {limit}s threshold). Terminating agent. \
-                 (iteration 1)"
-            ),
-        );
-        env.nothing_runs();
-    };
-    together(&[&|| one(hangs[0]), &|| one(hangs[1])]);
+    together(&[
+        &|| hangs(":", 4),
+        // In the middle of an event.
+        &|| hangs("printf '{\"type\":\"assistant\",\"mess'", 4),
+        // A tool has a limit of its own.
+        &|| hangs("tool 'make test'", 6),
+    ]);
 }
 
 #[test]
