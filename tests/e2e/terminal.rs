@@ -148,7 +148,7 @@ fn left(line: &str) -> Option<u32> {
 
 #[test]
 fn a_wait_is_counted_down_and_enter_ends_it() {
-    // The limit ends in a minute and a half, with the half minute for the clocks of others.
+    // The limit ends in twenty seconds, and half a minute is added for the clocks of others.
     let agent = "[ $n = 1 ] && limit $(( $(date +%s) + 20 )); [ $n = 2 ] && result one; result $complete";
     let Some(terminal) = Terminal::open(100, "", agent) else { return };
     terminal.run("--calls-per-hour 2");
@@ -186,6 +186,17 @@ fn ctrl_c_asks_and_a_second_one_does_not() {
     terminal.screen.key("C-c");
     let text = terminal.ended(130);
     assert!(!text.contains("still here"), "{text}");
+}
+
+#[test]
+fn ctrl_c_ends_a_wait_at_once() {
+    let Some(terminal) = Terminal::open(100, "", "limit $(( $(date +%s) + 3600 ))") else { return };
+    terminal.run("");
+    terminal.last_line_when(|line| line.ends_with("1.0h left (Enter tries now)"));
+    terminal.screen.key("C-c");
+    terminal.screen.wait_for("INTERRUPTED (code 130)", AT_ONCE);
+    let text = terminal.ended(130);
+    assert!(text.contains("Iterations:  0 / 50"), "{text}");
 }
 
 #[test]

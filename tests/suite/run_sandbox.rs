@@ -67,7 +67,8 @@ fn a_sandbox_that_takes_too_long_is_ended_with_what_it_started() {
     let run = run_in_sandbox(&env, script, &["--timeout", "0.01", "x"]).run();
     assert_eq!((run.code, env.outcomes()), (Some(0), vec!["failed".into(), "complete".into()]), "{run:?}");
     assert!(run.stdout.contains("timed out after 0.01 minutes"), "{run:?}");
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    // Asked, killed two seconds later, and not only given up.
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     assert_eq!(env.awaits("asked"), "asked", "before it was killed");
     assert_eq!(env.processes(), [""; 0], "at the end of the run nothing is left");
 }
