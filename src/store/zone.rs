@@ -8,7 +8,7 @@ use crate::core::signal::Reset;
 use crate::core::time::Stamp;
 use chrono::{Datelike, NaiveDateTime, Timelike};
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 /// When a limit ends; nothing where that cannot be told.
 pub fn moment(reset: &Reset, now: Stamp) -> Option<Stamp> {
@@ -21,7 +21,7 @@ pub fn moment(reset: &Reset, now: Stamp) -> Option<Stamp> {
 /// meant: to wait an hour too long is better than to come too early and take the next for tomorrow's.
 pub fn offset(zone: Option<&str>, local: NaiveDateTime) -> Option<i32> {
     let zone = match zone {
-        Some(name) => TimeZone::get(name.trim()).ok()?,
+        Some(name) => named(name.trim())?,
         None => TimeZone::system(),
     };
     let small = |number: u32| i8::try_from(number).ok();
@@ -30,6 +30,12 @@ pub fn offset(zone: Option<&str>, local: NaiveDateTime) -> Option<i32> {
     let civil = DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
     let moment = zone.to_ambiguous_timestamp(civil).later().ok()?;
     i32::try_from(local.and_utc().timestamp() - moment.as_second()).ok()
+}
+
+/// The system's data are newer than ours, but may lack names that programs still say: Debian packs the old ones
+/// (Asia/Calcutta) apart.
+fn named(name: &str) -> Option<TimeZone> {
+    TimeZone::get(name).or_else(|_| TimeZoneDatabase::bundled().get(name)).ok()
 }
 
 #[cfg(test)]
