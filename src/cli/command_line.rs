@@ -13,6 +13,7 @@ pub fn command() -> Command {
         .about("Keeps Claude Code working on a task exactly as long as it should")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
+        .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommands([
             start(),

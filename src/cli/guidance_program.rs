@@ -78,6 +78,7 @@ pub fn command() -> Command {
         .about("Steer a running Ralph loop: what to do more of, what not to do")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
+        .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(give("encourage", "Tell the agent what to do more of"))
         .subcommand(give("forbid", "Tell the agent what not to do"))

@@ -176,3 +176,13 @@ fn an_answer_holds_any_text_as_valid_json() {
     let half = r#"{"session_id":"ID","hook_event_name":"Stop","last_assistant_message":"cut \ud83d\n<promise>COMPLETE</promise>"}"#;
     env.call(Program::StopHook).stdin(half.replace("ID", SESSION)).run().answer().ended("complete");
 }
+
+#[test]
+fn a_program_called_with_nothing_tells_its_commands_and_none_of_the_inner_ones() {
+    let env = Env::new();
+    for (told, command) in [(env.ralph(&[]), "install"), (env.guidance(&[]), "encourage")] {
+        let told = told.fails(64);
+        assert!(told.contains("Commands:") && told.contains(&format!("\n  {command} ")), "{told}");
+        assert!(!told.contains("demo-agent") && !told.contains("relay"), "{told}");
+    }
+}
