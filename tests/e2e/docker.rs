@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::client::skip;
 use crate::run::{Output, Running};
+use crate::skip::skip;
 
 const BUSYBOX: &str = "/bin/busybox";
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -7,15 +7,20 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Session};
+use crate::client::{Client, Session, runs};
 use crate::messages_api::{Api, Reply};
 use crate::ralph::plugin;
+use crate::skip::skip;
 
 /// A user with a repository, without the plugin.
 fn user() -> Option<Session> {
     // The doctor brings its own model: this one must stay unasked.
     let api = Api::start(vec![Reply::error(500)]);
     let session = Session::new(&Client::find()?, &api);
+    if !runs(Path::new("git"), "--version") {
+        skip("git is not installed");
+        return None;
+    }
     let made = Command::new("git").args(["init", "-q"]).arg(session.project()).status().unwrap();
     assert!(made.success());
     Some(session)

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Client, Session, skip};
+use crate::client::{Client, Session};
 use crate::messages_api::{Api, Reply};
 use crate::ralph::{SOON, ralph, replies, the_loop, working};
+use crate::skip::skip;
 use crate::tmux::Screen;
 
 fn client(session: &Session) -> &str {

@@ -17,6 +17,8 @@ mod client;
 mod messages_api;
 #[path = "../support/run.rs"]
 mod run;
+#[path = "../support/skip.rs"]
+mod skip;
 #[path = "../support/tmux.rs"]
 mod tmux;
 

@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Session};
+use crate::client::{Client, Session, runs};
 use crate::messages_api::{Api, Reply};
 use crate::ralph::{plugin, ralph, the_loop};
 use crate::run::{Output, Running};
+use crate::skip::skip;
 
 const DONE: &str = "All of it is there.\n\n<promise>COMPLETE</promise>";
 /// Its price is known to the client.
@@ -22,6 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// try again by itself: waiting is the runner's part here.
 fn session(api: &Api) -> Option<Session> {
     let session = Session::new(&Client::find()?, api).env("CLAUDE_CODE_MAX_RETRIES", "0");
+    if !runs(Path::new("git"), "--version") {
+        skip("git is not installed");
+        return None;
+    }
     let identity = "[user]\nname = t\nemail = t@example.org\n[init]\ndefaultBranch = main\n";
     fs::write(session.home().join(".gitconfig"), identity).unwrap();
     git(&session, &["init", "-q"]);

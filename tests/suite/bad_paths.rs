@@ -1,6 +1,7 @@
 //! Transcripts, folders and homes that are not as they should be.
 
 use crate::env::{DONE, Env, OTHER, Program, SESSION, ignores_permissions};
+use crate::skip::skip_anyhow;
 use serde_json::json;
 use std::ffi::OsStr;
 use std::fs;
@@ -139,7 +140,7 @@ fn a_state_or_lock_that_is_a_folder_fails_open_for_its_session_only() {
 #[test]
 fn a_read_only_folder_fails_open_and_loses_nothing() {
     if ignores_permissions() {
-        println!("skipped: permissions mean nothing to this user (root)");
+        skip_anyhow("permissions mean nothing to this user (root)");
         return;
     }
     let env = Env::new();
@@ -161,7 +162,7 @@ fn a_full_disk_fails_open_and_loses_nothing() {
         .arg(&env.project)
         .output();
     if !mount.is_ok_and(|output| output.status.success()) {
-        println!("skipped: a small file system cannot be mounted here");
+        skip_anyhow("a small file system cannot be mounted here");
         return;
     }
     struct Mounted<'a>(&'a std::path::Path);

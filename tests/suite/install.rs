@@ -1,6 +1,7 @@
 //! `ralph install` with a scripted client: what it writes, what it says, and what it leaves alone.
 
 use crate::env::{Call, Env, Run, ignores_permissions, names_in};
+use crate::skip::skip;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -511,7 +512,7 @@ fn the_status_line_is_shown_first_and_written_when_agreed_to() {
 #[test]
 fn on_a_terminal_the_user_is_asked() {
     if Command::new("script").arg("--version").output().is_err() {
-        println!("skipped: `script` is not installed, which brings a terminal");
+        skip("`script` is not installed, which brings a terminal");
         return;
     }
     for (answer, written) in [("n", false), ("", false), ("y", true)] {

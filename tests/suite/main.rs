@@ -12,6 +12,9 @@
 )]
 #![cfg(unix)]
 
+#[path = "../support/skip.rs"]
+mod skip;
+
 mod agents;
 mod env;
 mod transcript;

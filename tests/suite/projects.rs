@@ -1,6 +1,7 @@
 //! Which project a program belongs to, and keeping our files out of its git.
 
 use crate::env::{Env, OTHER, Program, SESSION};
+use crate::skip::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -142,7 +143,7 @@ fn git_itself_sees_none_of_our_files() {
     };
     let env = Env::named("my [pro]ject #1");
     if git(&env.project, &["init", "-q"]).is_none() {
-        println!("skipped: git is not installed");
+        skip("git is not installed");
         return;
     }
     let inner = env.path("sub [x]");

@@ -5,17 +5,17 @@
 #![allow(dead_code, reason = "each test crate uses its own part of the support")]
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use std::{env, fs, io, thread};
+use std::{env, fs};
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::messages_api::Api;
 use crate::run::{Output, Running};
+use crate::skip::skip;
 
 pub struct Client;
 
@@ -55,15 +55,6 @@ pub fn runs(program: &Path, version_flag: &str) -> bool {
         .stderr(Stdio::null())
         .status();
     asked.is_ok_and(|status| status.success())
-}
-
-/// Tells why the current test does nothing, or fails it where everything has to be there.
-pub fn skip(reason: &str) {
-    let thread = thread::current();
-    let test = thread.name().unwrap_or("a test");
-    assert!(env::var_os("RALPH_E2E_REQUIRED").is_none_or(|value| value != "1"), "{test}: {reason}");
-    // Not `eprintln!`: the test harness would swallow the line of a passing test.
-    drop(writeln!(io::stderr(), "skipped: {test}: {reason}"));
 }
 
 /// One user with one project, and how Claude Code is started there. Several runs may share it.

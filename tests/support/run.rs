@@ -9,8 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ impl Running {
     /// Sends a signal to the process alone, by its name without `SIG`.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, "--", &pid]).status().expect("`kill` runs");
+        let sent = kill(&["-s", name, "--", &pid]).expect("a shell runs");
         assert!(sent.success(), "SIG{name} could not be sent");
     }
 
@@ -111,10 +111,13 @@ impl Drop for Running {
     }
 }
 
-/// SIGKILL by the `kill` program, since the crate forbids unsafe code.
 pub fn kill_process_group(leader: u32) {
-    let group = format!("-{leader}");
-    drop(Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status());
+    drop(kill(&["-s", "KILL", "--", &format!("-{leader}")]));
+}
+
+/// By the shell's own `kill`, since the crate forbids unsafe code and small systems lack the program.
+fn kill(args: &[&str]) -> io::Result<ExitStatus> {
+    Command::new("sh").args(["-c", "kill \"$@\"", "sh"]).args(args).stderr(Stdio::null()).status()
 }
 
 /// What a run printed and how it ended.

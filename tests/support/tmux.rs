@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::client::{Session, runs, skip};
+use crate::client::{Session, runs};
 use crate::run::kill_process_group;
+use crate::skip::skip;
 
 const POLL: Duration = Duration::from_millis(50);
 const START: Duration = Duration::from_secs(60);
