@@ -118,6 +118,20 @@ pub fn next_step(outcome: Outcome) -> Option<&'static str> {
     })
 }
 
+/// The same for the runner, in a terminal. Times are those of the run, so nothing is repeated.
+pub fn next_run(outcome: Outcome) -> Option<&'static str> {
+    Some(match outcome {
+        Outcome::Complete => return None,
+        Outcome::MaxIterations => "ralph run --max-iterations N",
+        Outcome::MaxRuntime => "ralph run --max-hours N",
+        Outcome::MaxCost => "ralph run --max-cost N",
+        Outcome::Blocked => "settle what ralph/blocked.txt says, then ralph run",
+        Outcome::Decide => "ralph answer TEXT, then ralph run",
+        Outcome::Stuck | Outcome::Circuit => "ralph run --reset",
+        _ => "ralph run",
+    })
+}
+
 /// `812`, `45k`, `1.3M`.
 pub fn tokens(count: u64) -> String {
     match count {

@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::process::Command;
 
+/// The programs beside `ralph`.
+const OTHERS: [&str; 3] = [STOP_HOOK, SESSION_START_HOOK, GUIDANCE];
+
 pub struct Stage {
     root: PathBuf,
     keep: bool,
@@ -54,7 +57,7 @@ impl Stage {
         }
         stage.write(TASTE.0, TASTE.1)?;
         stage.link("ralph")?;
-        for name in [STOP_HOOK, SESSION_START_HOOK, GUIDANCE] {
+        for name in OTHERS {
             if !stage.beside(name).is_file() {
                 stage.link(name)?;
             }
@@ -113,6 +116,11 @@ impl Stage {
             "ralph" => self.ralph.clone(),
             _ => Some(self.beside(name)).filter(|path| path.is_file()).unwrap_or_else(|| self.stand_in(name)),
         }
+    }
+
+    /// Whether all programs are there to be installed, not only this one, as `cargo run` builds it.
+    pub fn is_whole(&self) -> bool {
+        OTHERS.iter().all(|name| self.beside(name).is_file())
     }
 
     fn beside(&self, name: &str) -> PathBuf {

@@ -163,7 +163,11 @@ pub fn farewell(stage: &Stage, show: &mut Show) -> Result<()> {
             show.remark("To look around, in its folder tea: RALPH_DATA_DIR=../data ralph history")
         }
     }?;
-    show.remark("For real: ralph install, then /ralph:start in Claude Code.")
+    if stage.is_whole() {
+        return show.remark("For real: ralph install, then /ralph:start in Claude Code.");
+    }
+    show.remark("For real: cargo install --locked --path . and ralph install, then /ralph:start")?;
+    show.remark("in Claude Code.")
 }
 
 /// The agent claims to be done.

@@ -98,7 +98,7 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
         rows.push(("Usage", format!("{} tokens{cost}", message::tokens(lap.usage.tokens()))));
     }
     rows.push(("Log", "ralph/logs/summary.csv".into()));
-    if let Some(next) = next_step(outcome) {
+    if let Some(next) = message::next_run(outcome) {
         rows.push(("Next", next.into()));
     }
     let mut text = String::from("\nRalph run\n─────────\n");
@@ -110,20 +110,6 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
 
 fn average(wall: Duration, iterations: u64) -> Option<String> {
     Some(span(wall.as_secs().checked_div(iterations)?))
-}
-
-/// What continues after an ending, in a terminal. Times are those of the run, so nothing is repeated.
-fn next_step(outcome: Outcome) -> Option<&'static str> {
-    Some(match outcome {
-        Outcome::Complete => return None,
-        Outcome::MaxIterations => "ralph run --max-iterations N",
-        Outcome::MaxRuntime => "ralph run --max-hours N",
-        Outcome::MaxCost => "ralph run --max-cost N",
-        Outcome::Blocked => "settle what ralph/blocked.txt says, then ralph run",
-        Outcome::Decide => "ralph answer TEXT, then ralph run",
-        Outcome::Stuck | Outcome::Circuit => "ralph run --reset",
-        _ => "ralph run",
-    })
 }
 
 pub fn json(runner: &Runner, code: u8) -> Value {

@@ -5,7 +5,7 @@ use super::scan::place;
 use crate::core::circuit::CircuitState;
 use crate::core::finding::{Finding, Severity};
 use crate::core::guidance::{Entry, Guidance};
-use crate::core::record::{Loop, LoopState, WaitingFor};
+use crate::core::record::{Engine, Loop, LoopState, WaitingFor};
 use crate::core::settings::Settings;
 use crate::core::tasks::Source;
 use crate::core::time::{self, Stamp};
@@ -202,7 +202,8 @@ impl Shown {
             if lap.ended_at.is_some() { "Ended" } else { "Last turn" },
             format!("{seen} · run {}", clean::excerpt(&lap.run_id, 8).replace('…', "")),
         );
-        if let (false, Some(next)) = (lap.is_alive(), lap.outcome.and_then(message::next_step)) {
+        let next = if lap.engine == Engine::Runner { message::next_run } else { message::next_step };
+        if let (false, Some(next)) = (lap.is_alive(), lap.outcome.and_then(next)) {
             for (index, line) in clean::wrap(next, VALUE).into_iter().enumerate() {
                 add(if index == 0 { "Next" } else { "" }, line);
             }

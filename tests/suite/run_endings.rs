@@ -34,6 +34,8 @@ fn a_limit_is_1() {
     let call = env.run_with("work", &["--max-iterations", "2", "x"]);
     let run = ends(&env, call, 1, "max-iterations");
     assert_eq!(told(&run, "Iterations"), "2 / 2");
+    let status = env.ralph(&["status"]).ok();
+    assert!(status.contains("ralph run --max-iterations N") && !status.contains("/ralph:start"), "{status}");
 
     let env = Env::new();
     env.without("RALPH_NOW");
