@@ -130,7 +130,7 @@ fn reset() -> Command {
 
 fn answer() -> Command {
     Command::new("answer")
-        .about("Answer the question that waits in ralph/decide.txt, or show it")
+        .about("Answer the question that waits in ralph/decide.txt, or ralph/blocked.txt, or show it")
         .arg(
             Arg::new("text")
                 .value_name("TEXT")

@@ -19,6 +19,7 @@ pub mod program;
 pub mod reset;
 pub mod run;
 pub mod run_args;
+pub mod run_kept;
 pub mod scan;
 pub mod slash;
 pub mod start;

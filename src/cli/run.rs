@@ -1,6 +1,7 @@
 //! `ralph run`: checks what was asked, takes the project, and hands over to the runner.
 
 use super::failure::{Exit, Failure};
+use super::run_kept;
 use super::start::{self, open_question, refuse_critical, refuse_tripped};
 use crate::claude::version::{OLDEST, Version};
 use crate::core::outcome::Outcome;
@@ -19,7 +20,7 @@ use crate::scan::brief::{Look, Reader, brief};
 use crate::store::command::Ended;
 use crate::store::project::Project;
 use crate::store::question::Question;
-use crate::store::state::Locked;
+use crate::store::state::{self, Locked};
 use crate::store::task_source::{self, Found};
 use crate::store::world::World;
 use crate::store::{
@@ -37,6 +38,8 @@ pub struct Asked {
     pub file: Option<PathBuf>,
     pub agent: Agent,
     pub target: Target,
+    /// Anything was said about agent or target; else a run that goes on keeps its own.
+    pub chosen: bool,
     pub context: Context,
     pub on_limit: OnLimit,
     pub skip_review: bool,
@@ -51,7 +54,12 @@ const KEPT_OF_TASK: usize = 2000;
 /// A program that is asked about itself answers within this time, also on a slow machine.
 const ANSWER: Duration = Duration::from_secs(60);
 
-pub fn run(world: &World, project: &Project, asked: Asked) -> Result<u8, Failure> {
+pub fn run(world: &World, project: &Project, mut asked: Asked) -> Result<u8, Failure> {
+    let kept =
+        (!asked.chosen && goes_on(world, project, &asked)).then(|| run_kept::agent(world, project)).flatten();
+    if let Some((agent, target)) = kept {
+        (asked.agent, asked.target) = (agent, target);
+    }
     check_agent(&asked)?;
     let survivor = lock::end_survivor(project);
     let Taken { lap, resumed, task, tasks, notes } = take_over(world, project, &asked)?;
@@ -157,10 +165,11 @@ fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, F
     let resumed = present.as_ref().is_some_and(goes_on);
     let found = find_tasks(world, project, asked, present.as_ref().filter(|_| resumed))?;
     let given = given.or_else(|| own_prompt(&found).filter(|_| !resumed));
+    let given = given.or_else(|| unfinished(world, project).filter(|_| !resumed));
     let mut over = None;
     let (mut lap, task) = match (present, given) {
         (Some(mut lap), given) if resumed => {
-            let task = given.or_else(|| kept_prompt(world, project)).unwrap_or_else(|| lap.task.clone());
+            let task = given.or_else(|| run_kept::prompt(world, project)).unwrap_or_else(|| lap.task.clone());
             lap.circuit = circuit::load(world, project, SESSION, &lap.run_id);
             (lap, task)
         }
@@ -226,7 +235,7 @@ fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, F
     }
     drop(state);
     circuit::save(world, project, SESSION, &lap.run_id, &lap.circuit)?;
-    keep_prompt(world, project, &task)?;
+    run_kept::keep(world, project, &task, &asked.agent, &asked.target)?;
     if let Some(mut earlier) = over {
         earlier.end(Outcome::Interrupted, "its runner died, and another task was begun", world.now);
         ending::record(world, project, SESSION, &earlier);
@@ -247,6 +256,24 @@ fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, F
 fn own_prompt(found: &Found) -> Option<String> {
     let list = found.list.as_ref().filter(|list| !list.source.form.has_reviews())?;
     (!list.stories.is_empty()).then(|| tasks_prompt(&list.source))
+}
+
+/// The prompt of the last run here, where that did not complete: what its ending says goes on with it.
+fn unfinished(world: &World, project: &Project) -> Option<String> {
+    let last = history::runs(world, project).ok()?.pop()?;
+    let ended = last.engine == Engine::Runner && last.outcome != Outcome::Complete;
+    ended.then(|| run_kept::prompt(world, project)).flatten()
+}
+
+/// Whether this is a run that was there before: one whose runner is gone, or the last one once more.
+fn goes_on(world: &World, project: &Project, asked: &Asked) -> bool {
+    let given = given_prompt(world, project, asked).ok().flatten();
+    let found = state::peek(project).ok().flatten().and_then(|document| document.loop_of(SESSION));
+    let alive = found.and_then(|lap| armed::claim(world, project, SESSION, lap)).filter(Loop::is_alive);
+    match (alive, given) {
+        (Some(lap), given) => given.is_none_or(|task| shortened(&task) == lap.task),
+        (None, given) => given.is_none() && unfinished(world, project).is_some(),
+    }
 }
 
 fn begin(world: &World, project: &Project, task: &str) -> Loop {
@@ -303,24 +330,6 @@ fn given_prompt(world: &World, project: &Project, asked: &Asked) -> Result<Optio
             Err(_) => Err(Failure::usage(format!("{} is not text (UTF-8)", path.display()))),
         },
     }
-}
-
-fn prompt_path(world: &World, project: &Project) -> Option<PathBuf> {
-    Some(world.data_dir().ok()?.join("prompts").join(format!("{}.md", project.key())))
-}
-
-/// A run that goes on must know its whole prompt, which may be too long for the state.
-fn keep_prompt(world: &World, project: &Project, task: &str) -> Result<(), Failure> {
-    if let Some(path) = prompt_path(world, project) {
-        path.parent().map_or(Ok(()), file::create_dir)?;
-        file::replace(&path, task.as_bytes(), file::Privacy::Private)?;
-    }
-    Ok(())
-}
-
-fn kept_prompt(world: &World, project: &Project) -> Option<String> {
-    let bytes = file::read_bounded(&prompt_path(world, project)?, LARGEST_PROMPT).ok()??;
-    String::from_utf8(bytes).ok()
 }
 
 /// A missing or too old program is told before anything is begun.

@@ -58,6 +58,17 @@ pub fn asked(matches: &ArgMatches) -> Result<run::Asked, Failure> {
             extra: matches.get_many::<String>("claude-arg").unwrap_or_default().cloned().collect(),
         }),
     };
+    let about_it = [
+        "agent-command",
+        "claude",
+        "model",
+        "permission-mode",
+        "allowed-tools",
+        "claude-arg",
+        "container",
+        "sandbox",
+    ];
+    let chosen = about_it.iter().any(|name| matches.contains_id(name));
     let target = match (own("container"), own("sandbox")) {
         (Some(name), _) => Target::Container { name, workdir: own("workdir") },
         (_, Some(name)) => Target::Sandbox { name },
@@ -68,6 +79,7 @@ pub fn asked(matches: &ArgMatches) -> Result<run::Asked, Failure> {
         file: own("file").map(Into::into),
         agent,
         target,
+        chosen,
         context: if text(matches, "context") == "continue" { Context::Continue } else { Context::Fresh },
         on_limit: if text(matches, "on-limit") == "stop" { OnLimit::Stop } else { OnLimit::Wait },
         skip_review: matches.get_flag("skip-review"),

@@ -336,7 +336,7 @@ fn refuse_at_limit(lap: &Loop, settings: &Settings) -> Result<(), Failure> {
     match limits::reached(lap, settings) {
         None => Ok(()),
         Some((outcome, reason)) => Err(Failure::refused(format!("the loop is at its limit: {reason}"))
-            .hint(message::next_step(outcome).unwrap_or_default())),
+            .hint(message::next_step(lap.engine, outcome).unwrap_or_default())),
     }
 }
 
@@ -367,6 +367,8 @@ pub fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
     ))
 }
 
+/// What was answered and waits to be handed over. A question that is not answered refuses the start; a block may
+/// have been settled without a word.
 pub fn open_question(project: &Project, request: &StartRequest) -> Result<Option<Question>, Failure> {
     match question::decide(project)? {
         Some(question) if !question.answer.is_empty() => Ok(Some(question)),
@@ -375,8 +377,8 @@ pub fn open_question(project: &Project, request: &StartRequest) -> Result<Option
             question.path.display(),
             clean::block(&question.question)
         ))
-        .hint("Write the answer below its last line and start again, or give --ignore-open-questions.")),
-        _ => Ok(None),
+        .hint("Answer it (`ralph answer TEXT`, or below its last line) and start again, or give --ignore-open-questions.")),
+        _ => Ok(question::blocked(project)?.filter(|blocked| !blocked.answer.is_empty())),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::start::genuine_loops;
 use crate::core::record::{Engine, Given};
+use crate::run::lock;
 use crate::store::project::Project;
 use crate::store::state::{self, Document, StateError};
 use crate::store::world::World;
@@ -32,7 +33,8 @@ pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result
             // An ended run still owes its tasks to whoever looks in the morning.
             let shows = lap.is_alive() || lap.engine == Engine::Runner;
             let tasks = tasks::read(project, &lap.tasks).filter(|_| shows);
-            Shown { own: session == Some(&session_id), session_id, lap, settings, tasks }
+            let runner_gone = lap.engine == Engine::Runner && lap.is_alive() && !lock::is_held(project);
+            Shown { own: session == Some(&session_id), session_id, lap, settings, tasks, runner_gone }
         })
         .collect();
     loops.sort_by_key(|shown| (!shown.own, !shown.lap.is_alive(), std::cmp::Reverse(shown.lap.last_seen())));

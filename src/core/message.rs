@@ -4,7 +4,7 @@ use super::clean;
 use super::decide::Note;
 use super::limits;
 use super::outcome::Outcome;
-use super::record::{Loop, WaitingFor};
+use super::record::{Engine, Loop, WaitingFor};
 use super::settings::Settings;
 use super::time::{self, Stamp};
 
@@ -94,21 +94,28 @@ pub fn ended(lap: &Loop, settings: &Settings, now: Stamp) -> String {
     if let Some(cost) = lap.usage.cost_usd {
         text.push_str(&format!(" · ${cost:.2}"));
     }
-    if let Some(next) = next_step(outcome) {
+    if let Some(next) = next_step(lap.engine, outcome) {
         text.push_str(&format!("\n{next}"));
     }
     text
 }
 
 /// What continues after an ending.
-pub fn next_step(outcome: Outcome) -> Option<&'static str> {
+pub fn next_step(engine: Engine, outcome: Outcome) -> Option<String> {
+    match engine {
+        Engine::InSession => next_turn(outcome).map(str::to_owned),
+        Engine::Runner => next_run(outcome).map(|next| format!("Next: {next}")),
+    }
+}
+
+fn next_turn(outcome: Outcome) -> Option<&'static str> {
     Some(match outcome {
         Outcome::Complete => return None,
         Outcome::MaxIterations => "Go on: /ralph:start --resume --max-iterations N",
         Outcome::MaxRuntime => "Go on: /ralph:start --resume --max-hours N",
         Outcome::MaxCost => "Go on: /ralph:start --resume --max-cost N",
         Outcome::Blocked => {
-            "Settle what ralph/blocked.txt says, remove that file, then /ralph:start --resume"
+            "Settle what ralph/blocked.txt says (`ralph answer TEXT` tells the agent), then /ralph:start --resume"
         }
         Outcome::Decide => {
             "Answer with `ralph answer TEXT` or in ralph/decide.txt, then /ralph:start --resume"
@@ -125,7 +132,7 @@ pub fn next_run(outcome: Outcome) -> Option<&'static str> {
         Outcome::MaxIterations => "ralph run --max-iterations N",
         Outcome::MaxRuntime => "ralph run --max-hours N",
         Outcome::MaxCost => "ralph run --max-cost N",
-        Outcome::Blocked => "settle what ralph/blocked.txt says, then ralph run",
+        Outcome::Blocked => "settle what ralph/blocked.txt says (ralph answer TEXT), then ralph run",
         Outcome::Decide => "ralph answer TEXT, then ralph run",
         Outcome::Stuck | Outcome::Circuit => "ralph run --reset",
         _ => "ralph run",
@@ -268,7 +275,7 @@ mod tests {
             (Outcome::MaxIterations, "--max-iterations N"),
             (Outcome::MaxRuntime, "--max-hours N"),
             (Outcome::MaxCost, "--max-cost N"),
-            (Outcome::Blocked, "remove that file, then /ralph:start --resume"),
+            (Outcome::Blocked, "tells the agent), then /ralph:start --resume"),
             (Outcome::Decide, "ralph/decide.txt, then /ralph:start --resume"),
             (Outcome::Stuck, "--resume --reset"),
             (Outcome::Circuit, "--resume --reset"),
@@ -278,10 +285,11 @@ mod tests {
             (Outcome::Interrupted, "Go on: /ralph:start --resume"),
             (Outcome::Error, "Go on: /ralph:start --resume"),
         ] {
-            let step = next_step(outcome).unwrap_or_default();
+            let step = next_step(Engine::InSession, outcome).unwrap_or_default();
             assert!(step.ends_with(part), "{outcome}: {step}");
         }
-        assert_eq!(next_step(Outcome::Complete), None);
+        assert_eq!(next_step(Engine::InSession, Outcome::Complete), None);
+        assert_eq!(next_step(Engine::Runner, Outcome::Stuck).as_deref(), Some("Next: ralph run --reset"));
     }
 
     #[test]

@@ -2,17 +2,18 @@
 
 use crate::claude::stream::{Event, Failure, Lines, Tally};
 use crate::core::clean;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Which program works, and with what arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Agent {
     Claude(Claude),
     /// Any program that takes the prompt on stdin and prints text, as a line for the shell.
     Command(String),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claude {
     /// The program; `claude` on the path where nothing else was said.
     pub program: String,

@@ -108,7 +108,9 @@ fn birth(pid: u32) -> Option<String> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // Its name may hold anything, and stands in the last brackets.
         let (_, fields) = stat.rsplit_once(')')?;
-        fields.split_whitespace().nth(19).map(str::to_owned)
+        // One that has ended, and that nobody has asked about yet, is not there.
+        let ended = fields.trim_start().starts_with(['Z', 'X']);
+        fields.split_whitespace().nth(19).filter(|_| !ended).map(str::to_owned)
     }
     #[cfg(not(target_os = "linux"))]
     {

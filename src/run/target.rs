@@ -3,6 +3,7 @@
 use super::mark::{self, Moment};
 use crate::store::group::{self, Group};
 use crate::store::program;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,7 +13,7 @@ const GRACE: u32 = 20;
 /// An engine that does not answer holds nothing up for longer.
 const ENGINE: Duration = Duration::from_secs(30);
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     #[default]
     Local,

@@ -60,7 +60,16 @@ pub fn ask(project: &Project, lap: &Loop, now: Stamp) -> Result<Option<PathBuf>>
 
 /// The open question in `ralph/decide.txt`, with its answer so far.
 pub fn decide(project: &Project) -> Result<Option<Question>> {
-    let path = path(project, "decide.txt")?;
+    read(project, "decide.txt")
+}
+
+/// What the agent could not get past, in `ralph/blocked.txt`, and what the human wrote below it.
+pub fn blocked(project: &Project) -> Result<Option<Question>> {
+    read(project, "blocked.txt")
+}
+
+fn read(project: &Project, name: &str) -> Result<Option<Question>> {
+    let path = path(project, name)?;
     let Some(bytes) = file::read_bounded(&path, LARGEST)? else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes);
     let (question, answer) = match text.split_once(&format!("\n{SEPARATOR}")) {

@@ -33,6 +33,8 @@ pub struct Shown {
     pub settings: Settings,
     /// Its tasks as they are now, where there are any.
     pub tasks: Option<Tasks>,
+    /// A run that nobody drives any more: its runner was killed, and the next one goes on.
+    pub runner_gone: bool,
 }
 
 const WIDTH: usize = 80;
@@ -129,6 +131,9 @@ impl Shown {
     fn human(&self, now: Stamp, paint: Paint) -> String {
         let (lap, settings) = (&self.lap, &self.settings);
         let (mark, state) = match (lap.state, lap.outcome) {
+            (LoopState::Running, _) if self.runner_gone => {
+                (paint.yellow("◌"), paint.yellow("cut off: its runner is gone, `ralph run` goes on"))
+            }
             (LoopState::Running, _) => (paint.green("●"), paint.green("running")),
             (LoopState::Paused, _) => (paint.yellow("◐"), paint.yellow("paused")),
             (LoopState::Stopped, Some(outcome)) => (paint.dim("■"), format!("ended: {}", outcome.words())),
@@ -202,9 +207,12 @@ impl Shown {
             if lap.ended_at.is_some() { "Ended" } else { "Last turn" },
             format!("{seen} · run {}", clean::excerpt(&lap.run_id, 8).replace('…', "")),
         );
-        let next = if lap.engine == Engine::Runner { message::next_run } else { message::next_step };
+        let next = |outcome| match lap.engine {
+            Engine::Runner => message::next_run(outcome).map(str::to_owned),
+            Engine::InSession => message::next_step(lap.engine, outcome),
+        };
         if let (false, Some(next)) = (lap.is_alive(), lap.outcome.and_then(next)) {
-            for (index, line) in clean::wrap(next, VALUE).into_iter().enumerate() {
+            for (index, line) in clean::wrap(&next, VALUE).into_iter().enumerate() {
                 add(if index == 0 { "Next" } else { "" }, line);
             }
         }
@@ -234,7 +242,7 @@ impl Shown {
             })),
             "circuit": {"state": lap.circuit.state, "reason": lap.circuit.reason},
             "usage": lap.usage,
-            "orphaned": lap.orphaned_at.is_some(),
+            "orphaned": lap.orphaned_at.is_some() || self.runner_gone,
             "last_error": lap.last_error,
         })
     }

@@ -62,3 +62,20 @@ fn a_new_question_writes_over_nothing() {
     let kept = env.list("ralph/answered");
     assert!(env.read(&format!("ralph/answered/{}", kept[0])).contains("Spaces"), "{kept:?}");
 }
+
+#[test]
+fn a_word_on_what_blocked_it_reaches_the_agent_and_none_is_needed() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, "No database.\n<promise>BLOCKED:no database</promise>").ended("blocked");
+    assert!(env.ralph(&["answer"]).ok().contains("no database"));
+    env.ralph(&["answer", "it is at port 5432 now"]).ok();
+    env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
+    let context = env.at(25).turn(SESSION, "Here I am.").context.expect("the whole task");
+    assert!(context.contains("no database") && context.contains("it is at port 5432 now"), "{context}");
+    assert!(!env.exists("ralph/blocked.txt") && env.list("ralph/answered").len() == 1);
+
+    env.at(30).turn(SESSION, "No network.\n<promise>BLOCKED:no network</promise>").ended("blocked");
+    let answer = env.at(40).types(SESSION, "start", "--resume");
+    assert!(answer.block.is_none(), "settled without a word: {answer:?}");
+}

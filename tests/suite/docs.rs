@@ -147,6 +147,13 @@ fn links_lead_somewhere() {
             let file = link.split('#').next().unwrap();
             let elsewhere = link.starts_with("http") || file.is_empty();
             assert!(elsewhere || folder.join(file).exists(), "{page}: {link}");
+            // A place within the page: its heading, in small letters and without signs.
+            let anchor = link.strip_prefix('#').unwrap_or_default();
+            let there = text.lines().filter(|line| line.starts_with('#')).any(|line| {
+                let kept = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+                kept.chars().filter(|c| c.is_alphanumeric() || *c == '-').eq(anchor.chars())
+            });
+            assert!(anchor.is_empty() || there, "{page}: {link}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A runner that was killed: the next one goes on, and nothing of the dead one is left.
 
+use crate::agents::told;
 use crate::env::{Call, Env, Program};
 use rustix::process::Signal;
 use serde_json::json;
@@ -181,4 +182,47 @@ fn a_torn_row_is_closed_by_the_next() {
     assert_eq!(env.rows().iter().map(|row| row[0].clone()).collect::<Vec<_>>(), ["1", "2"]);
     let status = env.call(Program::Ralph).args(&["status"]).run();
     assert_eq!(status.code, Some(0));
+}
+
+/// What an ending says comes next is typed as it stands: no prompt, no agent.
+fn typed(env: &Env, words: &str) -> crate::env::Run {
+    let words: Vec<&str> = words.split(' ').collect();
+    env.call(Program::Ralph).var("RALPH_RUN_DELAY_SECONDS", "0").args(&words[1..]).run()
+}
+
+#[test]
+fn what_the_ending_says_comes_next_goes_on_with_the_same_prompt_and_agent() {
+    let env = Env::new();
+    let run = env.run_with("work", &["--max-iterations", "2", "the whole task"]).run();
+    assert_eq!((run.code, told(&run, "Next")), (Some(1), "ralph run --max-iterations N"), "{run:?}");
+    let run = typed(&env, &told(&run, "Next").replace('N', "1"));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(env.prompt(3).contains("the whole task"), "the agent of the first run was asked again");
+
+    let env = Env::git();
+    env.write(".git/refs/heads/main", "a".repeat(40));
+    let run = env.run_with("echo hm $n", &["--max-stuck", "2", "the whole task"]).run();
+    assert_eq!((run.code, told(&run, "Next")), (Some(4), "ralph run --reset"), "{run:?}");
+    let run = typed(&env, told(&run, "Next"));
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(env.prompt(3).contains("the whole task"));
+}
+
+#[test]
+fn after_a_finish_there_is_nothing_to_go_on_with() {
+    let env = Env::new();
+    assert_eq!(env.run_with("work; promise COMPLETE", &["the task"]).run().code, Some(0));
+    assert!(env.run_with("work", &[]).run().fails(64).contains("nothing to run"));
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_shown_so_and_goes_on_with_its_own_agent() {
+    let env = Env::new();
+    killed(env.run_with("work; echo at $n; [ $n = 1 ] && sleep 60; promise COMPLETE", &["the task"]), "at 1");
+    let shown = env.ralph(&["status"]).ok();
+    assert!(shown.contains("cut off: its runner is gone") && !shown.contains("● running"), "{shown}");
+    assert_eq!(env.status()["loops"][0]["orphaned"], true);
+    let run = typed(&env, "ralph run");
+    assert_eq!(run.code, Some(0), "it is no client of Claude Code's that is started: {run:?}");
+    assert!(env.prompt(2).contains("the task"));
 }
