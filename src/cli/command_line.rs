@@ -164,7 +164,7 @@ fn history() -> Command {
             Arg::new("last")
                 .long("last")
                 .value_name("N")
-                .value_parser(clap::value_parser!(usize))
+                .value_parser(clap::value_parser!(u32).range(1..))
                 .help("only the newest N"),
         )
         .arg(flag("circuit", "trips and resets of the circuit breaker instead"))

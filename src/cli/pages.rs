@@ -20,7 +20,11 @@ pub fn completions(shell: Shell, name: &str) -> String {
 
 /// The man page of `ralph`, or of one of its commands.
 pub fn man(command: Option<&str>) -> Result<String, Failure> {
-    let wanted = command.map_or_else(|| "ralph".to_owned(), |command| format!("ralph-{command}"));
+    let wanted = match command {
+        None => PROGRAMS[0].to_owned(),
+        Some(page) if PROGRAMS.contains(&page) => page.to_owned(),
+        Some(command) => format!("ralph-{command}"),
+    };
     let page = pages().into_iter().find(|page| page.get_name() == wanted);
     let page = page.ok_or_else(|| Failure::usage(format!("there is no man page {wanted}")))?;
     Ok(rendered(page)?)
@@ -78,6 +82,7 @@ mod tests {
         }
         assert!(man(Some("run")).unwrap().contains("\\fBralph run\\fR"), "what one types");
         assert!(man(None).unwrap().contains("ralph\\-run(1)"));
+        assert_eq!(man(Some("ralph-guidance")).unwrap(), man(Some("guidance")).unwrap());
         assert!(man(Some("guidance")).unwrap().contains("encourage"));
         assert!(man(Some("relay")).is_err(), "only our own files call it");
         assert!(completions(Shell::Bash, "ralph-guidance").contains("forbid"));

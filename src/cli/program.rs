@@ -140,7 +140,7 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
         "status" => status::text(&world, &project, session, paint::wanted()),
         "config" => config::run(&world, &project, &config_request(matches), json),
         "history" => {
-            let most = matches.get_one::<usize>("last").copied().unwrap_or(usize::MAX);
+            let most = matches.get_one::<u32>("last").map_or(usize::MAX, |last| *last as usize);
             let wanted = if matches.get_flag("circuit") { history::events } else { history::run };
             wanted(&world, &project, history::Shown { most, json, colour: paint::wanted() })
         }
