@@ -150,7 +150,7 @@ impl Env {
 
     /// A program anywhere, in this world.
     pub fn call_at(&self, program: &Path) -> Call {
-        let mut command = Command::new(program);
+        let mut command = heeding(program);
         command.env_clear().current_dir(&self.project);
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.base.join("home"));
         command.env("RALPH_DATA_DIR", self.data()).env("RALPH_CONFIG_DIR", self.base.join("config"));
@@ -507,4 +507,19 @@ pub fn ignores_permissions() -> bool {
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
     fs::write(path.join("x"), "x").is_ok()
+}
+
+/// Whoever starts the tests may ignore interrupts or hang-ups (`nohup`, `&` in a script), and what they start inherits
+/// that, as users mean it to. The programs under test begin like those of an ordinary terminal.
+fn heeding(program: &Path) -> Command {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // SIGHUP is 1, SIGINT 2, SIGQUIT 3.
+    if ignored & 0b111 == 0 {
+        return Command::new(program);
+    }
+    let mut command = Command::new("/usr/bin/env");
+    command.arg("--default-signal=HUP,INT,QUIT").arg(program);
+    command
 }
