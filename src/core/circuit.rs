@@ -42,6 +42,22 @@ pub struct Counters {
     pub safety_completion: u64,
 }
 
+impl Counters {
+    /// What is counting now, in a word each, with its limit. What stands at zero, or is switched off, is no news.
+    pub fn counting(&self, most: &Thresholds) -> Vec<(&'static str, u64, u64)> {
+        let mut counts = vec![
+            ("no progress", self.stagnation, most.stagnation),
+            ("idle", self.idle, most.idle),
+            ("same error", self.same_error, most.same_error),
+            ("repeating", self.repetition, most.repetition),
+            ("tests only", self.test_only, most.test_only),
+            ("claims", self.safety_completion, most.safety_completion),
+        ];
+        counts.retain(|(_, count, most)| *count > 0 && *most > 0);
+        counts
+    }
+}
+
 /// The breaker of one run, with what it must remember between turns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

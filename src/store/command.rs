@@ -105,16 +105,7 @@ pub fn run_unless(command: &str, dir: &Path, limit: Duration, cancelled: &dyn Fn
             return Run::not_started(error.to_string());
         }
     };
-    let ended = loop {
-        let left = limit.saturating_sub(began.elapsed());
-        match exit.recv_timeout(left.min(LOOK)) {
-            Ok(Ok(status)) => break ended(status),
-            Ok(Err(error)) => break Ended::NotStarted(format!("its end is not known: {error}")),
-            Err(_) if left.is_zero() => break Ended::TimedOut(limit),
-            Err(_) if cancelled() => break Ended::Cancelled,
-            Err(_) => {}
-        }
-    };
+    let ended = until(&exit, began, limit, cancelled);
     let took = began.elapsed();
     if matches!(ended, Ended::TimedOut(_) | Ended::Cancelled) {
         group.end();
@@ -143,7 +134,26 @@ pub(super) fn wait(mut child: Child) -> std::io::Result<Receiver<std::io::Result
     Ok(exit)
 }
 
-pub(super) fn ended(status: ExitStatus) -> Ended {
+/// How it ended, at its limit at the latest, or as soon as that is asked for.
+pub(super) fn until(
+    exit: &Receiver<std::io::Result<ExitStatus>>,
+    began: Instant,
+    limit: Duration,
+    cancelled: &dyn Fn() -> bool,
+) -> Ended {
+    loop {
+        let left = limit.saturating_sub(began.elapsed());
+        match exit.recv_timeout(left.min(LOOK)) {
+            Ok(Ok(status)) => return ended(status),
+            Ok(Err(error)) => return Ended::NotStarted(format!("its end is not known: {error}")),
+            Err(_) if left.is_zero() => return Ended::TimedOut(limit),
+            Err(_) if cancelled() => return Ended::Cancelled,
+            Err(_) => {}
+        }
+    }
+}
+
+fn ended(status: ExitStatus) -> Ended {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return Ended::Signal(signal);

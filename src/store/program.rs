@@ -1,6 +1,6 @@
 //! Another program, asked a question: bounded in time and memory, and nothing of it left running.
 
-use super::command::{Ended, ended, wait};
+use super::command::{Ended, until, wait};
 use super::group::{self, Group};
 use crate::core::clean;
 use std::io::{ErrorKind, Read, Write};
@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 const KEPT: u64 = 8 << 20;
 /// What is on its way when the program ends arrives within this time; who holds the pipe longer is not heard.
 const DRAIN: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(50);
 
 /// How it ended and what it said, as it said it: clean it before you show it.
 #[derive(Clone, Debug)]
@@ -66,16 +65,7 @@ pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn
             return Said::not_started(&error);
         }
     };
-    let ended = loop {
-        let left = limit.saturating_sub(began.elapsed());
-        match exit.recv_timeout(left.min(LOOK)) {
-            Ok(Ok(status)) => break ended(status),
-            Ok(Err(error)) => break Ended::NotStarted(format!("its end is not known: {error}")),
-            Err(_) if left.is_zero() => break Ended::TimedOut(limit),
-            Err(_) if cancelled() => break Ended::Cancelled,
-            Err(_) => {}
-        }
-    };
+    let ended = until(&exit, began, limit, cancelled);
     let took = began.elapsed();
     if matches!(ended, Ended::Exit(_) | Ended::Signal(_)) {
         group.end_rest();

@@ -274,18 +274,8 @@ fn circuit_text(lap: &Loop, settings: &Settings, paint: Paint) -> String {
             format!("{} {reason}", paint.red("tripped:"))
         }
         CircuitState::Closed => {
-            let (now, most) = (&lap.circuit.counters, &settings.circuit);
-            let counts = [
-                ("no progress", now.stagnation, most.stagnation),
-                ("idle", now.idle, most.idle),
-                ("same error", now.same_error, most.same_error),
-                ("repeating", now.repetition, most.repetition),
-                ("tests only", now.test_only, most.test_only),
-                ("claims", now.safety_completion, most.safety_completion),
-            ];
-            // What stands at zero is not news.
-            let counts = counts.iter().filter(|(_, count, most)| *count > 0 && *most > 0);
-            let counts: Vec<_> = counts.map(|(what, count, most)| format!("{what} {count}/{most}")).collect();
+            let counts = lap.circuit.counters.counting(&settings.circuit).into_iter();
+            let counts = counts.map(|(what, count, most)| format!("{what} {count}/{most}"));
             clean::excerpt(
                 &["closed".to_owned()].into_iter().chain(counts).collect::<Vec<_>>().join(" · "),
                 VALUE,

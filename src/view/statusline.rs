@@ -31,17 +31,8 @@ fn circuit(lap: &Loop, settings: &Settings) -> String {
     if lap.circuit.state == CircuitState::Tripped {
         return "circuit TRIPPED".into();
     }
-    let (now, most) = (&lap.circuit.counters, &settings.circuit);
-    let counts = [
-        ("no progress", now.stagnation, most.stagnation),
-        ("idle", now.idle, most.idle),
-        ("same error", now.same_error, most.same_error),
-        ("repeating", now.repetition, most.repetition),
-        ("tests only", now.test_only, most.test_only),
-        ("claims", now.safety_completion, most.safety_completion),
-    ];
-    let counting = counts.into_iter().filter(|(_, count, most)| *count > 0 && *most > 0);
-    match counting.min_by_key(|(_, count, most)| most.saturating_sub(*count)) {
+    let counting = lap.circuit.counters.counting(&settings.circuit);
+    match counting.into_iter().min_by_key(|(_, count, most)| most.saturating_sub(*count)) {
         Some((what, count, most)) => format!("{what} {count}/{most}"),
         None => "circuit closed".into(),
     }

@@ -326,7 +326,7 @@ fn a_hook_program_that_does_not_answer_is_named() {
     let doctor = Doctor::new();
     for (does, verdict, words) in [
         ("cat > /dev/null", "ok", "6 hooks answered"),
-        ("cat > /dev/null; echo boom >&2; exit 101", "failure", "exit code 101: boom"),
+        ("cat > /dev/null; echo boom >&2; exit 101", "failure", "boom (exit code 101)"),
         ("cat > /dev/null; echo hello", "failure", "answers no JSON: hello"),
         ("cat > /dev/null; echo '{\"systemMessage\": \"the disk is full\"}'", "warning", "the disk is full"),
         ("kill -9 $$", "failure", "killed by signal 9"),

@@ -7,7 +7,6 @@ use crate::claude::version::{OLDEST, OLDEST_FOR_PLUGIN, Version};
 use crate::core::checkup::{Check, Note};
 use crate::core::clean;
 use crate::store::command::Ended;
-use crate::store::program::Said;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ pub fn client(patient: &Patient) -> (Check, Option<Version>) {
             let told = clean::excerpt(&said.stdout, 100);
             Note::failure(format!("{program} --version says \"{told}\", which is no version"), INSTALL)
         }
-        (_, None) => Note::failure(format!("{program} --version failed: {}", complaint(&said)), INSTALL),
+        (_, None) => Note::failure(format!("{program} --version failed: {}", said.complaint()), INSTALL),
         (_, Some(version)) if version < OLDEST => {
             Note::failure(format!("{program} is version {version}: too old, {OLDEST} is the oldest"), UPDATE)
         }
@@ -39,14 +38,6 @@ pub fn client(patient: &Patient) -> (Check, Option<Version>) {
         (_, Some(version)) => Note::ok(format!("Claude Code {version} ({program})")),
     };
     (Check::one("client", note), version)
-}
-
-/// What a program that failed said about it.
-pub fn complaint(said: &Said) -> String {
-    let words = [&said.stderr, &said.stdout].into_iter().find(|text| !text.trim().is_empty());
-    let words =
-        words.map_or(String::new(), |text| format!(": {}", clean::excerpt(&clean::output(text), 200)));
-    format!("{}{words}", said.ended)
 }
 
 /// The plugin that runs, and the others beside it.
@@ -92,7 +83,7 @@ fn list(patient: &Patient) -> Result<Vec<Plugin>, String> {
     }
     let said = patient.ask(&mut patient.client(&["plugin", "list", "--json"]), b"", LIMIT);
     if !said.is_green() {
-        return Err(complaint(&said));
+        return Err(said.complaint());
     }
     installed::parse(&said.stdout).ok_or_else(|| format!("\"{}\"", clean::excerpt(&said.stdout, 100)))
 }

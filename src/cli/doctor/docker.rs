@@ -1,6 +1,5 @@
 //! The container in which `ralph run` works, where one is named or was used here.
 
-use super::client::complaint;
 use super::leftovers::genuine;
 use super::{Patient, skipped};
 use crate::claude::version::{OLDEST, Version};
@@ -47,7 +46,7 @@ fn look(patient: &Patient, name: &str) -> Note {
             return Note::failure(format!("container {name} is not running"), format!("docker start {name}"));
         }
         _ => {
-            let why = format!("docker does not know container {name}: {}", complaint(&state));
+            let why = format!("docker does not know container {name}: {}", state.complaint());
             return Note::failure(why, "is Docker running? `docker ps` lists its containers");
         }
     }
@@ -61,7 +60,7 @@ fn look(patient: &Patient, name: &str) -> Note {
             Note::failure(why, "update it there")
         }
         None => Note::warning(
-            format!("container {name} runs, without Claude Code: {}", complaint(&client)),
+            format!("container {name} runs, without Claude Code: {}", client.complaint()),
             "install it there, name it with --claude PATH, or use --agent-command",
         ),
     }

@@ -1,6 +1,5 @@
 //! Hooks: whether they may run, whether their programs answer, and who else has a say at the end of a turn.
 
-use super::client::complaint;
 use super::{Patient, skipped};
 use crate::claude::hooks::{self, Hook};
 use crate::claude::installed::Plugin;
@@ -127,7 +126,7 @@ fn answers(patient: &Patient, hook: &Hook, plugin: &Path, scratch: &Scratch) -> 
         )),
         Ended::Exit(0) => said_well(&what, &said.stdout),
         _ => Some(Note::failure(
-            format!("{what}: {}", complaint(&said)),
+            format!("{what}: {}", said.complaint()),
             "lay the plugin out again: ralph install",
         )),
     };

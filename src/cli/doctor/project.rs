@@ -1,7 +1,6 @@
 //! The project: git, settings, and commands that wait for the user's word.
 
 use super::Patient;
-use super::client::complaint;
 use crate::core::checkup::{Check, Note};
 use crate::core::clean;
 use crate::store::command::Ended;
@@ -27,7 +26,7 @@ pub fn git(patient: &Patient) -> Check {
             format!("a repository, HEAD at {}", clean::excerpt(head.trim_start_matches("refs/heads/"), 12))
         })),
         _ if is_repository => Note::warning(
-            format!("git does not work in {}: {}", root.display(), complaint(&said)),
+            format!("git does not work in {}: {}", root.display(), said.complaint()),
             "do what git says",
         ),
         _ => Note::warning(
