@@ -2,13 +2,12 @@
 
 use super::check::{self, Wants};
 use super::files;
-use super::mark::{BY_NAME, GONE, Mark, UNKNOWN, changed_at, mark_of, settled};
+use super::mark::{BY_NAME, GONE, Mark, Stat, UNKNOWN};
+use super::place::Place;
 use super::rules::Rules;
 use super::tree::{Folder, Known, Tree};
 use crate::core::progress::{Edge, Sight};
 use crate::store::project::fingerprint;
-use std::fs::{File, Metadata};
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -72,11 +71,13 @@ struct Part<'t, 'a> {
 
 #[derive(Clone)]
 pub struct Looking<'r> {
-    pub base: PathBuf,
+    pub root: &'r Place,
     pub rules: &'r Rules,
     pub deadline: Instant,
     pub now: i64,
     pub since: Option<&'r Sight>,
+    /// Files that are never looked into are asked too, until one that changed is met.
+    pub whole_edge: bool,
 }
 
 impl Looking<'_> {
@@ -104,30 +105,30 @@ impl Looking<'_> {
         if hurry && Instant::now() > self.deadline {
             return seen.run_out(part.at, part.after);
         }
-        let mut full = self.base.join(part.path);
+        let place = self.root.below(part.path);
         if let Some(mark) = part.mark {
-            let shown = if full.as_os_str().is_empty() { Path::new(".") } else { &full };
-            let meta = shown.symlink_metadata().ok().filter(Metadata::is_dir);
-            if meta.as_ref().is_none_or(|meta| mark_of(meta) != mark) {
-                return seen.stale.push((part.at, meta.is_some()));
+            let stat = place.own().filter(|stat| stat.is_dir);
+            if stat.is_none_or(|stat| stat.mark() != mark) {
+                return seen.stale.push((part.at, stat.is_some()));
             }
         }
-        for known in part.files.iter_mut().filter(|known| known.mark != BY_NAME) {
-            full.push(&*known.name);
-            let in_time = self.look(&full, part.path, known, hurry, seen);
-            full.pop();
-            if !in_time {
+        for known in part.files.iter_mut() {
+            if known.mark != BY_NAME && !self.look(&place, part.path, known, hurry, seen) {
                 return seen.run_out(part.at, part.after);
+            }
+            if known.mark == BY_NAME && self.whole_edge && !seen.changed {
+                let stat = place.ask(&known.name);
+                stat.iter().for_each(|stat| self.compare(stat, part.path, &known.name, Edge::All, seen));
             }
         }
     }
 
     /// Looks at one file; false where there is no time left for it.
-    fn look(&self, full: &Path, folder: &str, known: &mut Known, hurry: bool, seen: &mut Seen) -> bool {
+    fn look(&self, place: &Place, folder: &str, known: &mut Known, hurry: bool, seen: &mut Seen) -> bool {
         if known.mark != UNKNOWN {
-            match full.symlink_metadata().ok().filter(Metadata::is_file) {
-                Some(meta) if mark_of(&meta) == known.mark => {
-                    self.compare(&meta, folder, &known.name, Edge::LookedInto, seen);
+            match place.ask(&known.name).filter(|stat| stat.is_file) {
+                Some(stat) if stat.mark() == known.mark => {
+                    self.compare(&stat, folder, &known.name, Edge::LookedInto, seen);
                     return true;
                 }
                 Some(_) => {}
@@ -149,14 +150,14 @@ impl Looking<'_> {
                 known.findings = check::judge(self.rules, &path, &[]);
                 known.mark = BY_NAME;
             }
-            wants => self.read(full, &path, wants, known, seen),
+            wants => self.read(place, &path, wants, known, seen),
         }
         true
     }
 
     /// Whether the file is news, and whether it will be hard to tell at the next look.
-    fn compare(&self, meta: &Metadata, folder: &str, name: &str, kind: Edge, seen: &mut Seen) {
-        let at = changed_at(meta);
+    fn compare(&self, stat: &Stat, folder: &str, name: &str, kind: Edge, seen: &mut Seen) {
+        let at = stat.changed_at;
         let soon = self.since.is_some_and(|since| at > since.at - COARSE);
         let late = at > self.now - COARSE;
         // A stamp ahead of the clock was given before that was set back, and tells nothing.
@@ -164,7 +165,7 @@ impl Looking<'_> {
         if (!soon && !late) || ahead || files::is_ours(&within(folder, name)) {
             return;
         }
-        let print = fingerprint(within(folder, name).as_bytes()) ^ mark_of(meta);
+        let print = fingerprint(within(folder, name).as_bytes()) ^ stat.mark();
         if late {
             seen.edge.push(print);
         }
@@ -173,36 +174,18 @@ impl Looking<'_> {
         });
     }
 
-    /// Compares the files that are never looked into.
-    pub fn by_name(&self, folders: &mut [Folder]) -> Seen {
-        let parts = folders.iter_mut().enumerate().flat_map(|(at, folder)| parts(at, at, folder, false));
-        let seen = in_parallel(parts.collect(), |part, seen| {
-            let mut full = self.base.join(part.path);
-            for known in part.files.iter().filter(|known| known.mark == BY_NAME) {
-                full.push(&*known.name);
-                if let Ok(meta) = full.symlink_metadata() {
-                    self.compare(&meta, part.path, &known.name, Edge::All, seen);
-                }
-                full.pop();
-            }
-        });
-        let mut all = Seen::default();
-        seen.into_iter().for_each(|one| all.merge(one));
-        all
-    }
-
-    fn read(&self, full: &Path, path: &str, wants: Wants, known: &mut Known, seen: &mut Seen) {
-        let mut opened = File::open(full).ok();
-        let meta = match &opened {
-            Some(file) => file.metadata(),
-            None => full.symlink_metadata(),
+    fn read(&self, place: &Place, path: &str, wants: Wants, known: &mut Known, seen: &mut Seen) {
+        let mut opened = place.open(&known.name);
+        let stat = match &opened {
+            Some(file) => file.metadata().ok().as_ref().map(Stat::from),
+            None => place.ask(&known.name),
         };
-        let Some(meta) = meta.ok().filter(Metadata::is_file) else { return gone(known) };
-        self.compare(&meta, "", path, Edge::LookedInto, seen);
-        let bytes = opened.as_mut().and_then(|file| check::read(file, meta.len(), wants).ok());
+        let Some(stat) = stat.filter(|stat| stat.is_file) else { return gone(known) };
+        self.compare(&stat, "", path, Edge::LookedInto, seen);
+        let bytes = opened.as_mut().and_then(|file| check::read(file, stat.size, wants).ok());
         known.findings = check::judge(self.rules, path, bytes.as_deref().unwrap_or_default());
         // What could not be read is tried again.
-        known.mark = if bytes.is_some() { settled(&meta, self.now) } else { UNKNOWN };
+        known.mark = if bytes.is_some() { stat.settled(self.now) } else { UNKNOWN };
         seen.learned += usize::from(known.mark != UNKNOWN);
     }
 }

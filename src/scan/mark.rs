@@ -1,6 +1,5 @@
 //! The print of a file or folder by which a change is noticed without reading it.
 
-use crate::store::world::nanoseconds;
 use std::fs::Metadata;
 
 /// Two ticks of the coarsest clock a file system keeps.
@@ -15,37 +14,80 @@ pub const BY_NAME: Mark = 1;
 /// It was there when its folder was listed.
 pub const GONE: Mark = 2;
 
-pub fn mark_of(meta: &Metadata) -> Mark {
-    let modified = meta.modified().map_or(0, nanoseconds);
-    let size = if meta.is_dir() { 0 } else { meta.len() };
-    let parts = [modified as u64, changed_at(meta) as u64, inode(meta), size];
-    let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    parts.into_iter().fold(0x51_7cc1, mix).max(GONE + 1)
+/// What the system tells about a file or folder. Times are nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    pub is_file: bool,
+    pub is_dir: bool,
+    pub size: u64,
+    /// When the system saw the last change. Unlike the time of modification nobody can set it back.
+    pub changed_at: i64,
+    modified_at: i64,
+    inode: u64,
 }
 
-/// The mark, if it is fit to be remembered: not so young that a later change could look the same.
-pub fn settled(meta: &Metadata, now: i64) -> Mark {
-    if now.saturating_sub(changed_at(meta)) > TICK { mark_of(meta) } else { UNKNOWN }
+impl Stat {
+    pub fn mark(&self) -> Mark {
+        let size = if self.is_dir { 0 } else { self.size };
+        let parts = [self.modified_at as u64, self.changed_at as u64, self.inode, size];
+        let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        parts.into_iter().fold(0x51_7cc1, mix).max(GONE + 1)
+    }
+
+    /// The mark, if it is fit to be remembered: not so young that a later change could look the same.
+    pub fn settled(&self, now: i64) -> Mark {
+        if now.saturating_sub(self.changed_at) > TICK { self.mark() } else { UNKNOWN }
+    }
 }
 
-/// When the system saw the last change. Unlike the time of modification nobody can set it back.
 #[cfg(unix)]
-pub fn changed_at(meta: &Metadata) -> i64 {
-    use std::os::unix::fs::MetadataExt;
-    meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec())
+impl From<&Metadata> for Stat {
+    fn from(meta: &Metadata) -> Stat {
+        use std::os::unix::fs::MetadataExt;
+        Stat {
+            is_file: meta.is_file(),
+            is_dir: meta.is_dir(),
+            size: meta.len(),
+            changed_at: nanoseconds(meta.ctime(), meta.ctime_nsec()),
+            modified_at: nanoseconds(meta.mtime(), meta.mtime_nsec()),
+            inode: meta.ino(),
+        }
+    }
 }
 
 #[cfg(not(unix))]
-pub fn changed_at(meta: &Metadata) -> i64 {
-    meta.modified().map_or(i64::MAX, nanoseconds)
+impl From<&Metadata> for Stat {
+    fn from(meta: &Metadata) -> Stat {
+        let modified_at = meta.modified().map_or(i64::MAX, crate::store::world::nanoseconds);
+        Stat {
+            is_file: meta.is_file(),
+            is_dir: meta.is_dir(),
+            size: meta.len(),
+            changed_at: modified_at,
+            modified_at,
+            inode: 0,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[allow(clippy::unnecessary_cast, reason = "their types differ from one machine to the next")]
+impl From<&rustix::fs::Stat> for Stat {
+    fn from(stat: &rustix::fs::Stat) -> Stat {
+        use rustix::fs::FileType;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        Stat {
+            is_file: kind == FileType::RegularFile,
+            is_dir: kind == FileType::Directory,
+            size: stat.st_size as u64,
+            changed_at: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            modified_at: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            inode: stat.st_ino as u64,
+        }
+    }
 }
 
 #[cfg(unix)]
-fn inode(meta: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(meta)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &Metadata) -> u64 {
-    0
+fn nanoseconds(seconds: i64, rest: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }

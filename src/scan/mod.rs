@@ -13,6 +13,7 @@ mod looking;
 mod mark;
 mod marker;
 mod paths;
+mod place;
 mod rules;
 mod surroundings;
 mod tree;

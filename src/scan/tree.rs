@@ -7,7 +7,8 @@
 use super::cache;
 use super::files;
 use super::looking::{Looking, Seen, within};
-use super::mark::{GONE, Mark, UNKNOWN, mark_of};
+use super::mark::{GONE, Mark, UNKNOWN};
+use super::place::Place;
 use super::rules::Rules;
 use super::walk::Walk;
 use crate::core::finding::Finding;
@@ -17,7 +18,6 @@ use crate::store::project::Project;
 use crate::store::world::{World, file_clock};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub struct Outcome {
@@ -98,7 +98,8 @@ pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
     let bytes = cache::load(world, project);
     let mut tree = cache::parse(&bytes).unwrap_or_default();
     let walk = Walk { root: &project.root, exclude: &rules.exclude, deadline, now: file_clock() };
-    let looking = Looking { base: base(&project.root), rules, deadline, now: walk.now, since };
+    let looking =
+        Looking { root: &Place::root(&project.root), rules, deadline, now: walk.now, since, whole_edge };
     let outside = walk.outside();
     let remembered = !tree.folders.is_empty();
     let mut whole = !remembered || tree.outside != outside;
@@ -142,15 +143,12 @@ pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
     }
     let whole = seen.late.is_none() && tree.pending.is_empty();
     let usable = since.is_none_or(|since| since.at <= walk.now);
-    let mut changed = since.is_some_and(|since| usable && (seen.changed || tree.lost_at > since.at));
-    let mut edge_of = if whole { Edge::LookedInto } else { Edge::Nothing };
-    if !changed && usable && whole && whole_edge {
-        // Files that nobody looks into are asked last: mostly another tells.
-        let rest = looking.by_name(&mut tree.folders);
-        changed = rest.changed;
-        seen.edge.extend(rest.edge);
-        edge_of = Edge::All;
-    }
+    let changed = since.is_some_and(|since| usable && (seen.changed || tree.lost_at > since.at));
+    let mut edge_of = match whole {
+        true if whole_edge && !seen.changed => Edge::All,
+        true => Edge::LookedInto,
+        false => Edge::Nothing,
+    };
     let sure = usable && remembered && whole;
     let changed = since.and_then(|_| changed.then_some(true).or(sure.then_some(false)));
     if seen.edge.len() > MOST_ON_THE_EDGE {
@@ -217,13 +215,6 @@ impl Known<'_> {
     pub fn forget(&mut self) {
         self.mark = UNKNOWN;
     }
-}
-
-/// Where paths begin: nothing in the folder we stand in, for every part of a path costs its time.
-fn base(root: &Path) -> PathBuf {
-    let here = Path::new(".").metadata().ok().filter(|_| cfg!(unix));
-    let same = here.zip(root.metadata().ok()).is_some_and(|(here, root)| mark_of(&here) == mark_of(&root));
-    if same { PathBuf::new() } else { root.to_owned() }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::files;
 use super::looking::{is_ignore_file, threads, within};
-use super::mark::{Mark, UNKNOWN, mark_of, settled};
+use super::mark::{Mark, Stat, UNKNOWN};
+use super::place::by_path;
 use super::tree::{Folder, Known, Tree};
 use crate::store::git;
 use ignore::overrides::OverrideBuilder;
@@ -72,7 +73,8 @@ impl Walk<'_> {
         let above = self.root.ancestors().skip(1);
         let above = above.flat_map(|dir| [dir.join(".gitignore"), dir.join(".ignore")]);
         let own = git::dir(self.root).map(|dir| dir.join("info").join("exclude"));
-        let marks = above.chain(own).map(|path| path.metadata().map_or(UNKNOWN, |meta| mark_of(&meta)));
+        let marks =
+            above.chain(own).map(|path| path.metadata().map_or(UNKNOWN, |meta| Stat::from(&meta).mark()));
         marks.fold(0, |print: u64, mark| print.rotate_left(7).wrapping_mul(0x0100_0000_01b3) ^ mark)
     }
 
@@ -159,8 +161,7 @@ impl Walk<'_> {
     /// Asked for before the folder is listed: a change in between shows the next time. One that cannot be
     /// read is tried again.
     fn folder_mark(&self, path: &Path) -> Mark {
-        let meta = path.symlink_metadata().ok();
-        meta.map_or(UNKNOWN, |meta| settled(&meta, self.now))
+        by_path(path).map_or(UNKNOWN, |stat| stat.settled(self.now))
     }
 
     /// Lists the folders that changed; returns whether one of them holds other names than before. Nothing
