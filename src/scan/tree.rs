@@ -14,6 +14,7 @@ use super::walk::Walk;
 use crate::core::finding::Finding;
 use crate::core::progress::{Edge, Sight};
 use crate::core::time::Stamp;
+use crate::store::ignores;
 use crate::store::project::Project;
 use crate::store::world::{World, file_clock};
 use std::borrow::Cow;
@@ -97,7 +98,8 @@ pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
     let Aim { rules, deadline, since, whole_edge } = *aim;
     let bytes = cache::load(world, project);
     let mut tree = cache::parse(&bytes).unwrap_or_default();
-    let walk = Walk { root: &project.root, exclude: &rules.exclude, deadline, now: file_clock() };
+    let ignores = ignores::of_user(world);
+    let walk = Walk { root: &project.root, exclude: &rules.exclude, ignores, deadline, now: file_clock() };
     let looking =
         Looking { root: &Place::root(&project.root), rules, deadline, now: walk.now, since, whole_edge };
     let outside = walk.outside();

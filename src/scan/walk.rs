@@ -5,13 +5,13 @@ use super::looking::{is_ignore_file, threads, within};
 use super::mark::{Mark, Stat, UNKNOWN};
 use super::place::by_path;
 use super::tree::{Folder, Known, Tree};
-use crate::store::git;
+use crate::store::ignores;
 use ignore::overrides::OverrideBuilder;
 use ignore::{WalkBuilder, WalkState};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::{DirEntry, FileType};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -25,6 +25,8 @@ const MOST_ONE_BY_ONE: usize = 24;
 pub struct Walk<'a> {
     pub root: &'a Path,
     pub exclude: &'a [String],
+    /// The user's own list of what git ignores.
+    pub ignores: Option<PathBuf>,
     pub deadline: Instant,
     pub now: i64,
 }
@@ -61,7 +63,12 @@ impl Walk<'_> {
                 builder.overrides(overrides);
             }
         }
-        // To learn of a global ignore file from git's own settings costs more than all the rest of a warm scan.
+        // The walker would look for the user's list itself, at a cost above that of a whole warm scan.
+        if let Some(list) = &self.ignores {
+            builder.current_dir(self.root);
+            // One that cannot be read ignores nothing.
+            let _ = builder.add_ignore(list);
+        }
         builder.git_global(false).hidden(false).require_git(false).follow_links(false).threads(threads());
         builder.filter_entry(|entry| {
             !is_state(entry.file_name()) && !FOREIGN.iter().any(|name| entry.file_name() == *name)
@@ -72,9 +79,9 @@ impl Walk<'_> {
     pub fn outside(&self) -> u64 {
         let above = self.root.ancestors().skip(1);
         let above = above.flat_map(|dir| [dir.join(".gitignore"), dir.join(".ignore")]);
-        let own = git::dir(self.root).map(|dir| dir.join("info").join("exclude"));
+        let lists = ignores::of_repository(self.root).into_iter().chain(self.ignores.clone());
         let marks =
-            above.chain(own).map(|path| path.metadata().map_or(UNKNOWN, |meta| Stat::from(&meta).mark()));
+            above.chain(lists).map(|path| path.metadata().map_or(UNKNOWN, |meta| Stat::from(&meta).mark()));
         marks.fold(0, |print: u64, mark| print.rotate_left(7).wrapping_mul(0x0100_0000_01b3) ^ mark)
     }
 
@@ -222,7 +229,7 @@ impl Walk<'_> {
     }
 
     /// The files of one folder, and the folders in it, without what is ignored.
-    fn listing<'a>(&self, full: &Path) -> (Vec<Known<'a>>, Vec<std::path::PathBuf>) {
+    fn listing<'a>(&self, full: &Path) -> (Vec<Known<'a>>, Vec<PathBuf>) {
         let (mut files, mut below) = (Vec::new(), Vec::new());
         for entry in self.builder(full).max_depth(Some(1)).build().flatten().filter(|entry| entry.depth() > 0)
         {

@@ -98,9 +98,14 @@ pub fn head(root: &Path) -> Option<String> {
     if !name.starts_with("refs/") || name.contains("..") || name.ends_with("/.invalid") {
         return None;
     }
-    let common = pointer(&dir.join("commondir"), "").map_or_else(|| dir.clone(), |to| dir.join(to));
+    let common = common(&dir);
     let loose = [&dir, &common].into_iter().find_map(|dir| text(&dir.join(name)));
     Some(loose.or_else(|| packed(&common, name)).unwrap_or_else(|| name.to_owned()))
+}
+
+/// What the work trees of a repository share, by the folder of one of them.
+pub fn common(dir: &Path) -> PathBuf {
+    pointer(&dir.join("commondir"), "").map_or_else(|| dir.to_owned(), |to| dir.join(to))
 }
 
 fn packed(common: &Path, name: &str) -> Option<String> {

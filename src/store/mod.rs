@@ -12,6 +12,7 @@ pub mod git;
 pub mod group;
 pub mod handoff;
 pub mod history;
+pub mod ignores;
 pub mod iterations;
 pub mod layout;
 pub mod leftovers;

@@ -16,6 +16,8 @@ pub struct World {
     /// `RALPH_RUN_ID`: the runner that started this process, or its agent.
     pub run_id: Option<String>,
     pub home: Option<PathBuf>,
+    /// Git's folder of the user's settings.
+    pub git_config: Option<PathBuf>,
     /// Claude Code's own folder of settings.
     pub claude_config: Option<PathBuf>,
     data_dir: Option<PathBuf>,
@@ -31,6 +33,9 @@ impl World {
             session_id: text("CLAUDE_CODE_SESSION_ID"),
             run_id: text("RALPH_RUN_ID"),
             claude_config: path("CLAUDE_CONFIG_DIR").or_else(|| Some(dirs::home_dir()?.join(".claude"))),
+            git_config: path("XDG_CONFIG_HOME")
+                .or_else(|| Some(dirs::home_dir()?.join(".config")))
+                .map(|dir| dir.join("git")),
             home: dirs::home_dir(),
             data_dir: path("RALPH_DATA_DIR").or_else(|| Some(dirs::data_local_dir()?.join("ralph"))),
             config_dir: path("RALPH_CONFIG_DIR").or_else(|| Some(dirs::config_dir()?.join("ralph"))),
@@ -52,6 +57,7 @@ impl World {
             session_id: None,
             run_id: None,
             home: None,
+            git_config: None,
             claude_config: None,
             data_dir: Some(data_dir.to_owned()),
             config_dir: None,

@@ -211,6 +211,33 @@ fn what_gits_own_exclude_file_ignores_goes_and_comes_with_it() {
 }
 
 #[test]
+fn what_the_users_own_list_ignores_goes_and_comes_with_it() {
+    let env = Env::git();
+    env.write("deep/api.rs", GENERATED).write("kept/api.rs", GENERATED).write(".gitignore", "!/kept/\n");
+    let_the_tick_pass();
+    let home = |path: &str, text: &str| {
+        fs::create_dir_all(env.base.join("home").join(path).parent().unwrap()).unwrap();
+        fs::write(env.base.join("home").join(path), text).unwrap();
+    };
+    let sees = |deep| {
+        let prompt = prompt(&env);
+        assert_eq!(prompt.contains("deep/api.rs"), deep, "{prompt}");
+        assert!(prompt.contains("kept/api.rs"), "the project has the last word: {prompt}");
+    };
+    home(".config/git/ignore", "/deep/\nkept/\n");
+    env.start("task", &[]);
+    sees(false);
+    home(".config/git/ignore", "\n");
+    sees(true);
+    home(".gitconfig", "[core]\n\texcludesFile = ~/.ignored\n");
+    sees(true);
+    home(".ignored", "*/api.rs\n!/kept/api.rs\n");
+    sees(false);
+    fs::remove_file(env.base.join("home/.gitconfig")).unwrap();
+    sees(true);
+}
+
+#[test]
 fn a_waived_finding_stays_away_until_its_content_changes() {
     let env = Env::new();
     env.write("api.rs", GENERATED).write("b.rs", GENERATED);

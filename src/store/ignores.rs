@@ -1,0 +1,93 @@
+//! The lists outside a work tree by which git ignores files in it, found without a git process.
+
+use super::file;
+use super::git;
+use super::world::World;
+use std::path::{Path, PathBuf};
+
+const LARGEST_SETTINGS: u64 = 1 << 20;
+
+/// The user's own list, which counts in every repository: where git's settings of theirs say, or at its usual
+/// place. What those settings include from elsewhere is not read.
+pub fn of_user(world: &World) -> Option<PathBuf> {
+    let home = world.home.as_deref();
+    let settings =
+        [home.map(|home| home.join(".gitconfig")), world.git_config.as_ref().map(|dir| dir.join("config"))];
+    let named = settings.into_iter().flatten().find_map(|path| {
+        let bytes = file::read_bounded(&path, LARGEST_SETTINGS).ok()??;
+        named(&String::from_utf8_lossy(&bytes), home)
+    });
+    named.or_else(|| Some(world.git_config.as_ref()?.join("ignore")))
+}
+
+/// The repository's own list, which its work trees share.
+pub fn of_repository(root: &Path) -> Option<PathBuf> {
+    Some(git::common(&git::dir(root)?).join("info").join("exclude"))
+}
+
+/// The value of `core.excludesFile`; the last one counts.
+fn named(settings: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let (mut in_core, mut found) = (false, None);
+    for line in settings.lines() {
+        let mut line = line.trim();
+        if let Some((section, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            in_core = section.trim().eq_ignore_ascii_case("core");
+            line = rest;
+        }
+        let Some((key, value)) = line.split_once('=').filter(|_| in_core) else { continue };
+        if key.trim().eq_ignore_ascii_case("excludesfile") {
+            found = Some(unquoted(value.trim()));
+        }
+    }
+    let found = found?;
+    match found.strip_prefix("~/") {
+        Some(below) => Some(home?.join(below)),
+        None => Some(PathBuf::from(found)),
+    }
+}
+
+/// A value as git reads it: quotes hold it together, a comment ends it.
+fn unquoted(value: &str) -> String {
+    let (mut text, mut quoted) = (String::new(), false);
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '\\' => text.extend(chars.next()),
+            '#' | ';' if !quoted => break,
+            c => text.push(c),
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_that_gits_settings_name() {
+        let cases = [
+            ("", None),
+            ("[user]\n\tname = x\n", None),
+            ("[core]\n\texcludesFile = ~/.ignored\n", Some("/home/me/.ignored")),
+            ("[core]\n\texcludesfile=/etc/ignored\n", Some("/etc/ignored")),
+            ("[CORE]\nExcludesFile = \"/a b/c;d\" ; mine\n", Some("/a b/c;d")),
+            ("[core] excludesfile = /a # mine\n", Some("/a")),
+            ("[core]\nexcludesfile = C:\\\\Users\\\\me\\\\ignored\n", Some("C:\\Users\\me\\ignored")),
+            ("[core]\nexcludesfile = /a\n[x]\nexcludesfile = /b\n", Some("/a")),
+            ("[core]\nexcludesfile = /a\n[core]\nexcludesfile = /b\n", Some("/b")),
+            ("[core \"x\"]\nexcludesfile = /a\n", None),
+            ("# [core]\nexcludesfile = /a\n", None),
+            ("[core\nexcludesfile = /a\n", None),
+        ];
+        for (settings, expected) in cases {
+            assert_eq!(
+                named(settings, Some(Path::new("/home/me"))),
+                expected.map(PathBuf::from),
+                "{settings}"
+            );
+        }
+        assert_eq!(named("[core]\nexcludesfile = ~/x\n", None), None, "nobody's home");
+    }
+}
