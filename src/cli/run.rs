@@ -205,7 +205,7 @@ fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, F
         refuse_at_limit(&lap, &resolved)?;
     }
     stops::clear_kill_switch(project);
-    let sight = if let Look::Made(scan) = &look { Some(scan.sight.clone()) } else { None };
+    let sight = if let Look::Made(scan) = &look { scan.sight.clone() } else { None };
     let reader = Reader { world, project, session: SESSION, lap: &lap, resolved: &resolved, told: false };
     let brief = brief(&reader, &mut state.document, look)?;
     if !asked.start.skip_constraint_scan {
@@ -217,7 +217,7 @@ fn take_over(world: &World, project: &Project, asked: &Asked) -> Result<Taken, F
     lap.circuit.baseline.move_to(&Turn {
         head: git::head(&project.root),
         tasks: tasks::read_reviewed(project, &lap.tasks, asked.skip_review),
-        files: sight.map(|sight| Files { changed: None, sight }),
+        files: sight.map(|sight| Files { changed: None, sight: Some(sight) }),
         ..Turn::default()
     });
     ready_logs(world, project, resumed)?;

@@ -42,7 +42,7 @@ pub fn start(
     let request = &request;
     let question = open_question(project, request)?;
     let look = look(world, project, request);
-    let sight = if let Look::Made(scan) = &look { Some(scan.sight.clone()) } else { None };
+    let sight = if let Look::Made(scan) = &look { scan.sight.clone() } else { None };
     let mut state = Locked::open(project, world.now)?;
     let tripped = refuse_tripped(world, project, session, request)?;
     let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
@@ -102,7 +102,7 @@ pub fn start(
     lap.circuit.baseline.move_to(&Turn {
         head: git::head(&project.root),
         tasks: tasks::read(project, &lap.tasks),
-        files: sight.map(|sight| Files { changed: None, sight }),
+        files: sight.map(|sight| Files { changed: None, sight: Some(sight) }),
         ..Turn::default()
     });
     if let Err(error) = circuit::save(world, project, session, &lap.run_id, &lap.circuit) {

@@ -18,6 +18,9 @@ pub struct Baseline {
     /// The last look at the project's files.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub files: Option<Sight>,
+    /// How often they were looked at.
+    #[serde(deserialize_with = "lenient")]
+    pub looks: u64,
 }
 
 /// A look at the project's files, by the clock that stamps them. It lags behind: what changed just before the
@@ -48,7 +51,10 @@ impl Baseline {
     pub fn move_to(&mut self, turn: &Turn) {
         self.head = turn.head.clone().or(self.head.take());
         self.tasks_passing = turn.tasks.as_ref().map(|tasks| tasks.passing).or(self.tasks_passing);
-        self.files = turn.files.as_ref().map(|files| files.sight.clone()).or(self.files.take());
+        if let Some(files) = &turn.files {
+            self.looks = self.looks.wrapping_add(1);
+            self.files = files.sight.clone().or(self.files.take());
+        }
     }
 
     /// Whether HEAD moved; nothing outside git.
@@ -83,7 +89,7 @@ mod tests {
     use crate::core::turn::{Files, Gained, Tasks};
 
     fn files(changed: Option<bool>) -> Option<Files> {
-        Some(Files { changed, sight: Sight { at: 7, ..Sight::default() } })
+        Some(Files { changed, sight: Some(Sight { at: 7, ..Sight::default() }) })
     }
 
     fn tasks(passing: u64) -> Option<Tasks> {
@@ -92,7 +98,7 @@ mod tests {
 
     #[test]
     fn anything_that_moved_is_progress_and_the_unknown_is_unknown() {
-        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), files: None };
+        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), ..Baseline::default() };
         let read = |edits| Some(Gained { edits, last_text: Some("x".into()), ..Gained::default() });
         let says = |gained| Turn { message: Some("x".into()), gained, ..Turn::default() };
         let still = Turn { files: files(Some(false)), ..Turn::default() };
@@ -125,19 +131,18 @@ mod tests {
 
     #[test]
     fn a_baseline_keeps_what_a_turn_does_not_tell() {
-        let mut baseline =
-            Baseline { head: Some("a".into()), tasks_passing: Some(2), files: Some(Sight::default()) };
-        baseline.move_to(&Turn::default());
-        assert_eq!(baseline.head.as_deref(), Some("a"));
-        baseline.move_to(&Turn { head: Some("b".into()), files: files(None), ..Turn::default() });
-        assert_eq!(
-            baseline,
-            Baseline {
-                head: Some("b".into()),
-                tasks_passing: Some(2),
-                files: Some(Sight { at: 7, ..Sight::default() })
-            }
-        );
+        let sight = |at| Some(Sight { at, ..Sight::default() });
+        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), files: sight(3), looks: 1 };
+        let after = |files| {
+            let mut baseline = before.clone();
+            baseline.move_to(&Turn { head: Some("b".into()), files, ..Turn::default() });
+            assert_eq!((baseline.head.as_deref(), baseline.tasks_passing), (Some("b"), Some(2)));
+            (baseline.files, baseline.looks)
+        };
+        assert_eq!(after(None), (sight(3), 1));
+        assert_eq!(after(files(None)), (sight(7), 2));
+        let partial = Files { changed: Some(false), sight: None };
+        assert_eq!(after(Some(partial)), (sight(3), 2), "the earlier look stands");
     }
 
     #[test]

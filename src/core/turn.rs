@@ -31,7 +31,8 @@ pub struct Turn {
 pub struct Files {
     /// One changed, came or went since the baseline; nothing where it is unknown.
     pub changed: Option<bool>,
-    pub sight: Sight,
+    /// The look from which the next turn counts; nothing where the earlier one still stands.
+    pub sight: Option<Sight>,
 }
 
 #[derive(Clone, Debug, Default)]

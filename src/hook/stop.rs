@@ -159,7 +159,12 @@ impl Facts {
             if resolved.is_on("scan.enabled") && (lap.unscanned || !turn.wrote_nothing()) {
                 let edited = turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
                 let since = lap.circuit.baseline.files.as_ref().filter(|_| !edited);
-                let scan = scan::scan(world, project, &resolved, Patience::Hook, since);
+                // What may cost the loop its life is decided on nothing less than every file.
+                let patience = match lap.circuit.weighs_progress(&resolved.settings().circuit) {
+                    true => Patience::Hook,
+                    false => Patience::Turn(lap.circuit.baseline.looks),
+                };
+                let scan = scan::scan(world, project, &resolved, patience, since);
                 turn.files = Some(Files { changed: scan.changed, sight: scan.sight.clone() });
                 look = Look::Made(scan);
             }
@@ -204,7 +209,7 @@ impl Facts {
         // What the commands wrote is not the agent's work.
         let changed = facts.turn.files.as_ref().and_then(|files| files.changed);
         let sight = Sight { at: file_clock(), ..Sight::default() };
-        facts.turn.files = Some(Files { changed, sight });
+        facts.turn.files = Some(Files { changed, sight: Some(sight) });
         facts
     }
 }

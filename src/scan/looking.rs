@@ -19,15 +19,33 @@ const COARSE: i64 = 10_000_000;
 pub struct Seen {
     /// Folders by their place, with whether they are still there.
     pub stale: Vec<(usize, bool)>,
-    /// Files read whose mark is worth remembering.
+    /// Files read of which other things are known than before.
     pub learned: usize,
     /// A file that was looked at changed since the look asked for.
     pub changed: bool,
     /// Prints of those that changed just now.
     pub edge: Vec<u64>,
     pub ignored_otherwise: bool,
+    /// There are files that were not asked for, this not being their turn.
+    pub passed_over: bool,
     pub late: Option<Late>,
 }
+
+/// Where to look.
+#[derive(Clone, Copy)]
+pub enum Reach {
+    /// In all folders.
+    All,
+    /// In all folders too, at this share of the files and at those that matter most.
+    Share(u64),
+    /// In the folders just listed.
+    Fresh,
+}
+
+/// So many looks at a share of the files are one at all of them.
+const SHARES: u64 = 3;
+/// More files than this are not written all at once by an agent's last tool.
+const MOST_ON_THE_EDGE: usize = 256;
 
 /// Time ran out.
 #[derive(Clone, Copy)]
@@ -39,6 +57,17 @@ pub struct Late {
 }
 
 impl Seen {
+    /// The look itself.
+    pub fn sight(self, at: i64, whole: bool, whole_edge: bool) -> Sight {
+        let edge_of = match whole && self.edge.len() <= MOST_ON_THE_EDGE {
+            true if whole_edge && !self.changed => Edge::All,
+            true => Edge::LookedInto,
+            false => Edge::Nothing,
+        };
+        let edge = if edge_of == Edge::Nothing { Vec::new() } else { self.edge };
+        Sight { at, edge, edge_of }
+    }
+
     fn run_out(&mut self, at: usize, covered: usize) {
         self.late = self.late.filter(|late| late.covered <= covered).or(Some(Late { at, covered }));
     }
@@ -49,6 +78,7 @@ impl Seen {
         self.changed |= other.changed;
         self.edge.append(&mut other.edge);
         self.ignored_otherwise |= other.ignored_otherwise;
+        self.passed_over |= other.passed_over;
         self.late = match (self.late, other.late) {
             (Some(one), Some(two)) => Some(if one.covered <= two.covered { one } else { two }),
             (one, two) => one.or(two),
@@ -59,6 +89,8 @@ impl Seen {
 /// Some files of one folder.
 struct Part<'t, 'a> {
     at: usize,
+    /// Which of the folder's parts.
+    piece: u64,
     /// How many folders come before it.
     after: usize,
     /// Looked at whatever the time: every scan gets on.
@@ -67,6 +99,20 @@ struct Part<'t, 'a> {
     /// The folder's own mark, where it is to be asked for.
     mark: Option<Mark>,
     files: &'t mut [Known<'a>],
+}
+
+impl Part<'_, '_> {
+    /// The look, of so many, at which it is asked for. It stays the same whatever comes and goes around it.
+    fn turn(&self) -> u64 {
+        fingerprint(self.path.as_bytes()).wrapping_add(self.piece) % SHARES
+    }
+}
+
+impl Known<'_> {
+    /// It may be told of, or is not known as it is, or says what is ignored.
+    fn matters(&self) -> bool {
+        !self.findings.is_empty() || self.mark == UNKNOWN || is_ignore_file(&self.name)
+    }
 }
 
 #[derive(Clone)]
@@ -81,8 +127,9 @@ pub struct Looking<'r> {
 }
 
 impl Looking<'_> {
-    /// Looks for what is new or changed: over all folders, asking them too, or over those just listed.
-    pub fn over(&self, tree: &mut Tree, all: bool) -> Seen {
+    /// Looks for what is new or changed; folders that were not just listed are asked too.
+    pub fn over(&self, tree: &mut Tree, reach: Reach) -> Seen {
+        let all = !matches!(reach, Reach::Fresh);
         let first = tree.next.min(tree.folders.len());
         let (before, from) = tree.folders.split_at_mut(first);
         let from = from.iter_mut().enumerate().map(|(at, folder)| (at + first, folder));
@@ -93,18 +140,22 @@ impl Looking<'_> {
             .flat_map(|(after, (at, folder))| parts(at, after, folder, all))
             .collect();
         let mut seen = Seen::default();
-        in_parallel(parts, |mut part, seen| self.part(&mut part, seen))
+        in_parallel(parts, |mut part, seen| self.part(&mut part, reach, seen))
             .into_iter()
             .for_each(|one| seen.merge(one));
         seen
     }
 
-    fn part(&self, part: &mut Part, seen: &mut Seen) {
+    fn part(&self, part: &mut Part, reach: Reach, seen: &mut Seen) {
         // Asked once for many files: a clock costs as much as a small file's mark does.
         let hurry = !part.first;
         if hurry && Instant::now() > self.deadline {
             return seen.run_out(part.at, part.after);
         }
+        let all = match reach {
+            Reach::Share(look) => part.turn() == look % SHARES,
+            Reach::All | Reach::Fresh => true,
+        };
         let place = self.root.below(part.path);
         if let Some(mark) = part.mark {
             let stat = place.own().filter(|stat| stat.is_dir);
@@ -113,6 +164,10 @@ impl Looking<'_> {
             }
         }
         for known in part.files.iter_mut() {
+            if !all && !known.matters() {
+                seen.passed_over = true;
+                continue;
+            }
             if known.mark != BY_NAME && !self.look(&place, part.path, known, hurry, seen) {
                 return seen.run_out(part.at, part.after);
             }
@@ -185,8 +240,9 @@ impl Looking<'_> {
         let bytes = opened.as_mut().and_then(|file| check::read(file, stat.size, wants).ok());
         known.findings = check::judge(self.rules, path, bytes.as_deref().unwrap_or_default());
         // What could not be read is tried again.
-        known.mark = if bytes.is_some() { stat.settled(self.now) } else { UNKNOWN };
-        seen.learned += usize::from(known.mark != UNKNOWN);
+        let mark = if bytes.is_some() { stat.settled(self.now) } else { UNKNOWN };
+        seen.learned += usize::from(mark != known.mark);
+        known.mark = mark;
     }
 }
 
@@ -211,10 +267,13 @@ fn parts<'t, 'a>(at: usize, after: usize, folder: &'t mut Folder<'a>, ask: bool)
     let Folder { path, mark, files, .. } = folder;
     let mut mark = ask.then_some(*mark);
     if files.is_empty() {
-        return vec![Part { at, after, first: after == 0, path, mark, files }];
+        return vec![Part { at, piece: 0, after, first: after == 0, path, mark, files }];
     }
     let pieces = files.chunks_mut(AT_ONCE).enumerate();
-    let part = |(piece, files)| Part { at, after, first: after + piece == 0, path, mark: mark.take(), files };
+    let part = |(piece, files)| {
+        let first = after + piece == 0;
+        Part { at, piece: piece as u64, after, first, path, mark: mark.take(), files }
+    };
     pieces.map(part).collect()
 }
 

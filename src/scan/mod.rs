@@ -46,14 +46,16 @@ pub struct Scan {
     /// Whether a file of the project has changed, come or gone since the moment asked for; nothing where that
     /// is unknown.
     pub changed: Option<bool>,
-    /// This look itself, from which the next one counts.
-    pub sight: Sight,
+    /// This look itself, from which the next one counts; nothing where the one before stays the one to count from.
+    pub sight: Option<Sight>,
     /// Rules that could not be used.
     pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
+    /// The end of a turn, after so many others: of a large project not every file is looked at each time.
+    Turn(u64),
     Hook,
     /// Somebody starts a loop and waits for the answer.
     Start,
@@ -70,7 +72,7 @@ pub fn scan(
     since: Option<&Sight>,
 ) -> Scan {
     let budget = match patience {
-        Patience::Hook => HOOK_BUDGET,
+        Patience::Turn(_) | Patience::Hook => HOOK_BUDGET,
         Patience::Start => START_BUDGET,
         Patience::Person => PATIENT,
     };
@@ -78,7 +80,9 @@ pub fn scan(
     let rules = Rules::new(world.home.as_deref(), resolved);
     // Where progress is known without the files, those few microseconds each are saved.
     let whole_edge = since.is_some() || patience == Patience::Start;
-    let mut tree = tree::update(world, project, &tree::Aim { rules: &rules, deadline, since, whole_edge });
+    let look = if let Patience::Turn(look) = patience { Some(look) } else { None };
+    let aim = tree::Aim { rules: &rules, deadline, since, whole_edge, look };
+    let mut tree = tree::update(world, project, &aim);
     let mut findings = gather::folders(std::mem::take(&mut tree.findings), &tree.folders);
     findings.extend(surroundings::findings(world, project));
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));

@@ -6,13 +6,13 @@
 
 use super::cache;
 use super::files;
-use super::looking::{Looking, Seen, within};
+use super::looking::{Looking, Reach, Seen, within};
 use super::mark::{GONE, Mark, UNKNOWN};
 use super::place::Place;
 use super::rules::Rules;
 use super::walk::Walk;
 use crate::core::finding::Finding;
-use crate::core::progress::{Edge, Sight};
+use crate::core::progress::Sight;
 use crate::core::time::Stamp;
 use crate::store::ignores;
 use crate::store::project::Project;
@@ -32,8 +32,8 @@ pub struct Outcome {
     pub whole_at: Option<Stamp>,
     /// Whether a file of the project has changed, come or gone since that moment; nothing where it is unknown.
     pub changed: Option<bool>,
-    /// This look itself, from which the next one counts.
-    pub sight: Sight,
+    /// This look itself, from which the next one counts; nothing where the one before stays the one to count from.
+    pub sight: Option<Sight>,
 }
 
 /// What a scan is to find out.
@@ -45,12 +45,14 @@ pub struct Aim<'a> {
     pub since: Option<&'a Sight>,
     /// The next look is to know also of files that are never looked into.
     pub whole_edge: bool,
+    /// Of a large project a share is enough, this one in turn.
+    pub look: Option<u64>,
 }
 
 /// So much longer may what came or changed be looked at where all else took its time.
 const FOR_WHAT_IS_NEW: Duration = Duration::from_millis(250);
-/// More files than this are not written all at once by an agent's last tool.
-const MOST_ON_THE_EDGE: usize = 256;
+/// More files than this are looked at in shares: it takes some 20 ms, and that at every turn.
+const MOST_AT_A_TURN: usize = 16_384;
 /// Reading so many files again costs less than writing the memory down.
 const WORTH_SAVING: usize = 64;
 
@@ -95,7 +97,7 @@ pub struct Known<'a> {
 
 /// Brings the remembered tree up to now and returns what is in it.
 pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
-    let Aim { rules, deadline, since, whole_edge } = *aim;
+    let Aim { rules, deadline, since, whole_edge, look } = *aim;
     let bytes = cache::load(world, project);
     let mut tree = cache::parse(&bytes).unwrap_or_default();
     let ignores = ignores::of_user(world);
@@ -113,17 +115,23 @@ pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
     (tree.print, tree.outside) = (rules.print, outside);
     let mut listed = !tree.pending.is_empty();
     let mut seen = Seen::default();
+    let large = tree.folders.iter().map(|folder| folder.files.len()).sum::<usize>() > MOST_AT_A_TURN;
+    // Before everything was looked at once, nothing is known of the rest.
+    let reach = match look.filter(|_| large && tree.whole_at != 0 && !listed) {
+        Some(look) => Reach::Share(look),
+        None => Reach::All,
+    };
     if !whole {
         if listed {
             walk.pending(&mut tree);
             tree.left = tree.folders.len();
         }
-        seen = looking.over(&mut tree, true);
+        seen = looking.over(&mut tree, reach);
         match walk.relist(&mut tree, &seen.stale) {
             Some(any) => {
                 listed |= any;
                 let few = Looking { deadline: deadline + FOR_WHAT_IS_NEW, ..looking.clone() };
-                seen.merge(few.over(&mut tree, false));
+                seen.merge(few.over(&mut tree, Reach::Fresh));
                 // What is ignored by other rules than before may be anywhere below them.
                 whole = seen.ignored_otherwise;
             }
@@ -133,31 +141,30 @@ pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
     if whole {
         walk.everything(&mut tree);
         tree.left = tree.folders.len();
-        seen.merge(looking.over(&mut tree, false));
+        seen.merge(looking.over(&mut tree, Reach::Fresh));
+        seen.passed_over = false;
     }
     let gone = tree.drop_gone();
     if gone {
         tree.lost_at = walk.now;
     }
     tree.count_round(&seen, world.now);
-    if whole || listed || seen.late.is_some() || gone || seen.learned >= WORTH_SAVING {
+    // What is not looked at each time has to be known until it is again.
+    let worth = if seen.passed_over { 1 } else { WORTH_SAVING };
+    if whole || listed || seen.late.is_some() || gone || seen.learned >= worth {
         cache::save(world, project, &tree);
     }
-    let whole = seen.late.is_none() && tree.pending.is_empty();
-    let usable = since.is_none_or(|since| since.at <= walk.now);
-    let changed = since.is_some_and(|since| usable && (seen.changed || tree.lost_at > since.at));
-    let mut edge_of = match whole {
-        true if whole_edge && !seen.changed => Edge::All,
-        true => Edge::LookedInto,
-        false => Edge::Nothing,
-    };
-    let sure = usable && remembered && whole;
-    let changed = since.and_then(|_| changed.then_some(true).or(sure.then_some(false)));
-    if seen.edge.len() > MOST_ON_THE_EDGE {
-        (seen.edge, edge_of) = (Vec::new(), Edge::Nothing);
-    }
-    let sight = Sight { at: walk.now, edge: seen.edge, edge_of };
-    tree.outcome(seen.late.is_none(), changed, sight)
+    let in_time = seen.late.is_none() && tree.pending.is_empty();
+    let whole = in_time && !seen.passed_over;
+    let since = since.filter(|since| since.at <= walk.now);
+    let news = since.is_some_and(|since| seen.changed || tree.lost_at > since.at);
+    let sure = remembered && in_time;
+    let changed = since.and_then(|_| news.then_some(true).or(sure.then_some(false)));
+    // What changes where nobody looked is news at a later look that counts from the same one.
+    let moves = whole || news || since.is_none();
+    let complete = seen.late.is_none();
+    let sight = moves.then(|| seen.sight(walk.now, whole, whole_edge));
+    tree.outcome(complete, changed, sight)
 }
 
 impl Tree<'_> {
@@ -198,7 +205,7 @@ impl Tree<'_> {
         }
     }
 
-    fn outcome(self, complete: bool, changed: Option<bool>, sight: Sight) -> Outcome {
+    fn outcome(self, complete: bool, changed: Option<bool>, sight: Option<Sight>) -> Outcome {
         let files = self.folders.iter().map(|folder| folder.files.len()).sum();
         let found = |folder: &Folder| folder.files.iter().any(|known| !known.findings.is_empty());
         let mut folders = HashMap::new();
@@ -250,8 +257,13 @@ mod tests {
         }
 
         fn update(&self, patience: Duration, since: Option<&Sight>) -> Outcome {
+            self.look(patience, since, None)
+        }
+
+        fn look(&self, patience: Duration, since: Option<&Sight>, look: Option<u64>) -> Outcome {
             let deadline = Instant::now() + patience;
-            update(&self.world, &self.project, &Aim { rules: &self.rules, deadline, since, whole_edge: true })
+            let aim = Aim { rules: &self.rules, deadline, since, whole_edge: true, look };
+            update(&self.world, &self.project, &aim)
         }
     }
 
@@ -289,7 +301,7 @@ mod tests {
     #[test]
     fn changes_are_told_from_a_moment_on() {
         let place = Place::new([("src/a.rs".into(), "a"), ("notes.md".into(), "n"), ("old.md".into(), "o")]);
-        let mut since = place.update(PATIENT, None).sight;
+        let mut since = place.update(PATIENT, None).sight.unwrap();
         assert_eq!(place.update(PATIENT, Some(&since)).changed, Some(false));
         let gone = |path: &str| std::fs::remove_file(place.project.root.join(path)).unwrap();
         let steps: [(&str, &dyn Fn(), bool); 8] = [
@@ -308,12 +320,38 @@ mod tests {
             place.update(PATIENT, None);
             let outcome = place.update(PATIENT, Some(&since));
             assert_eq!(outcome.changed, Some(expected), "{what}");
-            since = outcome.sight;
+            since = outcome.sight.unwrap();
             // A progress that was found early leaves prose unknown; the next turn settles it.
-            since = place.update(PATIENT, Some(&since)).sight;
+            since = place.update(PATIENT, Some(&since)).sight.unwrap();
         }
         since.at += 60_000_000_000;
         let outcome = place.update(PATIENT, Some(&since));
         assert_eq!(outcome.changed, None, "a clock that was set back tells nothing");
+    }
+
+    #[test]
+    fn in_a_large_project_a_change_is_news_once_when_its_share_comes() {
+        let place = Place::new((0..3).map(|n| (format!("d{n}/a.rs"), "a")));
+        for n in 0..=MOST_AT_A_TURN {
+            let link = place.project.root.join(format!("d{}/f{n}.rs", n % 3));
+            std::fs::hard_link(place.project.root.join(format!("d{}/a.rs", n % 3)), link).unwrap();
+        }
+        for n in 0..3 {
+            place.write(&format!("d{n}/a.md"), "prose");
+        }
+        std::thread::sleep(Duration::from_millis(2100));
+        let mut since = place.update(PATIENT, None).sight.unwrap();
+        for n in 0..3 {
+            place.write(&format!("d{n}/a.md"), "other");
+            let news = (0..6).filter(|look| {
+                let Outcome { changed, sight, .. } = place.look(PATIENT, Some(&since), Some(*look));
+                assert_eq!(sight.is_some(), changed == Some(true), "it counts from there on, or from before");
+                since = sight.unwrap_or(since.clone());
+                changed.unwrap()
+            });
+            assert_eq!(news.count(), 1, "{n}");
+        }
+        let whole = place.update(PATIENT, Some(&since));
+        assert_eq!((whole.changed, whole.sight.is_some()), (Some(false), true));
     }
 }

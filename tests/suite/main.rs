@@ -41,6 +41,7 @@ mod guidance_freshness;
 mod import;
 mod init;
 mod install;
+mod large_projects;
 mod official_failures;
 mod projects;
 mod regressions;
