@@ -10,31 +10,22 @@ const WIDTH: usize = 80;
 
 pub fn human(scan: &Scan, waived: &[String], paint: Paint) -> String {
     let mut out = String::new();
+    let (allowed, standing): (Vec<_>, Vec<_>) =
+        scan.findings.iter().partition(|finding| waived.contains(&finding.id));
     for severity in SEVERITIES {
-        let findings: Vec<_> = scan.findings.iter().filter(|finding| finding.severity == severity).collect();
-        if findings.is_empty() {
-            continue;
+        let findings: Vec<_> = standing.iter().filter(|finding| finding.severity == severity).collect();
+        if !findings.is_empty() {
+            let title = format!("{} ({})", severity.name().to_uppercase(), findings.len());
+            out.push_str(&heading(&colour(paint, severity, &title), consequence(severity), paint));
+            findings.iter().for_each(|finding| out.push_str(&entry(finding, paint)));
+            out.push('\n');
         }
-        let title = format!("{} ({})", severity.name().to_uppercase(), findings.len());
-        out.push_str(&format!(
-            "{}{}\n",
-            colour(paint, severity, &title),
-            paint.dim(format!(" · {}", consequence(severity)))
-        ));
-        for finding in findings {
-            let place = place(finding);
-            let allowed = if waived.contains(&finding.id) { " (allowed by you)" } else { "" };
-            let head = if place.is_empty() {
-                finding.description.clone()
-            } else {
-                format!("{place}: {}", finding.description)
-            };
-            for line in clean::wrap(&format!("{head}{allowed}"), WIDTH - 2) {
-                out.push_str(&format!("  {line}\n"));
-            }
-            out.push_str(&format!("    {}\n", clean::excerpt(&finding.recommendation, WIDTH - 4)));
-            out.push_str(&format!("    {}\n", paint.dim(clean::excerpt(&finding.id, WIDTH - 4))));
-        }
+    }
+    if !allowed.is_empty() {
+        let title = paint.bold(format!("ALLOWED BY YOU ({})", allowed.len()));
+        let until = "until it changes, or `ralph-guidance remove ID`";
+        out.push_str(&heading(&title, until, paint));
+        allowed.iter().for_each(|finding| out.push_str(&entry(finding, paint)));
         out.push('\n');
     }
     for warning in &scan.warnings {
@@ -48,6 +39,23 @@ pub fn human(scan: &Scan, waived: &[String], paint: Paint) -> String {
         plural(scan.files, "file")
     ));
     out
+}
+
+fn heading(title: &str, consequence: &str, paint: Paint) -> String {
+    format!("{title}{}\n", paint.dim(format!(" · {consequence}")))
+}
+
+fn entry(finding: &Finding, paint: Paint) -> String {
+    let place = place(finding);
+    let head = match place.is_empty() {
+        true => finding.description.clone(),
+        false => format!("{place}: {}", finding.description),
+    };
+    let mut lines: Vec<String> =
+        clean::wrap(&head, WIDTH - 2).iter().map(|line| format!("  {line}\n")).collect();
+    lines.push(format!("    {}\n", clean::excerpt(&finding.recommendation, WIDTH - 4)));
+    lines.push(format!("    {}\n", paint.dim(clean::excerpt(&finding.id, WIDTH - 4))));
+    lines.concat()
 }
 
 fn colour(paint: Paint, severity: Severity, text: &str) -> String {

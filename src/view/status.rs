@@ -63,8 +63,9 @@ impl Status {
                 for (index, entry) in list.iter().enumerate() {
                     let label = if index == 0 { title } else { "" };
                     let age = entry.age_ms(self.now).map_or("undated".into(), time::span);
+                    let pinned = if entry.pinned { ", pinned" } else { "" };
                     let delivered = if entry.delivered { "delivered" } else { "not delivered yet" };
-                    let tail = format!(" ({age}, {delivered})");
+                    let tail = format!(" ({age}{pinned}, {delivered})");
                     let text = clean::excerpt(&entry.text, VALUE.saturating_sub(tail.chars().count()));
                     row(&mut out, paint, label, &format!("{text}{}", paint.dim(tail)));
                 }
@@ -114,12 +115,16 @@ pub fn guidance_json(guidance: &Guidance, now: Stamp) -> Value {
             "text": entry.text,
             "timestamp": entry.timestamp,
             "age_seconds": entry.age_ms(now).map(|age| Stamp(age).seconds()),
+            "pinned": entry.pinned,
+            "for_seconds": entry.for_seconds,
             "delivered": entry.delivered,
         })
     };
+    let list = |entries: &[Entry]| entries.iter().map(entry).collect::<Vec<_>>();
     json!({
-        "encouraged": guidance.encouraged.iter().map(entry).collect::<Vec<_>>(),
-        "forbidden": guidance.forbidden.iter().map(entry).collect::<Vec<_>>(),
+        "encouraged": list(&guidance.encouraged),
+        "forbidden": list(&guidance.forbidden),
+        "allowed": list(&guidance.allowed),
     })
 }
 

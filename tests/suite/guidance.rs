@@ -104,7 +104,7 @@ fn list_numbers_what_remove_takes() {
     assert!(env.guidance(&["clear"]).ok().contains("1 removed; 0 active"));
     assert!(env.guidance(&["list"]).ok().contains("No guidance"));
     let json: Value = serde_json::from_str(&env.guidance(&["list", "--json"]).ok()).unwrap();
-    assert_eq!(json, json!({"encouraged": [], "forbidden": []}));
+    assert_eq!(json, json!({"encouraged": [], "forbidden": [], "allowed": []}));
 }
 
 #[test]
@@ -124,14 +124,15 @@ fn replace_clears_its_own_list_first_and_names_what_went() {
 #[test]
 fn json_prints_the_guidance_and_nothing_else() {
     let env = Env::new();
-    for args in [&["encourage", "--json", "a"][..], &["forbid", "--json", "b"], &["list", "--json"]] {
+    for args in [&["encourage", "--json", "--pin", "a"][..], &["forbid", "--json", "b"], &["list", "--json"]]
+    {
         let run = env.at(30).guidance(args).ok();
         let shown: Value =
             serde_json::from_str(&run).unwrap_or_else(|error| panic!("{args:?} {error}: {run}"));
         let entry = &shown["encouraged"][0];
         assert_eq!((&entry["text"], &entry["delivered"]), (&json!("a"), &json!(false)));
         assert_eq!(entry["age_seconds"].as_f64(), Some(0.0));
-        assert!(entry["timestamp"].is_string());
+        assert!(entry["timestamp"].is_string() && entry["pinned"] == true, "{entry}");
     }
     for args in [&["remove", "--json", "1"][..], &["clear", "--json"]] {
         serde_json::from_str::<Value>(&env.guidance(args).ok()).unwrap();

@@ -58,7 +58,7 @@ fn status_json_without_anything_is_whole_too() {
     let env = Env::new();
     let status = env.status();
     assert_eq!((&status["loops"], &status["constraints"]), (&json!([]), &json!([])));
-    assert_eq!(status["guidance"], json!({"encouraged": [], "forbidden": []}));
+    assert_eq!(status["guidance"], json!({"encouraged": [], "forbidden": [], "allowed": []}));
     assert_eq!(env.history(), Vec::<Value>::new());
     assert!(!env.exists(".claude"));
     assert!(env.ralph(&["status"]).ok().contains("/ralph:start"));
