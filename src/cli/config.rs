@@ -37,10 +37,14 @@ pub fn run(world: &World, project: &Project, request: &Request, json: bool) -> R
     } else {
         project.resolve(&project.config())?
     };
-    config::set(&path, key, value)?;
+    let done = match (config::set(&path, key, value.clone())?, value) {
+        (true, _) => "Written to",
+        (false, Some(_)) => "It was so already in",
+        (false, None) => "It was not set in",
+    };
     let resolved = config::load(world, project, &Given::default());
     let mut text = view::config::one(&resolved, key);
-    text.push_str(&format!("Written to {}\n", path.display()));
+    text.push_str(&format!("{done} {}\n", path.display()));
     for warning in &resolved.warnings {
         text.push_str(&format!("Note: {warning}\n"));
     }
@@ -57,7 +61,10 @@ fn show(world: &World, project: &Project, only: Option<&'static Key>, json: bool
     let resolved = config::load(world, project, &given);
     Ok(match (json, only) {
         (true, only) => view::config::json(&resolved, only),
-        (false, Some(key)) => view::config::one(&resolved, key),
+        (false, Some(key)) => {
+            let own = resolved.warnings.iter().filter(|warning| warning.contains(key.name));
+            own.fold(view::config::one(&resolved, key), |text, warning| text + &format!("Note: {warning}\n"))
+        }
         (false, None) => view::config::table(&resolved, &config::unknown(world, project)),
     })
 }

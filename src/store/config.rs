@@ -224,8 +224,8 @@ pub fn unknown(world: &World, project: &Project) -> Vec<String> {
     found
 }
 
-/// Sets one key in a file, or removes it; everything else in the file stays.
-pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<()> {
+/// Sets one key in a file, or removes it; everything else in the file stays. Returns whether it was otherwise.
+pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<bool> {
     // A link, as dotfile managers make them, stays one.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut fields = document(path).context("fix or remove it first; nothing was changed")?;
@@ -247,12 +247,12 @@ pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<()> {
         fields.shift_remove(group);
     }
     if fields == before {
-        return Ok(());
+        return Ok(false);
     }
     let text = serde_json::to_string_pretty(&Value::Object(fields))? + "\n";
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)
             .with_context(|| format!("could not create the folder {}", dir.display()))?;
     }
-    file::replace(path, text.as_bytes(), Privacy::Shared)
+    file::replace(path, text.as_bytes(), Privacy::Shared).map(|()| true)
 }

@@ -90,8 +90,21 @@ fn unset_removes_one_key_and_nothing_else() {
 #[test]
 fn unset_of_what_is_not_there_creates_no_file() {
     let env = Env::new();
-    env.ralph(&["config", "loop_limits.max_hours", "--unset"]);
+    let told = env.ralph(&["config", "loop_limits.max_hours", "--unset"]).ok();
+    assert!(told.contains("It was not set in") && told.contains(FILE), "{told}");
     assert!(!env.exists(FILE) && !env.exists(".claude"));
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_named_where_its_key_is_shown() {
+    let env = Env::new();
+    env.write(FILE, json!({"loop_limits": {"max_hours": "lots"}}).to_string());
+    let told = env.ralph(&["config", "loop_limits.max_hours"]).ok();
+    assert!(told.contains("default") && told.contains("'lots' is not a number"), "{told}");
+    assert!(!env.ralph(&["config", "loop_limits.max_iterations"]).ok().contains("lots"));
+    let set = ["config", "loop_limits.max_hours", "2"];
+    assert!(env.ralph(&set).ok().contains("Written to"));
+    assert!(env.ralph(&set).ok().contains("It was so already in"));
 }
 
 #[test]
