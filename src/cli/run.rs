@@ -11,7 +11,7 @@ use crate::core::settings::Resolved;
 use crate::core::tasks::{prompt as tasks_prompt, understood};
 use crate::core::turn::{Files, Turn};
 use crate::core::{clean, limits};
-use crate::run::agent::Agent;
+use crate::run::agent::{self, Agent};
 use crate::run::log::Folder;
 use crate::run::screen::{Screen, Style};
 use crate::run::target::Target;
@@ -60,7 +60,7 @@ pub fn run(world: &World, project: &Project, mut asked: Asked) -> Result<u8, Fai
     if let Some((agent, target)) = kept {
         (asked.agent, asked.target) = (agent, target);
     }
-    check_agent(&asked)?;
+    check_agent(&asked, project)?;
     let survivor = lock::end_survivor(project);
     let Taken { lap, resumed, task, tasks, notes } = take_over(world, project, &asked)?;
     let mut screen = Screen::new(asked.style, asked.colour, &lap.run_id);
@@ -333,13 +333,16 @@ fn given_prompt(world: &World, project: &Project, asked: &Asked) -> Result<Optio
 }
 
 /// A missing or too old program is told before anything is begun.
-fn check_agent(asked: &Asked) -> Result<(), Failure> {
+fn check_agent(asked: &Asked, project: &Project) -> Result<(), Failure> {
     match &asked.target {
         Target::Local => {}
         Target::Container { name, .. } => check_container(name)?,
         Target::Sandbox { .. } => return version("docker", &["--version"], ANSWER).map(drop),
     }
-    let Agent::Claude(claude) = &asked.agent else { return Ok(()) };
+    let claude = match &asked.agent {
+        Agent::Claude(claude) => claude,
+        Agent::Command(line) => return check_command(line, &asked.target, &project.root),
+    };
     let told = match &asked.target {
         Target::Container { name, .. } => {
             version("docker", &["exec", name, &claude.program, "--version"], ANSWER).map_err(|failure| {
@@ -353,6 +356,26 @@ fn check_agent(asked: &Asked) -> Result<(), Failure> {
             .hint("npm install -g @anthropic-ai/claude-code"));
     }
     Ok(())
+}
+
+/// Its shell has to know the first word: otherwise every iteration would fail alike.
+fn check_command(line: &str, target: &Target, folder: &Path) -> Result<(), Failure> {
+    const ASK: [&str; 4] = ["sh", "-c", "command -v \"$1\"", "sh"];
+    let Some(word) = agent::first_word(line).filter(|_| cfg!(unix)) else { return Ok(()) };
+    let (words, place) = match target {
+        Target::Container { name, .. } => {
+            let exec = ["docker", "exec", name.as_str()];
+            (exec.iter().chain(&ASK).copied().chain([word]).collect::<Vec<_>>(), format!(" in {name}"))
+        }
+        _ => (ASK.into_iter().chain([word]).collect(), String::new()),
+    };
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).current_dir(folder);
+    match program::run(command, b"", ANSWER).ended {
+        Ended::Exit(code) if code != 0 => Err(Failure::unavailable(format!("{word} was not found{place}"))
+            .hint("Install it, or give --agent-command the path of your agent.")),
+        _ => Ok(()),
+    }
 }
 
 fn check_container(name: &str) -> Result<(), Failure> {

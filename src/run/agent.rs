@@ -24,6 +24,14 @@ pub struct Claude {
     pub extra: Vec<String>,
 }
 
+/// The program that a command line begins with, where that can be told without a shell.
+pub fn first_word(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let end = line.find(|c: char| c.is_whitespace() || ";|&<>()".contains(c)).unwrap_or(line.len());
+    let plain = |c: char| c.is_alphanumeric() || "_./+-".contains(c);
+    Some(&line[..end]).filter(|word| !word.is_empty() && !word.starts_with('-') && word.chars().all(plain))
+}
+
 impl Agent {
     /// The words of the call. `session` is the conversation to go on with, where there is one.
     pub fn words(&self, session: Option<&str>) -> Vec<String> {
@@ -255,6 +263,24 @@ fn readable(bytes: &[u8]) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_program_of_a_command_line() {
+        for (line, word) in [
+            ("agent --fast", Some("agent")),
+            ("  ./my-agent.sh|tee log", Some("./my-agent.sh")),
+            ("/opt/a+b/agent", Some("/opt/a+b/agent")),
+            ("cat; echo x", Some("cat")),
+            ("(cat)", None),
+            ("\"my agent\" x", None),
+            ("KEY=1 agent", None),
+            ("$AGENT", None),
+            ("-x", None),
+            (" ", None),
+        ] {
+            assert_eq!(first_word(line), word, "{line}");
+        }
+    }
 
     #[test]
     fn claude_is_called_with_what_was_asked_for() {

@@ -141,6 +141,20 @@ fn a_missing_or_old_client_is_69_with_the_way_out() {
 }
 
 #[test]
+fn an_agent_that_its_shell_does_not_know_is_69_too() {
+    let env = Env::new();
+    for line in ["no-such-agent --fast", "./no-such-agent.sh | cat"] {
+        let said = env.ralph(&["run", "--agent-command", line, "x"]).fails(69);
+        assert!(said.contains("no-such-agent") && said.contains("--agent-command"), "{said}");
+    }
+    assert!(env.shown("ralph-run").is_null(), "nothing was begun");
+    for line in ["echo '<promise>COMPLETE</promise>'", "if true; then echo '<promise>COMPLETE</promise>'; fi"]
+    {
+        env.ralph(&["run", "--agent-command", line, "x"]).ok();
+    }
+}
+
+#[test]
 fn what_no_retry_mends_is_70() {
     for (status, part) in [("401", "log in"), ("402", "pay")] {
         let env = Env::new();
