@@ -155,11 +155,6 @@ impl Circuit {
         })
     }
 
-    /// Whether one more turn without progress would be told or end the loop.
-    pub fn weighs_progress(&self, thresholds: &Thresholds) -> bool {
-        thresholds.stagnation > 0 && self.counters.stagnation.saturating_add(2) >= thresholds.stagnation
-    }
-
     fn count(&mut self, turn: &Evidence, thresholds: &Thresholds) {
         match turn.tools_used {
             Some(0) => self.counters.idle = self.counters.idle.saturating_add(1),

@@ -21,6 +21,9 @@ pub struct Baseline {
     /// How often they were looked at.
     #[serde(deserialize_with = "lenient")]
     pub looks: u64,
+    /// There are files that were not looked at since then.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
+    pub behind: bool,
 }
 
 /// A look at the project's files, by the clock that stamps them. It lags behind: what changed just before the
@@ -53,6 +56,7 @@ impl Baseline {
         self.tasks_passing = turn.tasks.as_ref().map(|tasks| tasks.passing).or(self.tasks_passing);
         if let Some(files) = &turn.files {
             self.looks = self.looks.wrapping_add(1);
+            self.behind = files.sight.is_none();
             self.files = files.sight.clone().or(self.files.take());
         }
     }
@@ -132,17 +136,23 @@ mod tests {
     #[test]
     fn a_baseline_keeps_what_a_turn_does_not_tell() {
         let sight = |at| Some(Sight { at, ..Sight::default() });
-        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), files: sight(3), looks: 1 };
+        let before = Baseline {
+            head: Some("a".into()),
+            tasks_passing: Some(2),
+            files: sight(3),
+            looks: 1,
+            behind: true,
+        };
         let after = |files| {
             let mut baseline = before.clone();
             baseline.move_to(&Turn { head: Some("b".into()), files, ..Turn::default() });
             assert_eq!((baseline.head.as_deref(), baseline.tasks_passing), (Some("b"), Some(2)));
-            (baseline.files, baseline.looks)
+            (baseline.files, baseline.looks, baseline.behind)
         };
-        assert_eq!(after(None), (sight(3), 1));
-        assert_eq!(after(files(None)), (sight(7), 2));
+        assert_eq!(after(None), (sight(3), 1, true));
+        assert_eq!(after(files(None)), (sight(7), 2, false));
         let partial = Files { changed: Some(false), sight: None };
-        assert_eq!(after(Some(partial)), (sight(3), 2), "the earlier look stands");
+        assert_eq!(after(Some(partial)), (sight(3), 2, true), "the earlier look stands");
     }
 
     #[test]

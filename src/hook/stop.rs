@@ -152,24 +152,44 @@ impl Facts {
         let mut turn = heard(world, input, &lap, kill_switch);
         let verification = Verification::of(&resolved);
         turn.proof = Proof::Open(verification.commands.len());
-        let mut look = Look::Remembered;
-        if lap.state == LoopState::Running && !kill_switch {
-            turn.head = git::head(&project.root);
-            turn.tasks = tasks::read(project, &lap.tasks);
-            if resolved.is_on("scan.enabled") && (lap.unscanned || !turn.wrote_nothing()) {
-                let edited = turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
-                let since = lap.circuit.baseline.files.as_ref().filter(|_| !edited);
-                // What may cost the loop its life is decided on nothing less than every file.
-                let patience = match lap.circuit.weighs_progress(&resolved.settings().circuit) {
-                    true => Patience::Hook,
-                    false => Patience::Turn(lap.circuit.baseline.looks),
-                };
-                let scan = scan::scan(world, project, &resolved, patience, since);
-                turn.files = Some(Files { changed: scan.changed, sight: scan.sight.clone() });
-                look = Look::Made(scan);
+        let look = Look::Remembered;
+        let mut facts = Facts { lap, resolved, turn, look, verification };
+        if facts.lap.state == LoopState::Running && !kill_switch {
+            facts.turn.head = git::head(&project.root);
+            facts.turn.tasks = tasks::read(project, &facts.lap.tasks);
+            if facts.resolved.is_on("scan.enabled") {
+                if facts.lap.unscanned || !facts.turn.wrote_nothing() {
+                    facts.look(call, Patience::Turn(facts.lap.circuit.baseline.looks));
+                }
+                if facts.is_behind() && facts.weigh(world.now) {
+                    facts.look(call, Patience::Hook);
+                }
             }
         }
-        Facts { lap, resolved, turn, look, verification }
+        facts
+    }
+
+    fn look(&mut self, call: &Call, patience: Patience) {
+        let edited = self.turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
+        let since = self.lap.circuit.baseline.files.as_ref().filter(|_| !edited);
+        let scan = scan::scan(call.world, call.project, &self.resolved, patience, since);
+        self.turn.files = Some(Files { changed: scan.changed, sight: scan.sight.clone() });
+        self.look = Look::Made(scan);
+    }
+
+    /// Whether there are files, in a large project, that were not asked whether they changed.
+    fn is_behind(&self) -> bool {
+        self.turn.files.as_ref().map_or(self.lap.circuit.baseline.behind, |files| files.sight.is_none())
+    }
+
+    /// Whether the loop ends by these facts, or nearly: then they must be all there are. Commands that have to
+    /// prove a claim write files too, so before them it must be known what the agent wrote.
+    fn weigh(&self, now: Stamp) -> bool {
+        match decide(self.lap.clone(), &self.turn, &self.resolved.settings(), now).1 {
+            Decision::Ended | Decision::Verify => true,
+            Decision::Continue(note) => note.pivot.is_some(),
+            _ => false,
+        }
     }
 
     /// Whether the agent claims to be done, and there are commands that have to say so too.

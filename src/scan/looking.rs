@@ -3,7 +3,7 @@
 use super::check::{self, Wants};
 use super::files;
 use super::mark::{BY_NAME, GONE, Mark, Stat, UNKNOWN};
-use super::place::Place;
+use super::place::{Place, Root};
 use super::rules::Rules;
 use super::tree::{Folder, Known, Tree};
 use crate::core::progress::{Edge, Sight};
@@ -102,7 +102,7 @@ struct Part<'t, 'a> {
 }
 
 impl Part<'_, '_> {
-    /// The look, of so many, at which it is asked for. It stays the same whatever comes and goes around it.
+    /// The look, of so many, at which it is asked for. It stays the same whatever comes and goes in other folders.
     fn turn(&self) -> u64 {
         fingerprint(self.path.as_bytes()).wrapping_add(self.piece) % SHARES
     }
@@ -117,7 +117,7 @@ impl Known<'_> {
 
 #[derive(Clone)]
 pub struct Looking<'r> {
-    pub root: &'r Place,
+    pub root: &'r Root,
     pub rules: &'r Rules,
     pub deadline: Instant,
     pub now: i64,
@@ -156,7 +156,7 @@ impl Looking<'_> {
             Reach::Share(look) => part.turn() == look % SHARES,
             Reach::All | Reach::Fresh => true,
         };
-        let place = self.root.below(part.path);
+        let place = self.root.folder(part.path);
         if let Some(mark) = part.mark {
             let stat = place.own().filter(|stat| stat.is_dir);
             if stat.is_none_or(|stat| stat.mark() != mark) {

@@ -20,7 +20,7 @@ pub struct Stat {
     pub is_file: bool,
     pub is_dir: bool,
     pub size: u64,
-    /// When the system saw the last change. Unlike the time of modification nobody can set it back.
+    /// When the system saw the last change, where it tells: unlike the time of modification nobody can set it back.
     pub changed_at: i64,
     modified_at: i64,
     inode: u64,

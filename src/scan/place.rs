@@ -1,42 +1,66 @@
 //! A folder held open while its files are asked for: a name in it is found a third faster than a whole path, and
-//! nobody can put a link in its way meanwhile.
+//! no link leads out of the project. Where it cannot be held, files are found by their paths.
 
 use super::mark::Stat;
 use held::Held;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-pub struct Place {
+/// The top of the project.
+pub struct Root {
     path: PathBuf,
-    /// Nothing where it cannot be held; then every file is found by its path.
     held: Option<Held>,
 }
 
-impl Place {
-    pub fn root(path: &Path) -> Place {
-        Place { held: held::root(path), path: path.to_owned() }
+/// One of its folders.
+pub enum Place {
+    Held(Held),
+    ByPath(PathBuf),
+    /// No such folder, or none that is reached without a link.
+    Gone,
+}
+
+impl Root {
+    pub fn new(path: &Path) -> Root {
+        // The way to the project may lead over links.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        Root { held: held::root(&path), path }
     }
 
-    /// The folder of this path below it.
-    pub fn below(&self, path: &str) -> Place {
+    /// The folder of this path, which is empty for the root itself.
+    pub fn folder(&self, path: &str) -> Place {
         let held = self.held.as_ref().and_then(|held| held::below(held, path));
-        Place { held, path: if path.is_empty() { self.path.clone() } else { self.path.join(path) } }
+        held.unwrap_or_else(|| {
+            Place::ByPath(if path.is_empty() { self.path.clone() } else { self.path.join(path) })
+        })
     }
+}
 
+impl Place {
     /// What it is itself.
     pub fn own(&self) -> Option<Stat> {
-        self.held.as_ref().map_or_else(|| by_path(&self.path), held::own)
+        match self {
+            Place::Held(held) => held::own(held),
+            Place::ByPath(path) => by_path(path),
+            Place::Gone => None,
+        }
     }
 
     /// What is there by this name. Links are not followed.
     pub fn ask(&self, name: &str) -> Option<Stat> {
-        self.held.as_ref().map_or_else(|| by_path(&self.path.join(name)), |held| held::ask(held, name))
+        match self {
+            Place::Held(held) => held::ask(held, name),
+            Place::ByPath(path) => by_path(&path.join(name)),
+            Place::Gone => None,
+        }
     }
 
     pub fn open(&self, name: &str) -> Option<File> {
-        self.held
-            .as_ref()
-            .map_or_else(|| File::open(self.path.join(name)).ok(), |held| held::open(held, name))
+        match self {
+            Place::Held(held) => held::open(held, name),
+            Place::ByPath(path) => File::open(path.join(name)).ok(),
+            Place::Gone => None,
+        }
     }
 }
 
@@ -46,25 +70,36 @@ pub fn by_path(path: &Path) -> Option<Stat> {
 
 #[cfg(target_os = "linux")]
 mod held {
-    use super::Stat;
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
+    use super::{Place, Stat};
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat};
+    use rustix::io::Errno;
     use std::fs::File;
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::OwnedFd;
     use std::path::Path;
 
     pub type Held = OwnedFd;
 
+    const FOLDER: OFlags =
+        OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
     pub fn root(path: &Path) -> Option<Held> {
-        folder(CWD, path)
+        openat(CWD, path, FOLDER, Mode::empty()).ok()
     }
 
-    pub fn below(held: &Held, path: &str) -> Option<Held> {
-        folder(held, Path::new(if path.is_empty() { "." } else { path }))
-    }
-
-    fn folder(from: impl AsFd, path: &Path) -> Option<Held> {
-        let kind = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(from, path, kind, Mode::empty()).ok()
+    /// Nothing where the system has other troubles than that folder.
+    pub fn below(held: &Held, path: &str) -> Option<Place> {
+        let path = if path.is_empty() { "." } else { path };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let opened = match openat2(held, path, FOLDER, Mode::empty(), resolve) {
+            // An older kernel, or a sandbox of one.
+            Err(Errno::NOSYS | Errno::PERM) => openat(held, path, FOLDER, Mode::empty()),
+            opened => opened,
+        };
+        match opened {
+            Ok(held) => Some(Place::Held(held)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Some(Place::Gone),
+            Err(_) => None,
+        }
     }
 
     pub fn own(held: &Held) -> Option<Stat> {
@@ -82,20 +117,20 @@ mod held {
     }
 }
 
-/// Elsewhere the path is as good.
 #[cfg(not(target_os = "linux"))]
 mod held {
-    use super::Stat;
+    use super::{Place, Stat};
     use std::fs::File;
     use std::path::Path;
 
+    /// Nothing is held here.
     pub enum Held {}
 
     pub fn root(_: &Path) -> Option<Held> {
         None
     }
 
-    pub fn below(held: &Held, _: &str) -> Option<Held> {
+    pub fn below(held: &Held, _: &str) -> Option<Place> {
         match *held {}
     }
 
@@ -121,11 +156,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("a")).unwrap();
         std::fs::write(dir.path().join("a/f"), "text").unwrap();
-        let held = Place::root(dir.path());
-        let by_path = Place { path: dir.path().to_owned(), held: None };
-        for path in ["", "a", "gone", "a/f"] {
-            let (held, by_path) = (held.below(path), by_path.below(path));
-            assert!(by_path.held.is_none(), "{path}");
+        let root = Root::new(dir.path());
+        let by_path = Root { held: None, path: root.path.clone() };
+        for path in ["", "a", "gone"] {
+            let (held, by_path) = (root.folder(path), by_path.folder(path));
+            assert!(matches!(by_path, Place::ByPath(_)), "{path}");
             assert_eq!(held.own(), by_path.own(), "{path}");
             for name in ["a", "f", "gone"] {
                 assert_eq!(held.ask(name), by_path.ask(name), "{path}/{name}");
@@ -134,19 +169,28 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[test]
-    fn a_link_is_a_link_and_a_pipe_is_not_waited_for() {
+    fn no_link_is_followed_below_the_root_and_no_pipe_waited_for() {
+        use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("f"), "text").unwrap();
-        std::os::unix::fs::symlink("f", dir.path().join("link")).unwrap();
-        std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap();
-        let place = Place::root(dir.path());
-        let is_file = |name| place.ask(name).unwrap().is_file;
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("outside/b")).unwrap();
+        std::fs::create_dir(path("project")).unwrap();
+        std::fs::write(path("project/f"), "text").unwrap();
+        symlink("f", path("project/link")).unwrap();
+        symlink(path("outside"), path("project/a")).unwrap();
+        symlink(path("project"), path("way")).unwrap();
+        std::process::Command::new("mkfifo").arg(path("project/pipe")).status().unwrap();
+        let root = Root::new(&path("way"));
+        let top = root.folder("");
+        assert!(top.own().unwrap().is_dir, "the way to the project may lead over a link");
+        let is_file = |name| top.ask(name).unwrap().is_file;
         assert_eq!(["f", "link", "pipe"].map(is_file), [true, false, false]);
-        if cfg!(target_os = "linux") {
-            assert!(place.open("link").is_none());
-            assert!(!Stat::from(&place.open("pipe").unwrap().metadata().unwrap()).is_file);
+        assert!(top.open("f").is_some() && top.open("link").is_none());
+        assert!(!Stat::from(&top.open("pipe").unwrap().metadata().unwrap()).is_file);
+        for out in ["a", "a/b", "../outside", "f"] {
+            assert!(matches!(root.folder(out), Place::Gone), "{out}");
         }
     }
 }

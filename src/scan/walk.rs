@@ -5,7 +5,7 @@ use super::looking::{is_ignore_file, threads, within};
 use super::mark::{Mark, Stat, UNKNOWN};
 use super::place::by_path;
 use super::tree::{Folder, Known, Tree};
-use crate::store::ignores;
+use crate::store::{git, ignores};
 use ignore::overrides::OverrideBuilder;
 use ignore::{WalkBuilder, WalkState};
 use std::borrow::Cow;
@@ -65,7 +65,8 @@ impl Walk<'_> {
         }
         // The walker would look for the user's list itself, at a cost above that of a whole warm scan.
         if let Some(list) = &self.ignores {
-            builder.current_dir(self.root);
+            // Its paths begin where git's do.
+            builder.current_dir(git::top(self.root).unwrap_or(self.root));
             // One that cannot be read ignores nothing.
             let _ = builder.add_ignore(list);
         }

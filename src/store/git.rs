@@ -61,7 +61,7 @@ fn escape(name: &str) -> String {
 /// A `.git` file may name any folder, so a linked worktree counts only where that folder names it back,
 /// and a submodule only where the folder lies in a `.git/modules` above it.
 fn common_dir(root: &Path) -> Option<(&Path, PathBuf)> {
-    let top = root.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())?;
+    let top = top(root)?;
     let dot_git = top.join(".git");
     if dot_git.is_dir() {
         return dot_git.join("HEAD").is_file().then_some((top, dot_git));
@@ -78,9 +78,14 @@ fn common_dir(root: &Path) -> Option<(&Path, PathBuf)> {
     (module_of_ours && git_dir.join("HEAD").is_file()).then_some((top, git_dir))
 }
 
+/// The work tree that this folder is in.
+pub fn top(root: &Path) -> Option<&Path> {
+    root.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())
+}
+
 /// The folder in which git keeps this work tree's own state.
 pub fn dir(root: &Path) -> Option<PathBuf> {
-    let top = root.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())?;
+    let top = top(root)?;
     let dot_git = top.join(".git");
     if dot_git.is_dir() {
         return Some(dot_git);

@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 
 const LARGEST_SETTINGS: u64 = 1 << 20;
 
-/// The user's own list, which counts in every repository: where git's settings of theirs say, or at its usual
-/// place. What those settings include from elsewhere is not read.
-pub fn of_user(world: &World) -> Option<PathBuf> {
+/// The user's own list: where git's settings of the repository or of the user say, or at its usual place. What
+/// those settings include from elsewhere is not read, nor are those of the system.
+pub fn of_user(world: &World, root: &Path) -> Option<PathBuf> {
     let home = world.home.as_deref();
-    let settings =
-        [home.map(|home| home.join(".gitconfig")), world.git_config.as_ref().map(|dir| dir.join("config"))];
+    let settings = [
+        git::dir(root).map(|dir| git::common(&dir).join("config")),
+        home.map(|home| home.join(".gitconfig")),
+        world.git_config.as_ref().map(|dir| dir.join("config")),
+    ];
     let named = settings.into_iter().flatten().find_map(|path| {
         let bytes = file::read_bounded(&path, LARGEST_SETTINGS).ok()??;
         named(&String::from_utf8_lossy(&bytes), home)

@@ -1,6 +1,6 @@
 //! Constraints in a loop: what stands at the start, at each turn, and after it was settled.
 
-use crate::env::{Answer, Env, OTHER, SESSION, T0, names_in};
+use crate::env::{Answer, Env, OTHER, Program, SESSION, T0, names_in};
 use crate::transcript::Transcript;
 use serde_json::{Value, json};
 use std::fs;
@@ -235,6 +235,62 @@ fn what_the_users_own_list_ignores_goes_and_comes_with_it() {
     sees(false);
     fs::remove_file(env.base.join("home/.gitconfig")).unwrap();
     sees(true);
+    let config = format!("[core]\n\texcludesFile = {}\n", env.base.join("home/.ignored").display());
+    env.write(".git/config", config);
+    sees(false);
+}
+
+/// A project that is a folder of a repository.
+#[test]
+fn paths_in_the_users_own_list_begin_where_gits_do() {
+    let env = Env::git();
+    let list = env.base.join("home/.config/git/ignore");
+    fs::create_dir_all(list.parent().unwrap()).unwrap();
+    fs::write(list, "/gen/\nsub/other/\n").unwrap();
+    env.write("sub/gen/api.rs", GENERATED).write("sub/other/api.rs", GENERATED);
+    let sub = env.path("sub");
+    let scan = env.call(Program::Ralph).args(&["scan"]).var("CLAUDE_PROJECT_DIR", &sub).cwd(&sub).run();
+    assert!(scan.stdout.contains("gen/api.rs") && !scan.stdout.contains("other/api.rs"), "{}", scan.stdout);
+}
+
+#[test]
+fn a_project_behind_a_link_is_seen_whole_every_time() {
+    let env = Env::git();
+    env.write("top.rs", GENERATED).write("src/a.rs", GENERATED);
+    let_the_tick_pass();
+    let link = env.base.join("link");
+    std::os::unix::fs::symlink(&env.project, &link).unwrap();
+    let scan = || {
+        let scan = env.call(Program::Ralph).args(&["scan"]).var("CLAUDE_PROJECT_DIR", &link).cwd(&env.base);
+        let told = scan.run().stdout;
+        ["top.rs", "src/a.rs", "new.rs", "fresh/x.rs"].map(|file| told.contains(file))
+    };
+    for _ in 0..3 {
+        assert_eq!(scan(), [true, true, false, false]);
+    }
+    env.write("new.rs", GENERATED).write("fresh/x.rs", GENERATED);
+    for _ in 0..2 {
+        assert_eq!(scan(), [true; 4]);
+    }
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_leads_nowhere() {
+    let env = Env::git();
+    env.write("a/b/c/f.rs", "fn a() {}\n");
+    fs::create_dir_all(env.base.join("outside/b/c")).unwrap();
+    for name in ["f.rs", "secret.rs"] {
+        fs::write(env.base.join("outside/b/c").join(name), GENERATED).unwrap();
+    }
+    let_the_tick_pass();
+    for _ in 0..2 {
+        assert!(env.findings().is_empty());
+    }
+    fs::rename(env.path("a"), env.base.join("away")).unwrap();
+    std::os::unix::fs::symlink(env.base.join("outside"), env.path("a")).unwrap();
+    for _ in 0..2 {
+        assert!(env.findings().is_empty(), "{:?}", env.findings());
+    }
 }
 
 #[test]

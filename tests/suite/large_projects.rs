@@ -1,6 +1,7 @@
 //! A project of so many files that a turn looks only at a share of those nothing is known against.
 
 use crate::env::{Env, SESSION};
+use serde_json::json;
 use std::fs;
 use std::time::Duration;
 
@@ -89,4 +90,81 @@ fn changes_anywhere_keep_the_loop_going_and_none_ends_it_at_its_fifth_turn() {
     let turns = (12..).take_while(goes_on).count() + 1;
     assert!((5..5 + ROUND).contains(&turns), "{turns}");
     assert_eq!(env.history()[0]["outcome"], "stuck");
+}
+
+/// A folder that is due at another look than this one, as they are dealt out by their names. A start is a look too.
+fn not_due_at(look: usize) -> String {
+    let deal = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let turn = |folder: &String| folder.bytes().fold(0xcbf2_9ce4_8422_2325, deal) % ROUND as u64;
+    let mut folders = (look..FOLDERS).map(|folder| format!("d{folder}"));
+    folders.find(|folder| turn(folder) == (look as u64 + 1) % ROUND as u64).unwrap()
+}
+
+#[test]
+fn nothing_ends_or_warns_a_loop_whose_every_turn_changed_a_file_nobody_looked_at() {
+    let shrinking = |turn: u32| "word and other things done here. ".repeat(200 >> (2 * turn));
+    let repeated = |_| "Went on with the work as planned, step by step.".to_owned();
+    let says: [&dyn Fn(u32) -> String; 2] = [&shrinking, &repeated];
+    for says in says {
+        let env = large();
+        for turn in 0..4 {
+            rewrite(&env, &format!("{}/a.md", not_due_at(turn + 1)), "changed\n");
+            let answer = env.turn(SESSION, &says(turn as u32));
+            assert!(!answer.goes_on().contains("one more ends the loop"), "{turn}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_written_before_turns_that_only_read_is_not_forgotten() {
+    let env = large();
+    let transcript = env.transcript();
+    let turn = |n: usize, tool: &str| {
+        let (at, id) = (n as i64 * 10, format!("t{n}"));
+        let call = json!({"type": "tool_use", "id": id, "name": tool, "input": {}});
+        transcript.feedback(at).assistant(at + 1, call, json!({})).result(at + 2, &id).text(at + 3, &said(n));
+        env.at(at + 4).stop(SESSION).with(&transcript).says(&said(n)).run()
+    };
+    turn(1, "Bash").goes_on();
+    turn(2, "Bash").goes_on();
+    rewrite(&env, &format!("{}/a.md", not_due_at(3)), "changed\n");
+    turn(3, "Bash").goes_on();
+    turn(4, "Read").goes_on();
+    turn(5, "Read").goes_on();
+}
+
+#[test]
+fn what_the_agent_wrote_counts_whatever_the_commands_that_prove_it_write() {
+    let env = large();
+    env.ralph(&["stop"]).ok();
+    env.var("RALPH_CIRCUIT_REPETITION", "0").var("RALPH_CIRCUIT_OUTPUT_DECLINE", "0");
+    env.start("task", &["--verify", "false"]);
+    for turn in 0..3 {
+        rewrite(&env, &format!("{}/a.md", not_due_at(turn + 1)), "changed\n");
+        env.turn(SESSION, &format!("{}\n\n<promise>COMPLETE</promise>", said(turn))).goes_on();
+    }
+    for turn in 3..6 {
+        let answer = env.turn(SESSION, &said(turn));
+        assert!(!answer.goes_on().contains("one more ends the loop"), "{turn}: {answer:?}");
+    }
+}
+
+#[test]
+fn what_a_whole_look_finds_stays_found() {
+    let env = large();
+    env.var("RALPH_CIRCUIT_STAGNATION", "0");
+    // Until our own files are nothing new either.
+    for turn in 0..6 {
+        env.turn(SESSION, &said(turn)).goes_on();
+        std::thread::sleep(Duration::from_millis(if turn == 2 { 2200 } else { 0 }));
+    }
+    env.ralph(&["stop"]).ok();
+    let paths = [0, 1, 2].map(|share| format!("{}/a.rs", not_due_at(share)));
+    paths.iter().for_each(|path| rewrite(&env, path, GENERATED));
+    env.start("task", &[]);
+    for turn in 0..4 {
+        env.turn(SESSION, &said(turn)).goes_on();
+        let state = env.read(".claude/ralph-state.json");
+        assert!(paths.iter().all(|path| state.contains(path)), "{turn}: {state}");
+    }
 }
