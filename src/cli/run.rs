@@ -341,7 +341,7 @@ fn check_agent(asked: &Asked, project: &Project) -> Result<(), Failure> {
     }
     let claude = match &asked.agent {
         Agent::Claude(claude) => claude,
-        Agent::Command(line) => return check_command(line, &asked.target, &project.root),
+        Agent::Command(line) => return check_command(line, &asked.target, project),
     };
     let told = match &asked.target {
         Target::Container { name, .. } => {
@@ -359,19 +359,13 @@ fn check_agent(asked: &Asked, project: &Project) -> Result<(), Failure> {
 }
 
 /// Its shell has to know the first word: otherwise every iteration would fail alike.
-fn check_command(line: &str, target: &Target, folder: &Path) -> Result<(), Failure> {
+fn check_command(line: &str, target: &Target, project: &Project) -> Result<(), Failure> {
     const ASK: [&str; 4] = ["sh", "-c", "command -v \"$1\"", "sh"];
     let Some(word) = agent::first_word(line).filter(|_| cfg!(unix)) else { return Ok(()) };
-    let (words, place) = match target {
-        Target::Container { name, .. } => {
-            let exec = ["docker", "exec", name.as_str()];
-            (exec.iter().chain(&ASK).copied().chain([word]).collect::<Vec<_>>(), format!(" in {name}"))
-        }
-        _ => (ASK.into_iter().chain([word]).collect(), String::new()),
-    };
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).current_dir(folder);
-    match program::run(command, b"", ANSWER).ended {
+    let words: Vec<String> = ASK.into_iter().chain([word]).map(str::to_owned).collect();
+    let place =
+        if let Target::Container { name, .. } = target { format!(" in {name}") } else { String::new() };
+    match program::run(target.command(&words, &project.root, "ask"), b"", ANSWER).ended {
         Ended::Exit(code) if code != 0 => Err(Failure::unavailable(format!("{word} was not found{place}"))
             .hint("Install it, or give --agent-command the path of your agent.")),
         _ => Ok(()),

@@ -28,6 +28,9 @@ pub struct Claude {
 pub fn first_word(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let end = line.find(|c: char| c.is_whitespace() || ";|&<>()".contains(c)).unwrap_or(line.len());
+    if line[end..].trim_start().starts_with('(') {
+        return None; // The line defines what it calls.
+    }
     let plain = |c: char| c.is_alphanumeric() || "_./+-".contains(c);
     Some(&line[..end]).filter(|word| !word.is_empty() && !word.starts_with('-') && word.chars().all(plain))
 }
@@ -272,6 +275,8 @@ mod tests {
             ("/opt/a+b/agent", Some("/opt/a+b/agent")),
             ("cat; echo x", Some("cat")),
             ("(cat)", None),
+            ("tidy() { rm x; }; cat", None),
+            ("tidy () { rm x; }; cat", None),
             ("\"my agent\" x", None),
             ("KEY=1 agent", None),
             ("$AGENT", None),

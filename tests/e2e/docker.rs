@@ -181,6 +181,9 @@ fn an_agent_in_a_container_reads_its_prompt_there_and_is_heard() {
         assert!(output.stdout.contains(said), "{said}\n{output:?}");
     }
     assert_eq!(container.processes(), [""; 0]);
+    let output = user.run(&["--container", &container.name, "--agent-command", "git status"]);
+    assert_eq!(output.code, Some(69), "what is installed here need not be there: {output:?}");
+    assert!(output.stderr.contains(&format!("git was not found in {}", container.name)), "{output:?}");
 }
 
 #[test]
