@@ -162,7 +162,7 @@ impl Facts {
                     facts.look(call, Patience::Turn(facts.lap.circuit.baseline.looks));
                 }
                 if facts.is_behind() && facts.weigh(world.now) {
-                    facts.look(call, Patience::Hook);
+                    facts.look(call, Patience::Verdict);
                 }
             }
         }
@@ -182,12 +182,16 @@ impl Facts {
         self.turn.files.as_ref().map_or(self.lap.circuit.baseline.behind, |files| files.sight.is_none())
     }
 
-    /// Whether the loop ends by these facts, or nearly: then they must be all there are. Commands that have to
-    /// prove a claim write files too, so before them it must be known what the agent wrote.
+    /// Whether the breaker ends the loop by these facts, or warns: then they must be all there are. Commands that
+    /// have to prove a claim write files too, so before them it must be known what the agent wrote.
     fn weigh(&self, now: Stamp) -> bool {
-        match decide(self.lap.clone(), &self.turn, &self.resolved.settings(), now).1 {
-            Decision::Ended | Decision::Verify => true,
+        let (lap, decision) = decide(self.lap.clone(), &self.turn, &self.resolved.settings(), now);
+        match decision {
+            Decision::Verify => true,
+            Decision::Ended => lap.circuit.is_tripped(),
             Decision::Continue(note) => note.pivot.is_some(),
+            // A warning may wait for its turn.
+            Decision::Yield => lap.unsaid != self.lap.unsaid,
             _ => false,
         }
     }

@@ -28,8 +28,11 @@ pub struct Claude {
 pub fn first_word(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let end = line.find(|c: char| c.is_whitespace() || ";|&<>()".contains(c)).unwrap_or(line.len());
-    if line[end..].trim_start().starts_with('(') {
-        return None; // The line defines what it calls.
+    let behind = &line[end..];
+    let number = line[..end].bytes().all(|b| b.is_ascii_digit());
+    // The line defines what it calls, or begins with a redirection.
+    if behind.trim_start().starts_with('(') || (number && behind.starts_with(['<', '>'])) {
+        return None;
     }
     let plain = |c: char| c.is_alphanumeric() || "_./+-".contains(c);
     Some(&line[..end]).filter(|word| !word.is_empty() && !word.starts_with('-') && word.chars().all(plain))
@@ -275,6 +278,8 @@ mod tests {
             ("/opt/a+b/agent", Some("/opt/a+b/agent")),
             ("cat; echo x", Some("cat")),
             ("(cat)", None),
+            ("2>/dev/null cat", None),
+            ("<in cat", None),
             ("tidy() { rm x; }; cat", None),
             ("tidy () { rm x; }; cat", None),
             ("\"my agent\" x", None),

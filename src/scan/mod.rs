@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// A hook gives a scan so long; what is left is done at the next turn.
 const HOOK_BUDGET: Duration = Duration::from_millis(1000);
+/// A look on which a loop's end depends; shorter than others wait for the state.
+const VERDICT_BUDGET: Duration = Duration::from_millis(1800);
 const START_BUDGET: Duration = Duration::from_secs(10);
 /// A person who asks waits longer.
 const PATIENT: Duration = Duration::from_secs(600);
@@ -57,6 +59,8 @@ pub enum Patience {
     /// The end of a turn, after so many others: of a large project not every file is looked at each time.
     Turn(u64),
     Hook,
+    /// The loop may end by it: nothing less than every file.
+    Verdict,
     /// Somebody starts a loop and waits for the answer.
     Start,
     /// Somebody asked for the scan itself.
@@ -73,6 +77,7 @@ pub fn scan(
 ) -> Scan {
     let budget = match patience {
         Patience::Turn(_) | Patience::Hook => HOOK_BUDGET,
+        Patience::Verdict => VERDICT_BUDGET,
         Patience::Start => START_BUDGET,
         Patience::Person => PATIENT,
     };
@@ -81,7 +86,8 @@ pub fn scan(
     // Where progress is known without the files, those few microseconds each are saved.
     let whole_edge = since.is_some() || patience == Patience::Start;
     let look = if let Patience::Turn(look) = patience { Some(look) } else { None };
-    let aim = tree::Aim { rules: &rules, deadline, since, whole_edge, look };
+    let once = patience == Patience::Verdict;
+    let aim = tree::Aim { rules: &rules, deadline, since, whole_edge, look, once };
     let mut tree = tree::update(world, project, &aim);
     let mut findings = gather::folders(std::mem::take(&mut tree.findings), &tree.folders);
     findings.extend(surroundings::findings(world, project));

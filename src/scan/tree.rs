@@ -48,6 +48,8 @@ pub struct Aim<'a> {
     pub whole_edge: bool,
     /// Of a large project a share is enough, this one in turn.
     pub look: Option<u64>,
+    /// Between others of which each has time enough: where it has not, those go on as before.
+    pub once: bool,
 }
 
 /// So much longer may what came or changed be looked at where all else took its time.
@@ -98,7 +100,7 @@ pub struct Known<'a> {
 
 /// Brings the remembered tree up to now and returns what is in it.
 pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
-    let Aim { rules, deadline, since, whole_edge, look } = *aim;
+    let Aim { rules, deadline, since, whole_edge, look, once } = *aim;
     let bytes = cache::load(world, project);
     let mut tree = cache::parse(&bytes).unwrap_or_default();
     let ignores = ignores::of_user(world, &project.root);
@@ -133,10 +135,6 @@ pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
         match walk.relist(&mut tree, &seen.stale) {
             Some(any) => {
                 listed |= any;
-                if !any {
-                    let known = |(at, _): &&(usize, bool)| tree.folders[*at].mark != UNKNOWN;
-                    seen.learned += seen.stale.iter().filter(known).count();
-                }
                 let few = Looking { deadline: deadline + FOR_WHAT_IS_NEW, ..looking.clone() };
                 seen.merge(few.over(&mut tree, Reach::Fresh));
                 // What is ignored by other rules than before may be anywhere below them.
@@ -155,7 +153,9 @@ pub fn update(world: &World, project: &Project, aim: &Aim) -> Outcome {
     if gone {
         tree.lost_at = walk.now;
     }
-    tree.count_round(&seen, world.now);
+    if !(once && fits && seen.late.is_some()) {
+        tree.count_round(&seen, world.now);
+    }
     // What is not looked at each time has to be known until it is again.
     let worth = if large { 1 } else { WORTH_SAVING };
     if whole || listed || seen.late.is_some() || gone || seen.learned >= worth {
@@ -269,7 +269,7 @@ mod tests {
 
         fn look(&self, patience: Duration, since: Option<&Sight>, look: Option<u64>) -> Outcome {
             let deadline = Instant::now() + patience;
-            let aim = Aim { rules: &self.rules, deadline, since, whole_edge: true, look };
+            let aim = Aim { rules: &self.rules, deadline, since, whole_edge: true, look, once: false };
             update(&self.world, &self.project, &aim)
         }
     }
@@ -364,5 +364,12 @@ mod tests {
         }
         let whole = place.update(PATIENT, Some(&since));
         assert_eq!((whole.changed, whole.sight.is_some()), (Some(false), true));
+        let since = Some(&since);
+        let (deadline, rules) = (Instant::now(), &place.rules);
+        let aim = Aim { rules, deadline, since, whole_edge: true, look: None, once: true };
+        let late = update(&place.world, &place.project, &aim);
+        assert_eq!((late.complete, late.changed), (false, None));
+        let share = place.look(PATIENT, since, Some(0));
+        assert_eq!((share.changed, share.sight.is_some()), (Some(false), false), "shares go on");
     }
 }

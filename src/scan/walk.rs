@@ -198,8 +198,11 @@ impl Walk<'_> {
         let mut known: HashSet<String> = tree.folders.iter().map(|folder| folder.path.to_string()).collect();
         let (mut vanished, mut lost) = (Vec::new(), false);
         let mut below_all = HashSet::new();
-        for &(at, there) in differing {
-            if !there {
+        let gone = differing.iter().filter(|(_, there)| !there);
+        let gone: HashSet<String> = gone.map(|(at, _)| tree.folders[*at].path.to_string()).collect();
+        for &(at, _) in differing {
+            // What seems to be below a folder that is gone lies behind a link.
+            if is_in(&gone, &tree.folders[at].path) {
                 vanished.push(at);
                 lost |= holds_work(&tree.folders[at]);
                 continue;

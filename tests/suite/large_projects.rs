@@ -10,7 +10,7 @@ const FOLDERS: usize = 90;
 const FILES: usize = 190;
 /// Generated files that are known from the start.
 const OLD: [&str; 3] = ["d50/old.rs", "d51/old.rs", "d52/old.rs"];
-/// A change in any file is seen so many turns later at most.
+/// A change in any file is seen by so many scans at most.
 const ROUND: usize = 3;
 
 fn large() -> Env {
