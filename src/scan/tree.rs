@@ -340,10 +340,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn in_a_large_project_a_change_is_news_once_when_its_share_comes() {
-        let place = Place::new((0..3).map(|n| (format!("d{n}/a.rs"), "a")));
+        let place = Place::new((0..40).map(|n| (format!("d{n}/a.rs"), "a")));
         for n in 0..=MOST_AT_A_TURN {
-            let link = place.project.root.join(format!("d{}/f{n}.rs", n % 3));
-            std::fs::hard_link(place.project.root.join(format!("d{}/a.rs", n % 3)), link).unwrap();
+            let link = place.project.root.join(format!("d{}/f{n}.rs", n % 40));
+            std::fs::hard_link(place.project.root.join(format!("d{}/a.rs", n % 40)), link).unwrap();
         }
         for n in 0..3 {
             place.write(&format!("d{n}/a.md"), "prose");
