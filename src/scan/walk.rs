@@ -48,11 +48,18 @@ impl Drop for Seen<'_> {
 impl Walk<'_> {
     fn builder(&self, from: &Path) -> WalkBuilder {
         let mut builder = WalkBuilder::new(from);
-        self.set_up(&mut builder);
+        self.set_up(&mut builder, [from]);
         builder
     }
 
-    fn set_up(&self, builder: &mut WalkBuilder) {
+    fn set_up<'p>(&self, builder: &mut WalkBuilder, from: impl IntoIterator<Item = &'p Path>) {
+        let above = from.into_iter().flat_map(Path::ancestors);
+        if above.into_iter().any(ignores_without_end) {
+            builder.git_ignore(false).ignore(false).parents(false);
+        }
+        if ignores::of_repository(self.root).is_some_and(|list| is_endless(&list)) {
+            builder.git_exclude(false);
+        }
         if !self.exclude.is_empty() {
             let mut overrides = OverrideBuilder::new(self.root);
             for glob in self.exclude {
@@ -72,7 +79,10 @@ impl Walk<'_> {
         }
         builder.git_global(false).hidden(false).require_git(false).follow_links(false).threads(threads());
         builder.filter_entry(|entry| {
-            !is_state(entry.file_name()) && !FOREIGN.iter().any(|name| entry.file_name() == *name)
+            let name = entry.file_name();
+            let foreign = is_state(name) || FOREIGN.iter().any(|other| name == *other);
+            let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            !foreign && (!folder || !ignores_without_end(entry.path()))
         });
     }
 
@@ -132,13 +142,13 @@ impl Walk<'_> {
     /// Lists folders and all below them, without looking into any file; and the folders among them for which
     /// there was no time.
     fn list<'a>(&self, roots: &HashSet<String>) -> (Vec<Folder<'a>>, HashSet<String>) {
-        let mut full = roots.iter().map(|path| self.root.join(path));
-        let Some(first) = full.next() else { return Default::default() };
+        let full: Vec<_> = roots.iter().map(|path| self.root.join(path)).collect();
+        let Some((first, others)) = full.split_first() else { return Default::default() };
         let mut builder = WalkBuilder::new(first);
-        full.for_each(|path| {
+        others.iter().for_each(|path| {
             builder.add(path);
         });
-        self.set_up(&mut builder);
+        self.set_up(&mut builder, full.iter().map(PathBuf::as_path));
         let all = Mutex::new(Vec::new());
         let late = Mutex::new(HashSet::new());
         let first = AtomicBool::new(true);
@@ -246,6 +256,15 @@ impl Walk<'_> {
         }
         (files, below)
     }
+}
+
+/// The walker would read what a repository may put there, a device or a pipe, to an end that never comes.
+fn ignores_without_end(folder: &Path) -> bool {
+    [".gitignore", ".ignore"].iter().any(|name| is_endless(&folder.join(name)))
+}
+
+fn is_endless(list: &Path) -> bool {
+    list.metadata().is_ok_and(|meta| !meta.is_dir() && !ignores::is_fit(&meta))
 }
 
 fn by_folder<'a>(entries: &[(String, Option<Mark>)]) -> Vec<Folder<'a>> {

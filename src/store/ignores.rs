@@ -3,9 +3,10 @@
 use super::file;
 use super::git;
 use super::world::World;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-const LARGEST_SETTINGS: u64 = 1 << 20;
+const LARGEST: u64 = 1 << 20;
 
 /// The user's own list: where git's settings of the repository or of the user say, or at its usual place. What
 /// those settings include from elsewhere is not read, nor are those of the system.
@@ -17,10 +18,17 @@ pub fn of_user(world: &World, root: &Path) -> Option<PathBuf> {
         world.git_config.as_ref().map(|dir| dir.join("config")),
     ];
     let named = settings.into_iter().flatten().find_map(|path| {
-        let bytes = file::read_bounded(&path, LARGEST_SETTINGS).ok()??;
+        let bytes = file::read_bounded(&path, LARGEST).ok()??;
         named(&String::from_utf8_lossy(&bytes), home)
     });
-    named.or_else(|| Some(world.git_config.as_ref()?.join("ignore")))
+    let list = named.or_else(|| Some(world.git_config.as_ref()?.join("ignore")))?;
+    // A repository may come with its settings, and name there what never ends.
+    list.metadata().is_ok_and(|meta| is_fit(&meta)).then_some(list)
+}
+
+/// A list can be read to its end.
+pub fn is_fit(meta: &Metadata) -> bool {
+    meta.is_file() && meta.len() <= LARGEST
 }
 
 /// The repository's own list, which its work trees share.

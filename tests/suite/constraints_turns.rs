@@ -238,6 +238,27 @@ fn what_the_users_own_list_ignores_goes_and_comes_with_it() {
     let config = format!("[core]\n\texcludesFile = {}\n", env.base.join("home/.ignored").display());
     env.write(".git/config", config);
     sees(false);
+    env.write(".git/config", "[core]\n\texcludesFile = /dev/zero\n");
+    sees(true);
+}
+
+#[test]
+fn a_list_of_ignored_files_without_an_end_holds_nobody_up() {
+    let env = Env::git();
+    env.write("api.rs", GENERATED).write("deep/b.rs", GENERATED).write("deep/er/c.rs", GENERATED);
+    let link = |path: &str| std::os::unix::fs::symlink("/dev/zero", env.path(path)).unwrap();
+    link("deep/.ignore");
+    env.start("task", &[]);
+    assert!(prompt(&env).contains("api.rs"));
+    link(".gitignore");
+    env.write("new/d.rs", GENERATED);
+    let told = prompt(&env);
+    assert!(told.contains("api.rs") && told.contains("new/d.rs"), "{told}");
+    fs::remove_file(env.path(".gitignore")).unwrap();
+    let _ = fs::remove_file(env.path(".git/info/exclude"));
+    fs::create_dir_all(env.path(".git/info")).unwrap();
+    link(".git/info/exclude");
+    assert!(env.ralph(&["scan"]).ok().contains("api.rs"));
 }
 
 /// A project that is a folder of a repository.
