@@ -12,14 +12,15 @@
 //! - [`view`]: what people look at
 //! - [`cli`]: one file per command
 //! - [`demo`]: a whole loop with a scripted agent; meets all of the above from outside
-//! - [`called`]: which program this is, by the name it was started with
+//! - [`multicall`]: runs `ralph` as another program, by the name it was started with
 
-pub mod called;
 pub mod claude;
 pub mod cli;
 pub mod core;
 pub mod demo;
+pub mod engine;
 pub mod hook;
+pub mod multicall;
 pub mod run;
 pub mod scan;
 pub mod store;

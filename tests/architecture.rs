@@ -9,8 +9,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const LONGEST_FILE: usize = 500;
-const LONGEST_BINARY: usize = 15;
+const MAX_FILE_LINES: usize = 500;
+const MAX_BINARY_LINES: usize = 15;
+const MAX_FOLDER_ENTRIES: usize = 16;
 
 /// A source file: its path below `src`, and its lines without comments and tests.
 struct Source {
@@ -122,7 +123,7 @@ fn the_core_has_no_clock() {
 fn the_core_knows_nobody() {
     refuse_modules(
         "core",
-        &["store", "claude", "hook", "view", "cli"],
+        &["store", "claude", "scan", "engine", "hook", "run", "view", "cli"],
         "src/core is the middle: everybody may know it, it knows nobody, else the rules could not be read alone",
     );
 }
@@ -161,17 +162,63 @@ fn views_know_only_core_and_store() {
 
 #[test]
 fn commands_do_not_know_the_hooks() {
-    let commands: Vec<_> =
-        below("cli").into_iter().filter(|source| source.path != "cli/program.rs").collect();
-    refuse(
-        &commands,
-        &["crate::hook", "super::super::hook"],
-        "a command works without Claude Code around it; only src/cli/program.rs hands `wake` to its hook",
+    refuse_modules(
+        "cli",
+        &["hook"],
+        "a slash command's hook calls the command, so a command that called a hook would close a circle",
     );
-    let program: Vec<_> = below("cli").into_iter().filter(|source| source.path == "cli/program.rs").collect();
-    let uses =
-        program[0].with("hook::").filter(|line| !line.contains("hook::wake::main")).collect::<Vec<_>>();
-    assert!(uses.is_empty(), "src/cli/program.rs only dispatches `wake`\n{}", uses.join("\n"));
+}
+
+#[test]
+fn the_engine_knows_neither_hooks_nor_screens() {
+    refuse_modules(
+        "engine",
+        &["claude", "hook", "run", "view", "cli", "demo"],
+        "src/engine is what the hook and the runner share: it cannot depend on one of them",
+    );
+}
+
+#[test]
+fn only_the_claude_agent_knows_claudes_stream() {
+    let others: Vec<_> = sources()
+        .into_iter()
+        .filter(|source| source.path != "run/agent/claude.rs" && !source.path.starts_with("claude/stream/"))
+        .collect();
+    refuse(
+        &others,
+        &["claude::stream", "stream::Lines", "stream::events"],
+        "src/run/agent is the seam for agents: what Claude Code prints becomes our own events in its module, and \
+         nothing else depends on it",
+    );
+}
+
+#[test]
+fn agents_are_known_by_their_seam_alone() {
+    let others: Vec<_> = sources()
+        .into_iter()
+        .filter(|source| source.path.starts_with("run/") && !source.path.starts_with("run/agent/"))
+        .collect();
+    refuse(
+        &others,
+        &["crate::claude", "agent::claude", "Agent::Claude", "Agent::Command"],
+        "the runner uses an agent through AgentProgram, so that adding one is one module and one line in src/run/agent",
+    );
+}
+
+#[test]
+fn run_lock_and_summary_have_one_owner() {
+    let without =
+        |owner: &str| sources().into_iter().filter(move |source| source.path != owner).collect::<Vec<_>>();
+    refuse(
+        &without("store/runner/summary.rs"),
+        &["\"summary.csv\"", "csv::"],
+        "src/store/runner/summary.rs is the only reader and writer of ralph/logs/summary.csv",
+    );
+    refuse(
+        &without("store/runner/run_lock.rs"),
+        &["\"run.lock\""],
+        "src/store/runner/run_lock.rs is the only reader and writer of ralph/run.lock",
+    );
 }
 
 #[test]
@@ -193,9 +240,58 @@ fn hooks_and_views_stay_apart() {
 }
 
 #[test]
+fn only_the_store_arms_a_loop() {
+    let others: Vec<_> = sources()
+        .into_iter()
+        .filter(|source| !matches!(source.path.as_str(), "store/user/armed.rs" | "core/record.rs"))
+        .collect();
+    refuse(
+        &others,
+        &["ArmedLoop::attach"],
+        "an ArmedLoop promises that this user armed it and that breaker and commands are attached: only \
+         src/store/user/armed.rs knows that",
+    );
+}
+
+#[test]
+fn only_the_store_writes_files() {
+    let others: Vec<_> = sources()
+        .into_iter()
+        .filter(|source| !source.path.starts_with("store/") && !source.path.starts_with("demo/"))
+        .collect();
+    refuse(
+        &others,
+        &["fs::write", "File::create", "OpenOptions", "fs::rename", "fs::copy", "create_new"],
+        "src/store writes files whole or not at all and keeps them private: use store::file (the demo writes its own \
+         temporary project)",
+    );
+}
+
+#[test]
+fn a_folder_shows_one_idea() {
+    let mut folders = vec![src()];
+    while let Some(folder) = folders.pop() {
+        let entries: Vec<PathBuf> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let is_code = entries.iter().any(|path| path.extension().is_some_and(|ending| ending == "rs"));
+        assert!(
+            !is_code || entries.len() <= MAX_FOLDER_ENTRIES,
+            "{} has {} entries: group them by idea",
+            folder.display(),
+            entries.len()
+        );
+        folders.extend(entries.into_iter().filter(|path| path.is_dir()));
+    }
+}
+
+#[test]
 fn fs2_stays_behind_one_module() {
-    let others: Vec<_> = sources().into_iter().filter(|source| source.path != "store/lock.rs").collect();
-    refuse(&others, &["fs2"], "src/store/lock.rs is the one place that locks, so that every wait is bounded");
+    let others: Vec<_> = sources().into_iter().filter(|source| source.path != "store/file/lock.rs").collect();
+    refuse(
+        &others,
+        &["fs2"],
+        "src/store/file/lock.rs is the one place that locks, so that every wait is bounded",
+    );
 }
 
 #[test]
@@ -206,6 +302,19 @@ fn the_clock_is_read_in_one_place() {
         &["SystemTime", "Utc::now", "Local::now"],
         "only src/store/world.rs reads the calendar clock, else RALPH_NOW would not replace it in every binary",
     );
+}
+
+#[test]
+fn limits_and_waits_follow_the_clock_of_the_tests() {
+    for folder in ["hook", "run", "store"] {
+        let sources: Vec<_> =
+            below(folder).into_iter().filter(|source| source.path != "store/world.rs").collect();
+        refuse(
+            &sources,
+            &["std::time::Instant", "Duration, Instant", "time::{Instant"],
+            "use store::world::Instant: a test moves it with RALPH_NOW=@FILE and waits for no second of its own",
+        );
+    }
 }
 
 #[test]
@@ -229,8 +338,8 @@ fn a_file_holds_one_idea() {
     for source in sources() {
         let length = source.lines.len();
         assert!(
-            length <= LONGEST_FILE,
-            "src/{} has {length} lines without its tests: over {LONGEST_FILE} a file holds two ideas, split it",
+            length <= MAX_FILE_LINES,
+            "src/{} has {length} lines without its tests: over {MAX_FILE_LINES} a file holds two ideas, split it",
             source.path
         );
     }
@@ -241,8 +350,8 @@ fn binaries_only_call_the_library() {
     for source in below("bin") {
         let length = source.lines.len();
         assert!(
-            length <= LONGEST_BINARY,
-            "src/{} has {length} lines: what is in a binary cannot be tested as a library, keep it to {LONGEST_BINARY}",
+            length <= MAX_BINARY_LINES,
+            "src/{} has {length} lines: what is in a binary cannot be tested as a library, keep it to {MAX_BINARY_LINES}",
             source.path
         );
     }

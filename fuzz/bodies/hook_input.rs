@@ -1,6 +1,6 @@
 //! Hook input: only broken JSON is an error, and a text that is there arrives.
 
-use ralph::claude::input::{self, Event, Input};
+use ralph::claude::hook::input::{self, Event, Input};
 use ralph::core::request::StartRequest;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

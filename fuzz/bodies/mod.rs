@@ -4,7 +4,7 @@
 
 pub mod hook_input;
 pub mod promise;
-pub mod scan_memory;
+pub mod scan_snapshot;
 pub mod settings;
 pub mod state_file;
 pub mod status_block;
@@ -17,7 +17,7 @@ type Check = fn(&[u8]);
 pub const TARGETS: [(&str, Check); 8] = [
     ("hook_input", hook_input::check),
     ("promise", promise::check),
-    ("scan_memory", scan_memory::check),
+    ("scan_snapshot", scan_snapshot::check),
     ("settings", settings::check),
     ("state_file", state_file::check),
     ("status_block", status_block::check),

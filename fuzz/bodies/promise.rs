@@ -1,7 +1,7 @@
 //! The promise: never taken from inside a fence, and safe to show.
 
-use ralph::core::clean;
 use ralph::core::signal::{Promise, promise};
+use ralph::core::text::clean;
 
 const COMPLETE: &str = "<promise>COMPLETE</promise>";
 

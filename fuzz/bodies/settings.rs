@@ -1,7 +1,7 @@
 //! Settings from a file: whatever it says, what the loop goes by is sound.
 
-use ralph::core::clean;
 use ralph::core::settings::{KEYS, Layer, Resolved, Source, resolve};
+use ralph::core::text::clean;
 use ralph::store::config;
 use serde_json::Value;
 

@@ -1,16 +1,17 @@
 //! The state file: written unchanged it says the same, and nothing in it stops a turn from being judged.
 
+use ralph::core::circuit::Circuit;
+use ralph::core::decide::turn::{Gained, Turn};
 use ralph::core::decide::{Decision, decide};
-use ralph::core::merge::Lists;
+use ralph::core::guidance::merge::GuidanceLists;
 use ralph::core::message;
 use ralph::core::prompt;
-use ralph::core::record::{Loop, LoopState};
+use ralph::core::record::{ArmedLoop, LoopState, StoredLoop};
 use ralph::core::settings::Settings;
 use ralph::core::time::Stamp;
-use ralph::core::turn::{Gained, Turn};
 use ralph::store::state::{Document, usable_session_id};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// 2026-11-16, 08:00 UTC.
@@ -28,11 +29,11 @@ pub fn check(bytes: &[u8]) {
     if document.newer_than_us() {
         return;
     }
-    for (session, lap) in document.loops() {
-        keeps_its_loop(&document, &session, &lap);
-        judge(lap.clone(), &Settings::default());
+    for (session, run) in document.loops() {
+        keeps_its_loop(&document, &session, &run);
+        judge(run.clone(), &Settings::default());
         judge(
-            lap,
+            run,
             &Settings {
                 max_iterations: 0,
                 max_runtime_ms: 0,
@@ -65,17 +66,17 @@ fn fields(bytes: &[u8]) -> Fields<'_> {
 }
 
 /// A loop that is read and written by this version comes back as it was, with fields of other versions.
-fn keeps_its_loop(document: &Document, session: &str, lap: &Loop) {
+fn keeps_its_loop(document: &Document, session: &str, run: &StoredLoop) {
     let mut document = document.clone();
-    document.set_loop(session, lap).expect("a loop can be written");
+    document.set_loop(session, run).expect("a loop can be written");
     let again = Document::parse(&document.write()).expect("what we write can be read");
     let Some(again) = again.loop_of(session) else {
         assert!(!usable_session_id(session), "the loop of {session:?} is gone");
         return;
     };
-    is_alike(lap, &again);
-    let times = |lap: &Loop| (lap.started_at, lap.armed_at, lap.ended_at);
-    assert_eq!(times(lap), times(&again));
+    is_alike(run, &again);
+    let times = |run: &StoredLoop| (run.started_at, run.timing.armed_at, run.ended_at);
+    assert_eq!(times(run), times(&again));
 }
 
 fn keeps_the_rest(mut document: Document) {
@@ -90,20 +91,21 @@ fn keeps_the_rest(mut document: Document) {
 }
 
 /// A turn ends: whatever the record says, there is an answer, and no limit is overrun.
-fn judge(lap: Loop, settings: &Settings) {
-    let running = lap.state == LoopState::Running;
-    let (iteration, runtime) = (lap.iteration, lap.runtime_ms());
+fn judge(run: StoredLoop, settings: &Settings) {
+    let running = run.state == LoopState::Running;
+    let (iteration, runtime) = (run.iteration, run.runtime_ms());
     let turn = Turn { gained: Some(Gained::default()), message: Some("x".into()), ..Turn::default() };
-    let (lap, decision) = decide(lap, &turn, settings, NOW);
-    let _ = message::position(&lap, settings, NOW);
+    let (run, decision) =
+        decide(ArmedLoop::attach(run, Circuit::default(), Map::new()), &turn, settings, NOW);
+    let _ = message::position(&run, settings, NOW);
     if let Decision::Continue(note) = &decision {
-        let _ = message::going_on(&lap, note, settings, NOW);
-        let _ = prompt::go_on(&lap, note, &Lists::default(), settings, NOW);
-        assert!(running && (lap.iteration > iteration || iteration == u64::MAX));
-        assert!(settings.max_iterations == 0 || lap.iteration < settings.max_iterations);
-        assert!(settings.max_runtime_ms == 0 || lap.runtime_ms() < settings.max_runtime_ms);
+        let _ = message::continuing(&run, note, settings, NOW);
+        let _ = prompt::continuation(&run, note, &GuidanceLists::default(), settings, NOW);
+        assert!(running && (run.iteration > iteration || iteration == u64::MAX));
+        assert!(settings.max_iterations == 0 || run.iteration < settings.max_iterations);
+        assert!(settings.max_runtime_ms == 0 || run.runtime_ms() < settings.max_runtime_ms);
     }
-    assert!(lap.runtime_ms() >= runtime, "runtime shrank");
+    assert!(run.runtime_ms() >= runtime, "runtime shrank");
 }
 
 fn is_alike<T: serde::Serialize>(before: &T, after: &T) {

@@ -1,6 +1,6 @@
 //! Lists and loops that other tools wrote: a checklist, a `prd.json`, the official plugin's file.
 
-use ralph::core::import::official;
+use ralph::core::request::import::official;
 use ralph::core::tasks::{checklist, is_done, mode, pick, transitions, validate};
 
 pub fn check(bytes: &[u8]) {

@@ -2,10 +2,10 @@
 //! nothing.
 
 use ralph::claude::transcript;
-use ralph::core::record::{Loop, Reading, Usage};
-use ralph::core::runtime::Evidence;
+use ralph::core::decide::turn::Gained;
+use ralph::core::record::{Reading, Session, StoredLoop, Timing, Usage};
 use ralph::core::time::Stamp;
-use ralph::core::turn::Gained;
+use ralph::core::time::runtime::Evidence;
 use std::io::Write;
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -28,12 +28,12 @@ fn cut(bytes: &[u8]) -> usize {
 
 fn in_two_parts(bytes: &[u8], cut: usize) {
     let mut file = NamedTempFile::new().expect("a temporary file");
-    let mut lap = from_the_beginning(file.path());
+    let mut run = from_the_beginning(file.path());
     file.write_all(&bytes[..cut]).expect("a transcript");
     let mut parts = Totals::default();
-    lap.reading = parts.add(transcript::read(file.path(), &lap).expect("the first part"));
+    run.session.transcript = parts.add(transcript::read(file.path(), &run).expect("the first part"));
     file.write_all(&bytes[cut..]).expect("a transcript");
-    let last = parts.add(transcript::read(file.path(), &lap).expect("the second part"));
+    let last = parts.add(transcript::read(file.path(), &run).expect("the second part"));
     let mut whole = Totals::default();
     let reading =
         whole.add(transcript::read(file.path(), &from_the_beginning(file.path())).expect("the whole"));
@@ -44,10 +44,14 @@ fn in_two_parts(bytes: &[u8], cut: usize) {
 }
 
 /// A loop for which all entries count, and all that the session spends.
-fn from_the_beginning(path: &Path) -> Loop {
+fn from_the_beginning(path: &Path) -> StoredLoop {
     let path = path.to_str().expect("a plain path").to_owned();
     let reading = Reading { path, session_cost_usd: Some(0.0), ..Reading::default() };
-    Loop { armed_at: Stamp(i64::MIN), reading, ..Loop::default() }
+    StoredLoop {
+        timing: Timing { armed_at: Stamp(i64::MIN), ..Timing::default() },
+        session: Session { transcript: reading, ..Session::default() },
+        ..StoredLoop::default()
+    }
 }
 
 fn after_a_long_session(bytes: &[u8]) {
@@ -59,11 +63,12 @@ fn after_a_long_session(bytes: &[u8]) {
     if bytes.len() > FIRST_STEP - 3 * line.len() {
         return;
     }
-    let lap = Loop { armed_at: ARMED_AT, ..Loop::default() };
+    let run =
+        StoredLoop { timing: Timing { armed_at: ARMED_AT, ..Timing::default() }, ..StoredLoop::default() };
     let read = |parts: &[&[u8]]| {
         let mut file = NamedTempFile::new().expect("a temporary file");
         parts.iter().for_each(|part| file.write_all(part).expect("a transcript"));
-        transcript::read(file.path(), &lap).expect("a transcript that can be read")
+        transcript::read(file.path(), &run).expect("a transcript that can be read")
     };
     let (mut alone, mut behind) = (Totals::default(), Totals::default());
     let reading = alone.add(read(&[bytes]));

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ralph::cli::guidance_program::main()
+    ralph::cli::loops::guidance_program::main()
 }

@@ -1,3 +1,3 @@
-fn main() {
-    ralph::hook::main("SessionStart");
+fn main() -> std::process::ExitCode {
+    ralph::hook::main("SessionStart")
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ralph::called::main()
+    ralph::multicall::main()
 }

@@ -1,13 +1,13 @@
-//! The session's transcript as evidence: read from where the last hook stopped, whole lines only.
+//! Reads what the session's transcript gained since the last hook, whole lines only.
 //!
-//! It lags behind the hooks, new types come with every version, and lines may be megabytes: what does
-//! not parse is skipped, and never more than `MOST_BYTES` is read in one go.
+//! The transcript lags behind the hooks, every version of Claude Code adds types, and lines can be megabytes long. Lines that
+//! do not parse are skipped, and at most `MAX_BYTES` are read at once.
 
-use crate::core::clean;
-use crate::core::record::{Loop, Queued};
-use crate::core::runtime::{Event, Evidence};
+use crate::core::decide::turn::Gained;
+use crate::core::record::{Queued, StoredLoop};
+use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::core::turn::Gained;
+use crate::core::time::runtime::{Event, Evidence};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -17,27 +17,27 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-const MOST_BYTES: u64 = 32 << 20;
-/// The first look goes back in steps of this size until it is before the loop's start.
-const FIRST_STEP: u64 = 32 << 10;
-const MOST_QUEUED: usize = 32;
-/// Tools that leave the project as it is; any other, also one we never heard of, may write.
+const MAX_BYTES: u64 = 32 << 20;
+/// The first read goes back in growing steps, starting with this one, until it is before the loop's start.
+const FIRST_STEP_BYTES: u64 = 32 << 10;
+const MAX_QUEUED: usize = 32;
+/// Tools that do not change the project; all others, also unknown ones, may write.
 const READING_TOOLS: [&str; 9] =
     ["Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "ToolSearch", "TodoWrite"];
 
-/// Tools whose call is an edit of a file.
+/// Tools that edit a file.
 const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
-/// What the transcript gained since the loop last read it; `None` where it cannot be used.
-pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
+/// Returns what the transcript gained since the loop last read it; `None` if it cannot be read.
+pub fn read(path: &Path, run: &StoredLoop) -> Option<Gained> {
     let name = path.to_str()?;
-    // Asked before it is opened: opening a pipe would wait for somebody to write.
+    // Checked before opening, because opening a pipe would block.
     let length = path.metadata().ok().filter(|meta| meta.is_file())?.len();
     let mut file = File::open(path).ok()?;
-    let known = &lap.reading;
-    let mut reader = Reader { gained: Gained::default(), editing: Vec::new(), since: lap.armed_at };
+    let known = &run.session.transcript;
+    let mut reader = Reader { gained: Gained::default(), editing: Vec::new(), since: run.timing.armed_at };
     reader.gained.reading = if known.path == name { known.clone() } else { known.anew() };
-    // Seen by a hook between two ends of turns, and not counted yet.
+    // A hook within the turn has read these, and they are not counted yet.
     let carried = std::mem::take(&mut reader.gained.reading.carried);
     reader.gained.tools_used = carried.tools_used;
     reader.gained.tools_that_write = carried.tools_that_write;
@@ -45,19 +45,19 @@ pub fn read(path: &Path, lap: &Loop) -> Option<Gained> {
     let from = match known.offset.filter(|offset| known.path == name && *offset <= length) {
         Some(offset) => {
             reader.since = Stamp(i64::MIN);
-            offset.max(length.saturating_sub(MOST_BYTES))
+            offset.max(length.saturating_sub(MAX_BYTES))
         }
-        None => first_look(&mut file, length, lap.armed_at)?,
+        None => position_before(&mut file, length, run.timing.armed_at)?,
     };
     let bytes = read_from(&mut file, from, length)?;
-    // A position we chose ourselves may be inside a line, which then does not parse and is skipped.
+    // `from` may be inside a line, which then does not parse and is skipped.
     let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
     for line in lines(&bytes[..whole]) {
         reader.line(line);
     }
     let mut gained = reader.gained;
     if from == 0 {
-        // The whole session was seen: without an earlier figure nothing was spent before the loop.
+        // The whole session was read, so without an earlier total nothing was spent before the loop.
         gained.reading.session_cost_usd.get_or_insert(0.0);
     }
     gained.reading.path = name.to_owned();
@@ -77,20 +77,19 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     ends.scan(0, |start, end| Some(&bytes[std::mem::replace(start, end + 1)..end]))
 }
 
-/// A position before everything the loop did, without reading what came long before it: back in growing
-/// steps, then halving the last one.
-fn first_look(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
+/// Finds a position before the loop's first entry, near to it: goes back in growing steps, then halves the last one.
+fn position_before(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
     let mut is_before = |from: u64| -> Option<bool> {
-        let head = read_from(file, from, (from + FIRST_STEP).min(length))?;
+        let head = read_from(file, from, (from + FIRST_STEP_BYTES).min(length))?;
         let first = lines(&head).skip(1).filter_map(parse).find_map(|line| line.at());
         Some(first.is_some_and(|at| at < since))
     };
-    let (mut from, mut to) = (length.saturating_sub(FIRST_STEP), length);
-    while from > 0 && length - from < MOST_BYTES && !is_before(from)? {
+    let (mut from, mut to) = (length.saturating_sub(FIRST_STEP_BYTES), length);
+    while from > 0 && length - from < MAX_BYTES && !is_before(from)? {
         to = from;
         from = length.saturating_sub((length - from) * 4);
     }
-    while from > 0 && to - from > FIRST_STEP {
+    while from > 0 && to - from > FIRST_STEP_BYTES {
         let middle = from + (to - from) / 2;
         if is_before(middle)? { from = middle } else { to = middle }
     }
@@ -99,27 +98,27 @@ fn first_look(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
 
 #[derive(Deserialize)]
 struct Line<'a> {
-    #[serde(rename = "type", borrow, default)]
+    #[serde(rename = "type", borrow)]
     kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     timestamp: Option<&'a RawValue>,
-    #[serde(rename = "isSidechain", default)]
+    #[serde(rename = "isSidechain")]
     sidechain: Option<bool>,
-    #[serde(rename = "isMeta", default)]
+    #[serde(rename = "isMeta")]
     meta: Option<bool>,
-    #[serde(rename = "isCompactSummary", default)]
+    #[serde(rename = "isCompactSummary")]
     compact_summary: Option<bool>,
-    #[serde(rename = "promptId", borrow, default)]
+    #[serde(rename = "promptId", borrow)]
     prompt_id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     operation: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(rename = "costUSD", default)]
+    #[serde(rename = "costUSD")]
     cost: Option<f64>,
-    #[serde(rename = "totalCostUSD", default)]
+    #[serde(rename = "totalCostUSD")]
     session_cost: Option<f64>,
 }
 
@@ -138,32 +137,27 @@ fn parse(line: &[u8]) -> Option<Line<'_>> {
 
 #[derive(Deserialize)]
 struct Message<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     content: Content<'a>,
-    #[serde(default)]
     usage: Option<Tokens>,
 }
 
 #[derive(Deserialize)]
 struct Tokens {
-    #[serde(default)]
     input_tokens: Option<u64>,
-    #[serde(default)]
     output_tokens: Option<u64>,
-    #[serde(default)]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
     cache_creation_input_tokens: Option<u64>,
 }
 
-/// A message's content: one text, or blocks of which we know three kinds.
+/// A message's content: one text, or blocks of three known kinds.
 #[derive(Default)]
 struct Content<'a> {
     text: Option<Cow<'a, str>>,
     calls: Vec<ToolCall>,
-    /// Id, and whether the tool failed.
+    /// The id of each result, and whether the tool failed.
     results: Vec<(String, bool)>,
 }
 
@@ -175,17 +169,16 @@ struct ToolCall {
 
 #[derive(Deserialize)]
 struct Block<'a> {
-    #[serde(rename = "type", borrow, default)]
+    #[serde(rename = "type", borrow)]
     kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     name: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     tool_use_id: Option<Cow<'a, str>>,
-    #[serde(default)]
     is_error: Option<bool>,
 }
 
@@ -244,12 +237,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     }
 }
 
-/// The client logs whole requests and attachments beside the conversation. Such a line says what it is
-/// within its first bytes, and need not be parsed to be passed over.
-fn foreign(line: &[u8]) -> bool {
-    const OURS: [&[u8]; 4] = [b"queue-operation\"", b"assistant\"", b"user\"", b"cost-state\""];
+/// Returns whether the line is a request or an attachment that Claude Code logs beside the conversation. Its first bytes
+/// show that, so it need not be parsed.
+fn is_irrelevant(line: &[u8]) -> bool {
+    const RELEVANT: [&[u8]; 4] = [b"queue-operation\"", b"assistant\"", b"user\"", b"cost-state\""];
     if let Some(kind) = line.strip_prefix(b"{\"type\":\"") {
-        return !OURS.iter().any(|ours| kind.starts_with(ours));
+        return !RELEVANT.iter().any(|name| kind.starts_with(name));
     }
     let head = &line[..line.len().min(96)];
     head.starts_with(b"{\"parentUuid\":") && memchr::memmem::find(head, b",\"attachment\":{").is_some()
@@ -257,15 +250,15 @@ fn foreign(line: &[u8]) -> bool {
 
 struct Reader {
     gained: Gained,
-    /// Edits of which no result was seen yet.
+    /// Ids of edits without a result so far.
     editing: Vec<String>,
-    /// Entries before this moment are not the loop's.
+    /// Entries before this time do not belong to the loop.
     since: Stamp,
 }
 
 impl Reader {
     fn line(&mut self, bytes: &[u8]) {
-        if foreign(bytes) {
+        if is_irrelevant(bytes) {
             return;
         }
         let Some(line) = parse(bytes) else { return };
@@ -303,7 +296,7 @@ impl Reader {
         if let Some(cost) = line.cost.filter(|cost| cost.is_finite() && *cost > 0.0) {
             *usage.cost_usd.get_or_insert(0.0) += cost;
         }
-        // Each block of a message is an entry of its own and repeats the message's figures.
+        // Each block of a message is an entry, and repeats the message's usage.
         if id.is_empty() || self.gained.reading.counted_message == id {
             return;
         }
@@ -316,7 +309,7 @@ impl Reader {
             usage.cache_write_tokens = usage.cache_write_tokens.saturating_add(write);
             usage.output_tokens = usage.output_tokens.saturating_add(figure(tokens.output_tokens));
             let context = input.saturating_add(read).saturating_add(write);
-            // A message the client made up itself has no context, and does not end the one before it.
+            // A message that Claude Code made up has no context; the previous one still holds.
             usage.context_tokens = if context > 0 { context } else { usage.context_tokens };
             self.gained.reading.counted_message = id.into_owned();
         }
@@ -337,13 +330,13 @@ impl Reader {
         for (id, failed) in &content.results {
             if let Some(edit) = self.editing.iter().position(|edit| edit == id) {
                 self.editing.swap_remove(edit);
-                // An edit that failed changed nothing.
+                // A failed edit changed nothing.
                 self.gained.edits -= u64::from(*failed);
             }
             self.evidence(at, Event::Result(id.clone()));
         }
         let Some(text) = content.text else { return };
-        // What the client answers itself (`/compact`, `/clear`) is noted here but sent to nobody.
+        // Claude Code answers `/compact` and `/clear` itself; the agent does not read them.
         if text.starts_with("<local-command") || text.starts_with("<command-name>") {
             return;
         }
@@ -361,13 +354,13 @@ impl Reader {
         self.gained.evidence.push(Evidence { at, event });
     }
 
-    /// The client's queue: what was typed while the agent works waits there for the turn to end.
+    /// Follows Claude Code's queue of what the user typed while the agent works.
     fn queue(&mut self, line: &Line, at: Stamp) {
         let text =
             line.content.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()).unwrap_or_default();
         let queue = &mut self.gained.reading.queue;
         match line.operation.as_deref() {
-            Some("enqueue") if queue.len() < MOST_QUEUED => {
+            Some("enqueue") if queue.len() < MAX_QUEUED => {
                 queue.push(Queued { text: clean::excerpt(&text, 200), at });
             }
             Some("dequeue") if !queue.is_empty() => drop(queue.remove(0)),
@@ -379,12 +372,12 @@ impl Reader {
                 }
             }
             Some("dequeue" | "enqueue") => {}
-            // An operation we do not know may have changed anything: better no queue than a wrong one.
+            // An unknown operation may have changed the queue in any way.
             _ => queue.clear(),
         }
     }
 
-    /// The client's running total for the session; only what came after the loop's start is the loop's.
+    /// Adds the increase of the session's total cost since the last total.
     fn session_cost(&mut self, total: f64) {
         if !total.is_finite() || total < 0.0 {
             return;
@@ -399,14 +392,14 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::record::{LoopState, Reading};
+    use crate::core::record::{LoopState, Reading, Timing};
     use std::io::Write;
 
-    fn lap() -> Loop {
-        Loop {
+    fn run() -> StoredLoop {
+        StoredLoop {
             state: LoopState::Running,
-            armed_at: Stamp::parse("2026-11-16T08:00:00Z").unwrap(),
-            ..Loop::default()
+            timing: Timing { armed_at: Stamp::parse("2026-11-16T08:00:00Z").unwrap(), ..Timing::default() },
+            ..StoredLoop::default()
         }
     }
 
@@ -443,8 +436,8 @@ mod tests {
             self.0.write_all(lines.concat().as_bytes()).unwrap();
         }
 
-        fn read(&self, lap: &Loop) -> Gained {
-            read(self.0.path(), lap).unwrap()
+        fn read(&self, run: &StoredLoop) -> Gained {
+            read(self.0.path(), run).unwrap()
         }
     }
 
@@ -461,7 +454,7 @@ mod tests {
             assistant(10, "m2", TEXT),
             user(11, r#""isMeta":true,"message":{"content":"Stop hook feedback:\ngo on"}"#),
         ]);
-        let gained = transcript.read(&lap());
+        let gained = transcript.read(&run());
         let kinds: Vec<_> = gained.evidence.iter().map(|e| e.event.clone()).collect();
         let (call, result) = (Event::Call("t1".into()), Event::Result("t1".into()));
         assert_eq!(
@@ -474,73 +467,73 @@ mod tests {
             (20, 10, 110)
         );
         assert_eq!((gained.last_text.as_deref(), gained.reading.prompt_id.as_str()), (Some("done"), "p1"));
-        assert_eq!(gained.interrupted_at, None, "a tool's output is nobody's word");
+        assert_eq!(gained.interrupted_at, None, "a tool's output is not an interrupt");
     }
 
     #[test]
-    fn a_message_of_the_clients_own_does_not_empty_the_context() {
+    fn a_message_made_up_by_claude_code_keeps_the_context() {
         let own = entry("assistant", 3, r#""message":{"id":"m2","content":[],"usage":{"input_tokens":0}}"#);
-        let gained = Transcript::of(&[assistant(2, "m1", TEXT), own]).read(&lap());
+        let gained = Transcript::of(&[assistant(2, "m1", TEXT), own]).read(&run());
         assert_eq!((gained.usage.input_tokens, gained.usage.context_tokens), (10, 110));
     }
 
     #[test]
-    fn only_what_is_new_is_read_and_a_line_being_written_waits() {
+    fn only_new_and_complete_lines_are_read() {
         let mut transcript = Transcript::of(&[assistant(1, "m1", TEXT)]);
         let half = assistant(2, "m2", CALL);
         transcript.add(&[half[..40].to_owned()]);
-        let mut lap = lap();
-        let first = transcript.read(&lap);
+        let mut run = run();
+        let first = transcript.read(&run);
         assert_eq!((first.evidence.len(), first.tools_used), (1, 0));
-        lap.reading = first.reading;
+        run.session.transcript = first.reading;
         transcript.add(&[half[40..].to_owned(), assistant(3, "m2", TEXT)]);
-        let second = transcript.read(&lap);
+        let second = transcript.read(&run);
         assert_eq!((second.evidence.len(), second.tools_used, second.usage.input_tokens), (3, 1, 10));
-        lap.reading = second.reading;
-        assert_eq!(transcript.read(&lap).evidence, []);
+        run.session.transcript = second.reading;
+        assert_eq!(transcript.read(&run).evidence, []);
     }
 
     #[test]
     fn the_queue_is_followed() {
         let waiting = |operations: &[(&str, &str)]| {
             let lines: Vec<_> = operations.iter().map(|(operation, text)| queue(operation, text)).collect();
-            let queue = Transcript::of(&lines).read(&lap()).reading.queue;
+            let queue = Transcript::of(&lines).read(&run()).reading.queue;
             queue.into_iter().map(|queued| queued.text).collect::<Vec<_>>()
         };
         assert_eq!(waiting(&[("enqueue", "/a"), ("enqueue", "/b"), ("dequeue", "")]), ["/b"]);
         assert_eq!(waiting(&[("enqueue", "/a"), ("enqueue", "/b"), ("remove", "/b")]), ["/a"]);
         assert!(waiting(&[("dequeue", ""), ("remove", "x")]).is_empty());
         assert!(waiting(&[("enqueue", "/a"), ("popAll", "")]).is_empty());
-        let hostile = Transcript::of(&[queue("enqueue", "/x \\u001b[2J\\u0007y")]).read(&lap()).reading.queue;
+        let hostile = Transcript::of(&[queue("enqueue", "/x \\u001b[2J\\u0007y")]).read(&run()).reading.queue;
         assert_eq!(hostile[0].text, "/x [2Jy");
     }
 
     #[test]
-    fn esc_is_seen_with_its_time() {
+    fn an_interrupt_is_found_with_its_time() {
         let esc = user(
             7,
             r#""interruptedMessageId":"m","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}"#,
         );
-        let at = Transcript::of(&[esc]).read(&lap()).interrupted_at;
+        let at = Transcript::of(&[esc]).read(&run()).interrupted_at;
         assert_eq!(at, Stamp::parse("2026-11-16T08:00:07Z"));
     }
 
     #[test]
-    fn cost_is_what_the_client_says() {
+    fn cost_is_read_from_the_transcript() {
         let own = entry("assistant", 1, r#""costUSD":0.25,"message":{"id":"m","content":[]}"#);
-        assert_eq!(Transcript::of(&[own]).read(&lap()).usage.cost_usd, Some(0.25));
+        assert_eq!(Transcript::of(&[own]).read(&run()).usage.cost_usd, Some(0.25));
         let total = |usd: f64| format!("{{\"type\":\"cost-state\",\"totalCostUSD\":{usd}}}\n");
         let mut transcript = Transcript::of(&[total(1.5)]);
-        let mut lap = lap();
-        let gained = transcript.read(&lap);
+        let mut run = run();
+        let gained = transcript.read(&run);
         assert_eq!(gained.usage.cost_usd, None, "spent before the loop");
-        lap.reading = gained.reading;
+        run.session.transcript = gained.reading;
         transcript.add(&[total(4.0)]);
-        assert_eq!(transcript.read(&lap).usage.cost_usd, Some(2.5));
+        assert_eq!(transcript.read(&run).usage.cost_usd, Some(2.5));
     }
 
     #[test]
-    fn rubbish_is_skipped() {
+    fn invalid_lines_are_skipped() {
         let mut transcript = Transcript::of(&[
             "\n\n{}\n[]\nnull\n{\"type\":7}\n{\"type\":\"assistant\"\n".to_owned(),
             r#"{"type":"assistant","timestamp":5,"message":{"content":[]}}"#.to_owned() + "\n",
@@ -551,18 +544,18 @@ mod tests {
         ]);
         transcript.0.write_all(b"\xff\xfe\x00\n").unwrap();
         transcript.add(&[assistant(2, "m", CALL)]);
-        let gained = transcript.read(&lap());
+        let gained = transcript.read(&run());
         assert_eq!((gained.tools_used, gained.evidence.len()), (1, 2), "{:?}", gained.evidence);
     }
 
     #[test]
-    fn what_cannot_be_read_is_unknown() {
+    fn an_unreadable_file_gives_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(read(dir.path(), &lap()).is_none(), "a directory");
-        assert!(read(&dir.path().join("missing"), &lap()).is_none());
-        let mut shrunk = lap();
+        assert!(read(dir.path(), &run()).is_none(), "a directory");
+        assert!(read(&dir.path().join("missing"), &run()).is_none());
+        let mut shrunk = run();
         let transcript = Transcript::of(&[assistant(1, "m", CALL)]);
-        shrunk.reading = Reading {
+        shrunk.session.transcript = Reading {
             path: transcript.0.path().display().to_string(),
             offset: Some(1 << 40),
             ..Reading::default()
@@ -570,20 +563,20 @@ mod tests {
         assert_eq!(
             transcript.read(&shrunk).tools_used,
             1,
-            "a file that was replaced by a shorter one is read anew"
+            "a file that was replaced by a shorter one is read from the start"
         );
     }
 
     #[test]
-    fn the_first_look_skips_what_came_before_the_loop() {
+    fn the_first_read_skips_what_came_before_the_loop() {
         let old = r#"{"type":"assistant","timestamp":"2026-11-16T07:00:00Z","message":{"id":"o","content":[{"type":"tool_use","id":"x"}]}}"#;
         let old = format!("{old}\n").repeat(20_000);
         let transcript = Transcript::of(&[old.clone(), assistant(1, "m", CALL)]);
-        let gained = transcript.read(&lap());
+        let gained = transcript.read(&run());
         assert_eq!((gained.tools_used, gained.evidence.len()), (1, 2));
         let mut file = File::open(transcript.0.path()).unwrap();
         let length = file.metadata().unwrap().len();
-        let from = first_look(&mut file, length, lap().armed_at).unwrap();
-        assert_eq!(from, length - FIRST_STEP, "one step back is enough");
+        let from = position_before(&mut file, length, run().timing.armed_at).unwrap();
+        assert_eq!(from, length - FIRST_STEP_BYTES, "one step back is enough");
     }
 }

@@ -1,15 +1,17 @@
 //! The command line of `ralph`: every command, its flags and their help.
 
-use super::{demo, help, pages, run_args};
-use crate::core::finding::{SEVERITIES, Severity};
+use super::help;
+use crate::cli::run::run_args;
+use crate::cli::setup::{demo, pages};
+use crate::core::guidance::finding::{SEVERITIES, Severity};
 use crate::core::request::SWITCHES;
 use crate::core::settings::{self, KEYS, Kind, PRESETS};
 use clap::{Arg, ArgAction, Command};
 use clap_complete::Shell;
 
-/// The one definition of the command line, as users see it.
+/// Returns the command line as users see it.
 pub fn command() -> Command {
-    Command::new("ralph")
+    let command = Command::new("ralph")
         .about("Keeps Claude Code working on a task exactly as long as it should")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
@@ -36,10 +38,21 @@ pub fn command() -> Command {
             completions(),
             man(),
             help(),
-        ])
+        ]);
+    with_capital_help(command)
 }
 
-/// What our own files and programs call, and nobody types.
+/// Starts every help line with a capital letter. Settings share theirs with tables, where they are lower-case.
+pub fn with_capital_help(command: Command) -> Command {
+    let command =
+        command.mut_args(|arg| match arg.get_help().map(|text| help::capitalized(&text.to_string())) {
+            Some(text) => arg.help(text),
+            None => arg,
+        });
+    command.mut_subcommands(with_capital_help)
+}
+
+/// Returns the commands that only our own files and programs call.
 pub fn internal() -> [Command; 3] {
     let slash =
         |name: &'static str| Command::new(name).arg(Arg::new("command").required(true)).arg(session());
@@ -47,51 +60,46 @@ pub fn internal() -> [Command; 3] {
 }
 
 fn doctor() -> Command {
-    let value = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
     Command::new("doctor")
-        .about("Check everything a loop depends on, and say the way out; exit code 1 where something failed")
-        .arg(value("claude", "PATH", "the client's program").default_value("claude"))
-        .arg(value("plugin-dir", "DIR", "a plugin that you load with `claude --plugin-dir DIR`"))
-        .arg(value("container", "NAME", "also the container for `ralph run --container`"))
-        .arg(flag("quick", "leave out the round trip through the client, which takes a few seconds"))
-        .arg(flag("json", "one JSON object"))
+        .about("Diagnose problems and suggest fixes (exits 1 on failure)")
+        .arg(value("claude", "PATH", "the program of Claude Code").default_value("claude"))
+        .arg(value("plugin-dir", "DIR", "check a plugin that you load with `claude --plugin-dir DIR`"))
+        .arg(value("container", "NAME", "also check this container of `ralph run --container`"))
+        .arg(flag("quick", "skip the loop through Claude Code, which takes a few seconds"))
+        .arg(flag("json", "print JSON"))
 }
 
 pub fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
+fn value(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
 pub fn session() -> Arg {
-    Arg::new("session")
-        .long("session")
-        .value_name("ID")
-        .help("the Claude Code session [default: $CLAUDE_CODE_SESSION_ID]")
+    value("session", "ID", "the Claude Code session [default: $CLAUDE_CODE_SESSION_ID]")
 }
 
 fn claude() -> Arg {
-    Arg::new("claude")
-        .long("claude")
-        .value_name("PATH")
-        .help("the client to register with [default: claude on the path]")
+    Arg::new("claude").long("claude").value_name("PATH").help("the program of Claude Code [default: claude]")
 }
 
 fn start() -> Command {
     let mut start = Command::new("start")
-        .about("Start a loop in a Claude Code session, or go on with one")
+        .about("Start a loop in a Claude Code session, or resume one")
         .arg(
             Arg::new("task")
                 .value_name("TASK")
                 .num_args(0..)
-                .help("what the agent is to do; - reads it from stdin"),
+                .help("what the agent should do; - reads it from stdin"),
         )
         .arg(session());
     for key in &KEYS {
         if let Some(flag) = key.flag {
             let mut arg = Arg::new(flag)
                 .long(flag)
-                .value_name(help::value_name(flag))
+                .value_name(key.kind.value_name())
                 .help(key.help)
                 .allow_hyphen_values(true);
             if key.kind == Kind::Commands {
@@ -105,146 +113,124 @@ fn start() -> Command {
     }
     start = start.args(PRESETS.iter().map(|preset| flag(preset.name, preset.help)));
     start = start.args(SWITCHES.iter().map(|&(name, help)| flag(name, help)));
-    start = start.arg(
-        Arg::new("run")
-            .long("run")
-            .value_name("ID")
-            .help("with --resume: which loop, by the beginning of its run id"),
-    );
-    start
+    start.arg(value("run", "ID", "with --resume: the loop to resume, by its run id or the beginning of it"))
 }
 
 fn stop() -> Command {
     Command::new("stop")
-        .about("End a session's loop, every loop of this project, or every loop of yours")
+        .about("Stop the loop of this session, or every loop of this project")
         .arg(session())
-        .arg(flag("all", "every loop of yours, in every project").conflicts_with("session"))
+        .arg(flag("all", "stop all your loops, in every project").conflicts_with("session"))
 }
 
 fn reset() -> Command {
     Command::new("reset")
-        .about("Close a circuit breaker that has tripped, so that a loop may be started again")
+        .about("Reset the circuit breaker of this session, or of every loop of this project")
         .arg(session())
-        .arg(flag("all", "every breaker of yours, in every project").conflicts_with("session"))
+        .arg(flag("all", "reset all your circuit breakers, in every project").conflicts_with("session"))
 }
 
 fn answer() -> Command {
     Command::new("answer")
-        .about("Answer the question that waits in ralph/decide.txt, or ralph/blocked.txt, or show it")
+        .about("Show or answer the agent's open question")
         .arg(
             Arg::new("text")
                 .value_name("TEXT")
                 .num_args(0..)
-                .help("your answer; - reads it from stdin, nothing shows the question"),
+                .help("your answer; - reads it from stdin; without it, the question is shown"),
         )
-        .arg(flag("replace", "write it in place of an earlier answer"))
+        .arg(flag("replace", "overwrite an earlier answer"))
 }
 
 fn status() -> Command {
     Command::new("status")
         .about("Show every loop of this project")
         .arg(session())
-        .arg(flag("json", "one JSON object"))
+        .arg(flag("json", "print JSON"))
 }
 
 fn config() -> Command {
     Command::new("config")
-        .about("Show the effective settings and where they come from, or set one")
-        .arg(Arg::new("key").value_name("KEY"))
-        .arg(Arg::new("value").value_name("VALUE").allow_hyphen_values(true))
+        .about("Show the settings and where they come from, or set one")
+        .arg(Arg::new("key").value_name("KEY").help("the setting, such as loop_limits.max_hours"))
+        .arg(Arg::new("value").value_name("VALUE").allow_hyphen_values(true).help("its new value"))
         .arg(flag("unset", "remove the key from the file").requires("key").conflicts_with("value"))
-        .arg(flag("user", "write your own file instead of the project's"))
-        .arg(flag("json", "one JSON object").conflicts_with_all(["value", "unset"]))
+        .arg(flag("user", "change your own file instead of the project's"))
+        .arg(flag("json", "print JSON").conflicts_with_all(["value", "unset"]))
 }
 
 fn history() -> Command {
     Command::new("history")
-        .about("List the past runs of this project, newest first")
-        .arg(
-            Arg::new("last")
-                .long("last")
-                .value_name("N")
-                .value_parser(clap::value_parser!(u32).range(1..))
-                .help("only the newest N"),
-        )
-        .arg(flag("circuit", "trips and resets of the circuit breaker instead"))
-        .arg(flag("json", "one JSON object a run or event, one a line"))
+        .about("List past runs of this project, newest first")
+        .arg(value("last", "N", "only the newest N").value_parser(clap::value_parser!(u32).range(1..)))
+        .arg(flag("circuit", "list trips and resets of the circuit breaker instead"))
+        .arg(flag("json", "print one JSON object per line"))
 }
 
 fn init() -> Command {
     Command::new("init")
-        .about("Lay out ralph/ for the runner: prompt, PRD, task list and progress; keeps what is there")
-        .arg(
-            Arg::new("name")
-                .long("name")
-                .value_name("N")
-                .help("what the project is called [default: its folder]"),
+        .about(
+            "Create ralph/ for `ralph run`: prompt, PRD, task list and progress notes (keeps existing files)",
         )
-        .arg(flag("force", "replace the files that are there"))
+        .arg(value("name", "N", "name of the project [default: its folder]"))
+        .arg(flag("force", "overwrite existing files"))
 }
 
 fn archive() -> Command {
     Command::new("archive")
-        .about("Move a finished run to ralph-archive/DATE-LABEL, with a summary, and reset ralph/")
-        .arg(
-            Arg::new("label")
-                .long("label")
-                .value_name("L")
-                .help("what the archive is called [default: the project's name]"),
-        )
-        .arg(flag("include-logs", "keep the logs in the archive; without it they are removed"))
+        .about("Move a finished run to ralph-archive/DATE-LABEL with a summary, and reset ralph/")
+        .arg(value("label", "L", "label of the archive [default: the project's name]"))
+        .arg(flag("include-logs", "keep the logs in the archive; without it they are deleted"))
 }
 
 fn install() -> Command {
     Command::new("install")
-        .about("Lay out the plugin, register it with Claude Code, and prove that it runs")
+        .about("Install the plugin in Claude Code and check that it works")
         .arg(
             Arg::new("to")
                 .long("to")
                 .value_name("DIR")
                 .value_parser(clap::value_parser!(std::path::PathBuf))
                 .conflicts_with_all(["settings", "claude"])
-                .help("only lay it out, in this folder: new, empty, or an earlier copy"),
+                .help("only copy the plugin to this folder"),
         )
-        .arg(flag("settings", "also offer a status line for your Claude settings, showing the change first"))
-        .arg(flag("yes", "make that change without asking").requires("settings"))
-        .arg(flag("force", "replace what somebody edited, keeping a copy, or put in another's place"))
+        .arg(flag("settings", "also add a status line to your Claude Code settings (shows the change first)"))
+        .arg(flag("yes", "change the settings without asking").requires("settings"))
+        .arg(flag("force", "replace an edited plugin (keeps a copy), another marketplace or status line"))
         .arg(claude())
 }
 
 fn uninstall() -> Command {
     Command::new("uninstall")
-        .about("Take away what install brought")
-        .arg(flag("purge", "and your records and settings; it says what it removes"))
-        .arg(flag("force", "although a loop is running or the plugin was edited"))
+        .about("Remove the plugin")
+        .arg(flag("purge", "also remove your records and settings, and list them"))
+        .arg(flag("force", "even if a loop is running or the plugin was edited"))
         .arg(claude())
 }
 
 fn statusline() -> Command {
-    Command::new("statusline")
-        .about("One line on this session's loop, for Claude Code's status line; its JSON on stdin")
+    Command::new("statusline").about(
+        "Print one line about this session's loop, for Claude Code's status line (reads its JSON on stdin)",
+    )
 }
 
 fn scan() -> Command {
     Command::new("scan")
-        .about("Show what in this project limits the agent; exit code 2 where something critical stands")
+        .about("Show what limits the agent in this project (exits 2 on a critical finding)")
         .arg(
-            Arg::new("severity")
-                .long("severity")
-                .value_name("S")
-                .value_parser(SEVERITIES.map(Severity::name))
-                .help("only findings of this severity or worse"),
+            value("severity", "S", "only findings of this severity or higher")
+                .value_parser(SEVERITIES.map(Severity::name)),
         )
-        .arg(flag("json", "one JSON object"))
-        .arg(flag("ndjson", "a line of metadata, then one finding a line").conflicts_with("json"))
+        .arg(flag("json", "print JSON"))
+        .arg(flag("ndjson", "print a line of metadata, then one finding per line").conflicts_with("json"))
 }
 
 fn trust() -> Command {
     Command::new("trust")
-        .about("Let this project's own file run its commands for you, exactly as they are now")
-        .arg(flag("show", "only show what it would run, and whether you trust it"))
-        .arg(flag("revoke", "forget what you trusted here").conflicts_with("show"))
-        .arg(flag("json", "one JSON object"))
+        .about("Trust the commands in this project's config")
+        .arg(flag("show", "only show the commands and whether you trust them"))
+        .arg(flag("revoke", "withdraw your trust").conflicts_with("show"))
+        .arg(flag("json", "print JSON"))
 }
 
 fn help() -> Command {
@@ -253,14 +239,14 @@ fn help() -> Command {
 
 fn completions() -> Command {
     Command::new("completions")
-        .about("Print a script that completes our commands in your shell")
+        .about("Print a completion script for your shell")
         .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(clap::value_parser!(Shell)))
         .arg(
             Arg::new("program")
                 .value_name("PROGRAM")
                 .value_parser(pages::PROGRAMS)
                 .default_value(pages::PROGRAMS[0])
-                .help("the program whose commands are completed"),
+                .help("the program to complete"),
         )
 }
 
@@ -268,11 +254,5 @@ fn man() -> Command {
     Command::new("man")
         .about("Print the man page of ralph or of one of its commands")
         .arg(Arg::new("command").value_name("COMMAND").help("the command, such as run"))
-        .arg(
-            Arg::new("to")
-                .long("to")
-                .value_name("DIR")
-                .conflicts_with("command")
-                .help("write every page to this folder instead"),
-        )
+        .arg(value("to", "DIR", "write all pages to this folder instead").conflicts_with("command"))
 }

@@ -1,23 +1,8 @@
-//! What a command can fail with: the message, the way out, and the exit code.
+//! How a command fails: what failed, what to do about it, and the exit code.
 
-use crate::core::clean;
+use crate::core::outcome::Exit;
+use crate::core::text::clean;
 use std::fmt;
-
-/// Exit codes, in one place. 2 is free for BLOCKED and for the client's "block", so it is no error here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// The command was understood and refused. `ralph run` says so where a limit is reached.
-    Refused = 1,
-    /// `ralph run` was refused because a question waits for its answer.
-    Undecided = 3,
-    /// `ralph run` was refused because the circuit breaker has tripped.
-    Tripped = 4,
-    Usage = 64,
-    /// A program we need is not there.
-    Unavailable = 69,
-    /// An error, or something in the way of a run.
-    Internal = 70,
-}
 
 #[derive(Debug)]
 pub struct Failure {
@@ -32,7 +17,7 @@ impl Failure {
     }
 
     pub fn refused(message: impl Into<String>) -> Self {
-        Failure { exit: Exit::Refused, message: message.into(), hint: None }
+        Failure { exit: Exit::Failed, message: message.into(), hint: None }
     }
 
     pub fn internal(message: impl Into<String>) -> Self {
@@ -56,12 +41,9 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Messages may quote what a file or a session says.
-        write!(f, "ralph: {}", clean::block(&self.message))?;
-        match &self.hint {
-            Some(hint) => write!(f, "\n{}", clean::block(hint)),
-            None => Ok(()),
-        }
+        // Messages may quote untrusted text.
+        write!(f, "error: {}", clean::block(&self.message))?;
+        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {}", clean::block(hint)))
     }
 }
 
@@ -74,5 +56,17 @@ impl From<anyhow::Error> for Failure {
 impl From<crate::store::state::StateError> for Failure {
     fn from(error: crate::store::state::StateError) -> Self {
         Failure::internal(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_failed_and_then_what_to_do() {
+        let failure = Failure::usage("unknown setting: \u{1b}[2Jx").hint("see `ralph config`");
+        assert_eq!(failure.to_string(), "error: unknown setting: [2Jx\nhint: see `ralph config`");
+        assert_eq!(Failure::refused("no loop").to_string(), "error: no loop");
     }
 }

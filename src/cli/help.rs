@@ -1,26 +1,26 @@
-//! The help of the slash commands, made from the same tables the program goes by.
+//! The text of `ralph help`, from the same tables as the command line.
 
 use crate::core::request::SWITCHES;
 use crate::core::settings::{KEYS, PRESETS};
 
 pub fn text() -> String {
     let mut text = String::from(
-        "Ralph keeps Claude Code working on a task until it is done or a limit is reached.\n\n\
-         /ralph:start TASK [flags]   start a loop in this session\n\
-         /ralph:start --resume       go on with a paused, ended or orphaned loop\n\
-         /ralph:start --import       take over a loop of the official ralph-loop plugin\n\
-         /ralph:status               where the loops of this project are\n\
-         /ralph:stop [--all]         end this session's loop, or every loop of yours\n\
-         /ralph:encourage TEXT       what the agent should do more of; without text, the list\n\
-         /ralph:forbid TEXT          what it must not do; [--pin] [--for 2h] [--replace]\n\
-         /ralph:scan                 what in this project limits the agent\n\
-         /ralph:config [KEY [VALUE]] show the settings, or set one\n\
-         /ralph:help                 this text\n\nFlags of start:\n",
+        "Ralph keeps Claude Code working on a task until it is complete or a limit is reached.\n\n\
+         /ralph:start TASK [flags]    start a loop in this session\n\
+         /ralph:start --resume        resume a paused, ended or orphaned loop\n\
+         /ralph:start --import        import a loop of the official ralph-loop plugin\n\
+         /ralph:status                show the loops of this project\n\
+         /ralph:stop [--all]          stop the loop of this session, or all your loops\n\
+         /ralph:encourage TEXT        tell the agent what to do more of; without TEXT, list all guidance\n\
+         /ralph:forbid TEXT           tell the agent what not to do; [--pin] [--for 2h] [--replace]\n\
+         /ralph:scan                  show what limits the agent in this project\n\
+         /ralph:config [KEY [VALUE]]  show the settings, or set one\n\
+         /ralph:help                  show this text\n\nFlags of start:\n",
     );
-    let mut row = |flag: String, help: &str| text.push_str(&format!("  {flag:<24} {help}\n"));
+    let mut row = |flag: String, help: &str| text.push_str(&format!("  {flag:<25} {}\n", capitalized(help)));
     for key in KEYS.iter() {
         if let Some(flag) = key.flag {
-            row(format!("--{flag} {}", value_name(flag)), key.help);
+            row(format!("--{flag} {}", key.kind.value_name()), key.help);
         }
     }
     for preset in &PRESETS {
@@ -31,17 +31,23 @@ pub fn text() -> String {
     }
     text.push_str(
         "\nEsc pauses the loop. `touch .claude/STOP_LOOP` stops every loop of the project.\n\
-         Commands in a project's own file (verify, notify) run only after `ralph trust`, in a terminal.\n\
-         In a terminal: `ralph --help`; `ralph init` lays out a task list that a finish must pass.\n\n\
-         Coming from elsewhere:\n\
+         Commands in a project's config (verify, notify) run only after `ralph trust` in a terminal.\n\
+         In a terminal: `ralph --help`; `ralph init` creates a task list that must pass before a loop is complete.\n\n\
+         Migrating from other loops:\n\
          \x20 /ralph-loop \"TASK\" --completion-promise X --max-iterations N   (the official plugin)\n\
          \x20   /ralph:start TASK --promise X --max-iterations N\n\
          \x20 /cancel-ralph\n\
          \x20   /ralph:stop\n\
          \x20 while :; do cat PROMPT.md | claude -p; done\n\
-         \x20   ralph run -f PROMPT.md, in a terminal; --tasks prd.json or --tasks fix_plan.md make a finish wait for every box",
+         \x20   ralph run -f PROMPT.md, in a terminal; with --tasks prd.json or --tasks fix_plan.md every task must be done",
     );
     text
+}
+
+/// Returns a text with a capital first letter.
+pub fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
 pub fn value_name(flag: &str) -> &'static str {

@@ -1,30 +1,26 @@
 //! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
 
-use super::failure::{Exit, Failure};
-use super::{
-    answer, archive, command_line, config, demo, doctor, help, history, import, init, install, pages, reset,
-    run, run_args, scan, slash, start, status, statusline, stop, trust, uninstall,
-};
-use crate::core::finding::Severity;
+use super::failure::Failure;
+use super::{command_line, help, run};
+use crate::cli::loops::{answer, history, import, reset, scan, slash, start, status, stop};
+use crate::cli::run::{archive, init, run_args};
+use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
+use crate::core::guidance::finding::Severity;
+use crate::core::outcome::Exit;
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{KEYS, PRESETS};
-use crate::hook;
 use crate::store::project::Project;
 use crate::store::world::World;
-use crate::view::paint;
+use crate::view::paint::{self, Paint};
 use clap::ArgMatches;
 use clap_complete::Shell;
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-const MOST_STDIN: u64 = 16 << 20;
+const MAX_STDIN_BYTES: u64 = 16 << 20;
 
 pub fn main() -> ExitCode {
-    // The waker is a hook and starts at every turn: it does not pay for an argument parser.
-    if std::env::args_os().nth(1).is_some_and(|word| word == "wake") {
-        return hook::wake::main();
-    }
-    // So is the status line, which the client asks for all the time.
+    // The client asks for the status line all the time: it does not pay for an argument parser.
     if std::env::args_os().skip(1).eq(["statusline"]) {
         return statusline::main();
     }
@@ -36,13 +32,13 @@ pub fn main() -> ExitCode {
     )
 }
 
-/// Prints what came of it, and turns it into an exit code.
-pub fn finish(outcome: Result<Result<(String, u8), Failure>, clap::Error>) -> ExitCode {
-    let (text, code) = match outcome {
-        Ok(Ok((text, code))) => (Ok(text), ExitCode::from(code)),
-        Ok(Err(failure)) => (Err(failure.to_string()), ExitCode::from(failure.exit as u8)),
-        Err(error) if error.use_stderr() => (Err(error.to_string()), ExitCode::from(Exit::Usage as u8)),
-        Err(asked) => (Ok(asked.to_string()), ExitCode::SUCCESS),
+/// Prints the answer or the failure, and returns the exit code.
+pub fn finish(outcome: Result<Result<(String, Exit), Failure>, clap::Error>) -> ExitCode {
+    let (text, exit) = match outcome {
+        Ok(Ok((text, exit))) => (Ok(text), exit),
+        Ok(Err(failure)) => (Err(failure.to_string()), failure.exit),
+        Err(error) if error.use_stderr() => (Err(error.to_string()), Exit::Usage),
+        Err(help) => (Ok(help.to_string()), Exit::Success),
     };
     // Controls that JSON may hold raw, a terminal may obey.
     let text = text.map(|text| if text.starts_with('{') { escape_controls(&text) } else { text });
@@ -51,7 +47,7 @@ pub fn finish(outcome: Result<Result<(String, u8), Failure>, clap::Error>) -> Ex
         Ok(text) => write_line(&mut std::io::stdout().lock(), &text),
         Err(text) => write_line(&mut std::io::stderr().lock(), &text),
     };
-    code
+    ExitCode::from(exit.code())
 }
 
 fn escape_controls(json: &str) -> String {
@@ -75,11 +71,11 @@ pub fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
 }
 
 /// The answer and the exit code.
-fn run(matches: &ArgMatches) -> Result<(String, u8), Failure> {
+fn run(matches: &ArgMatches) -> Result<(String, Exit), Failure> {
     if let Some(("run", matches)) = matches.subcommand() {
         let world = world()?;
-        let asked = run_args::asked(matches)?;
-        return Ok((String::new(), run::run(&world, &Project::find(&world, None), asked)?));
+        let args = run_args::parse(matches)?;
+        return Ok((String::new(), run::run(&world, &Project::find(&world, None), args)?));
     }
     if let Some(("demo", matches)) = matches.subcommand() {
         return Ok((String::new(), demo::run(&world()?, matches)?));
@@ -96,16 +92,16 @@ fn run(matches: &ArgMatches) -> Result<(String, u8), Failure> {
     }
     if let Some(("doctor", matches)) = matches.subcommand() {
         let world = world()?;
-        let asked = doctor::Asked {
-            claude: text(matches, "claude").to_owned(),
+        let args = doctor::DoctorArgs {
+            claude: matches.get_one::<String>("claude").cloned(),
             plugin_dir: matches.get_one::<String>("plugin-dir").map(Into::into),
             container: matches.get_one::<String>("container").cloned(),
             quick: matches.get_flag("quick"),
         };
         let json = matches.get_flag("json");
-        return doctor::run(&world, &Project::find(&world, None), &asked, json, paint::wanted());
+        return Ok(doctor::run(&world, &Project::find(&world, None), &args, json, paint::wanted()));
     }
-    answer(matches).map(|text| (text, 0))
+    answer(matches).map(|text| (text, Exit::Success))
 }
 
 pub fn world() -> Result<World, Failure> {
@@ -131,18 +127,16 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
         }
         "stop" => stop::stop(&world, &project, &scope(matches, session), None),
         "reset" => reset::reset(&world, &project, &scope(matches, session)),
-        "answer" => {
-            let words: Vec<_> = matches.get_many::<String>("text").into_iter().flatten().cloned().collect();
-            let text = if words == ["-"] { stdin()? } else { words.join(" ") };
-            answer::answer(&project, &text, matches.get_flag("replace"))
+        "answer" => answer::answer(&project, &text_or_stdin(matches, "text")?, matches.get_flag("replace")),
+        "status" => {
+            let status = status::gather(&world, &project, session)?;
+            Ok(if json { status.json().to_string() } else { status.human(Paint::new(paint::wanted())) })
         }
-        "status" if json => status::json(&world, &project, session),
-        "status" => status::text(&world, &project, session, paint::wanted()),
         "config" => config::run(&world, &project, &config_request(matches), json),
         "history" => {
-            let most = matches.get_one::<u32>("last").map_or(usize::MAX, |last| *last as usize);
+            let max = matches.get_one::<u32>("last").map_or(usize::MAX, |last| *last as usize);
             let wanted = if matches.get_flag("circuit") { history::events } else { history::run };
-            wanted(&world, &project, history::Shown { most, json, colour: paint::wanted() })
+            wanted(&world, &project, history::Shown { max, json, colour: paint::wanted() })
         }
         "trust" => {
             let request = match (matches.get_flag("show"), matches.get_flag("revoke")) {
@@ -199,9 +193,20 @@ pub fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
     matches.get_one::<String>(name).map_or("", String::as_str)
 }
 
-fn slash_command(matches: &ArgMatches) -> Result<slash::Command, Failure> {
+fn slash_command(matches: &ArgMatches) -> Result<&'static str, Failure> {
     let name = text(matches, "command");
-    slash::Command::named(name).ok_or_else(|| Failure::usage(format!("there is no slash command '{name}'")))
+    slash::find(name).ok_or_else(|| Failure::usage(format!("no such slash command: {name}")))
+}
+
+/// Returns the words given for an argument.
+pub fn words(matches: &ArgMatches, name: &str) -> Vec<String> {
+    matches.get_many::<String>(name).unwrap_or_default().cloned().collect()
+}
+
+/// Returns the words given for an argument as one text; `-` alone reads stdin.
+pub fn text_or_stdin(matches: &ArgMatches, name: &str) -> Result<String, Failure> {
+    let words = words(matches, name);
+    if words == ["-"] { stdin() } else { Ok(words.join(" ")) }
 }
 
 fn start_request(matches: &ArgMatches) -> Result<StartRequest, Failure> {
@@ -216,9 +221,7 @@ fn start_request(matches: &ArgMatches) -> Result<StartRequest, Failure> {
             request.set(flag, None).map_err(Failure::usage)?;
         }
     }
-    let words: Vec<&str> =
-        matches.get_many::<String>("task").unwrap_or_default().map(String::as_str).collect();
-    request.task = if words == ["-"] { stdin()? } else { words.join(" ") };
+    request.task = text_or_stdin(matches, "task")?;
     request.checked().map_err(Failure::usage)
 }
 
@@ -232,8 +235,8 @@ fn config_request(matches: &ArgMatches) -> config::Request {
     }
 }
 
-fn install_request(matches: &ArgMatches) -> install::Asked {
-    install::Asked {
+fn install_request(matches: &ArgMatches) -> install::InstallArgs {
+    install::InstallArgs {
         to: matches.get_one::<std::path::PathBuf>("to").cloned(),
         settings: matches.get_flag("settings"),
         yes: matches.get_flag("yes"),
@@ -242,8 +245,8 @@ fn install_request(matches: &ArgMatches) -> install::Asked {
     }
 }
 
-fn uninstall_request(matches: &ArgMatches) -> uninstall::Asked {
-    uninstall::Asked {
+fn uninstall_request(matches: &ArgMatches) -> uninstall::UninstallArgs {
+    uninstall::UninstallArgs {
         purge: matches.get_flag("purge"),
         force: matches.get_flag("force"),
         claude: matches.get_one::<String>("claude").cloned(),
@@ -252,10 +255,10 @@ fn uninstall_request(matches: &ArgMatches) -> uninstall::Asked {
 
 pub fn stdin() -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MOST_STDIN + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::usage(format!("stdin could not be read: {error}")))?;
-    if bytes.len() as u64 > MOST_STDIN {
-        return Err(Failure::usage(format!("stdin holds more than {} MB", MOST_STDIN >> 20)));
+    let read = std::io::stdin().lock().take(MAX_STDIN_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::usage(format!("could not read stdin: {error}")))?;
+    if bytes.len() as u64 > MAX_STDIN_BYTES {
+        return Err(Failure::usage(format!("stdin is larger than {} MB", MAX_STDIN_BYTES >> 20)));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

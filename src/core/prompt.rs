@@ -1,79 +1,102 @@
-//! What the agent reads. Each word is paid for at every later turn, so an ordinary turn gets a few lines
-//! and the whole task only where the agent may have lost it.
+//! What the agent reads. Each word costs the user tokens at every later turn, so an ordinary turn gets a few
+//! lines, and the whole task is repeated only if the agent may have lost it.
 
-use super::clean;
 use super::decide::Note;
-use super::merge::Lists;
-use super::record::Loop;
+use super::record::StoredLoop;
 use super::settings::Settings;
 use super::time::{self, Stamp};
+use crate::core::guidance::merge::GuidanceLists;
+use crate::core::text::clean;
 
-/// The prompt of an ordinary turn.
-pub fn go_on(lap: &Loop, note: &Note, lists: &Lists, settings: &Settings, now: Stamp) -> String {
-    let mut text = format!("Ralph: {}. ", position(lap, settings));
-    text.push_str(&format!("Go on with the task: {}", clean::excerpt(&lap.task, 80)));
+/// A longer promise is not repeated at every turn; the first prompt has it.
+const MAX_REPEATED_PROMISE_CHARS: usize = 60;
+
+/// Returns the prompt of an ordinary turn.
+pub fn continuation(
+    run: &StoredLoop,
+    note: &Note,
+    lists: &GuidanceLists,
+    settings: &Settings,
+    now: Stamp,
+) -> String {
+    let task = clean::excerpt(&run.task, 80);
+    let mut text = format!("Ralph: {}. Continue the task: {task}", position(run, settings));
     if note.limits_changed {
-        text.push_str("\nThe limits were changed by the user.");
+        text.push_str("\nThe user changed the limits.");
     }
-    for said in note.unsaid.iter().cloned().chain(note.advice()) {
-        text.push_str(&format!("\n{said}"));
+    for advice in advice(note) {
+        text.push_str(&format!("\n{advice}"));
     }
     text.push_str(&lists.text(now));
-    // A promise too long to repeat at every turn was given at the start.
-    let short = settings.promise.chars().count() <= 60;
+    let short = settings.promise.chars().count() <= MAX_REPEATED_PROMISE_CHARS;
     let promise = if short { settings.promise.as_str() } else { "the text you were given" };
     text.push_str(&format!(
-        "\nDone, proven? Then end with this alone on the last line: <promise>{promise}</promise> \
-         (or BLOCKED:reason, DECIDE:question in the tag)."
+        "\nWhen the task is complete and verified, end your message with this line alone: <promise>{promise}</promise>\n\
+         If you need a person, put BLOCKED:reason or DECIDE:question in the tag instead."
     ));
     text
 }
 
-/// The first prompt, and the one after the agent may have forgotten everything.
-pub fn whole(lap: &Loop, lists: &Lists, settings: &Settings, now: Stamp) -> String {
-    // The task comes last: where a client cuts a long text, the rules have been read.
+/// Returns the first prompt, which is also the one after the agent may have lost its context.
+pub fn full(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: Stamp) -> String {
+    // The task comes last: if the client cuts a long text, the rules are still there.
     format!(
-        "You are in a Ralph loop ({}). Each time you end your turn, Ralph sends you on, until the task is done or a \
-         limit is reached. Work in small verified steps and do not wait for a person.\n\n\
-         {}\n{}{}\n\nThe task:\n\n{}",
-        position(lap, settings),
+        "You are in a Ralph loop ({}). When you end your turn, Ralph prompts you again, until the task is complete or a \
+         limit is reached. Work in small, verified steps. Do not wait for user input.\n\n\
+         {}{}",
+        position(run, settings),
         protocol(settings),
-        lists.text(now),
-        answers(lap),
-        lap.task,
+        context(run, lists, now),
     )
 }
 
-/// What the agent asked before, with the answers: they hold for the whole run.
-fn answers(lap: &Loop) -> String {
-    lap.answered.iter().map(|answer| format!("\n\nYour earlier question was answered.\n{answer}")).collect()
-}
-
-/// The prompt of an iteration that begins without memory.
-pub fn fresh(lap: &Loop, note: &Note, lists: &Lists, settings: &Settings, now: Stamp) -> String {
+/// Returns the prompt of an iteration that starts with a fresh context.
+pub fn fresh(
+    run: &StoredLoop,
+    note: &Note,
+    lists: &GuidanceLists,
+    settings: &Settings,
+    now: Stamp,
+) -> String {
     let mut text = format!(
-        "You are in a Ralph loop ({}). Each iteration starts you fresh: what was done before is in the repository, its \
-         history and its notes. Look there first, do the next small step, prove it, commit it, and end; the next \
-         iteration goes on from there. Do not wait for a person.\n\n{}",
-        position(lap, settings),
+        "You are in a Ralph loop ({}). Each iteration starts with a fresh context: earlier work is in the repository, \
+         its history and its notes. Read those first. Then do the next small step, verify it, commit it and end your \
+         turn. Do not wait for user input.\n\n{}",
+        position(run, settings),
         protocol(settings),
     );
-    for said in note.unsaid.iter().cloned().chain(note.advice()) {
-        text.push_str(&format!("\n\nFrom the iteration before this one: {said}"));
+    for advice in advice(note) {
+        text.push_str(&format!("\n\nFrom the previous iteration: {advice}"));
     }
-    text.push_str(&format!("\n{}{}\n\nThe task:\n\n{}", lists.text(now), answers(lap), lap.task));
-    text
+    text + &context(run, lists, now)
 }
 
-/// How the agent speaks to Ralph.
+/// Returns guidance, answers and the task, each after a blank line.
+fn context(run: &StoredLoop, lists: &GuidanceLists, now: Stamp) -> String {
+    let lists = lists.text(now);
+    let gap = if lists.is_empty() { "" } else { "\n" };
+    format!("{gap}{lists}{}\n\nTask:\n\n{}", answers(run), run.task)
+}
+
+fn advice(note: &Note) -> impl Iterator<Item = String> {
+    note.earlier_advice.iter().cloned().chain(note.advice())
+}
+
+/// Returns the answers to the agent's earlier questions: they count for the whole run.
+fn answers(run: &StoredLoop) -> String {
+    let answers = run.pending.answers.iter();
+    answers.map(|answer| format!("\n\nYour earlier question was answered.\n{answer}")).collect()
+}
+
+/// Returns how the agent signals to Ralph.
 fn protocol(settings: &Settings) -> String {
     format!(
-        "How to signal, with the tag alone on the last line of your message:\n\
-         - <promise>{}</promise>: the whole task is done and you have proven it\n\
-         - <promise>BLOCKED:reason</promise>: you cannot go on without a person\n\
-         - <promise>DECIDE:question</promise>: a person must choose\n\
-         Never promise what is not true to get out of the loop.\n\n\
-         You may also report at the end of a turn, outside any code fence; every field is optional:\n\
+        "To signal, end your message with one of these tags alone on the last line:\n\
+         - <promise>{}</promise>: the whole task is complete and verified\n\
+         - <promise>BLOCKED:reason</promise>: you cannot continue without a person\n\
+         - <promise>DECIDE:question</promise>: a person must decide\n\
+         Never claim completion to leave the loop.\n\n\
+         You may report your status at the end of a turn, outside code fences. Every field is optional:\n\
          ---RALPH_STATUS---\n\
          STATUS: IN_PROGRESS | COMPLETE | BLOCKED\n\
          TASKS_COMPLETED_THIS_LOOP: 0\n\
@@ -87,13 +110,13 @@ fn protocol(settings: &Settings) -> String {
     )
 }
 
-fn position(lap: &Loop, settings: &Settings) -> String {
-    let mut text = format!("iteration {}", lap.iteration.saturating_add(1));
+fn position(run: &StoredLoop, settings: &Settings) -> String {
+    let mut text = format!("iteration {}", run.iteration.saturating_add(1));
     if settings.max_iterations > 0 {
         text.push_str(&format!(" of {}", settings.max_iterations));
     }
     if settings.max_runtime_ms > 0 {
-        let (spent, limit) = (time::span(lap.runtime_ms()), time::span(settings.max_runtime_ms));
+        let (spent, limit) = (time::span(run.runtime_ms()), time::span(settings.max_runtime_ms));
         text.push_str(&format!(", runtime {spent} of {limit}"));
     }
     text
@@ -102,53 +125,63 @@ fn position(lap: &Loop, settings: &Settings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{completion, signal};
+    use crate::core::decide::completion;
+    use crate::core::signal;
 
     #[test]
     fn an_ordinary_turn_costs_less_than_600_characters() {
-        let lap = Loop { task: "make the suite green ".repeat(500), iteration: 1_000_000, ..Loop::default() };
-        let text = go_on(&lap, &Note::default(), &Lists::default(), &Settings::default(), Stamp(0));
+        let run = StoredLoop {
+            task: "make the suite green ".repeat(500),
+            iteration: 1_000_000,
+            ..StoredLoop::default()
+        };
+        let text =
+            continuation(&run, &Note::default(), &GuidanceLists::default(), &Settings::default(), Stamp(0));
         assert!(text.chars().count() < 600, "{} characters:\n{text}", text.chars().count());
         let long = Settings { promise: "x".repeat(500), ..Settings::default() };
-        assert!(go_on(&lap, &Note::default(), &Lists::default(), &long, Stamp(0)).chars().count() < 600);
+        assert!(
+            continuation(&run, &Note::default(), &GuidanceLists::default(), &long, Stamp(0)).chars().count()
+                < 600
+        );
         assert!(text.contains("iteration 1000001 of 50") && text.contains("make the suite green"), "{text}");
     }
 
     #[test]
-    fn our_own_words_are_never_a_signal() {
-        let lap = Loop { task: "do it".into(), ..Loop::default() };
-        let (lists, settings) = (Lists::default(), Settings::default());
+    fn our_own_prompts_are_never_a_signal() {
+        let run = StoredLoop { task: "do it".into(), ..StoredLoop::default() };
+        let (lists, settings) = (GuidanceLists::default(), Settings::default());
         for text in [
-            go_on(&lap, &Note::default(), &lists, &settings, Stamp(0)),
-            whole(&lap, &lists, &settings, Stamp(0)),
+            continuation(&run, &Note::default(), &lists, &settings, Stamp(0)),
+            full(&run, &lists, &settings, Stamp(0)),
         ] {
             let status = signal::status(&text);
-            assert_eq!(completion::word(&text, status.as_ref(), &settings), None, "{text}");
+            assert_eq!(completion::signal(&text, status.as_ref(), &settings), None, "{text}");
         }
     }
 
     #[test]
     fn the_whole_task_is_given_to_the_letter() {
-        let lap = Loop { task: "line one\n---\nline two".into(), ..Loop::default() };
-        let text = whole(&lap, &Lists::default(), &Settings::default(), Stamp(0));
+        let run = StoredLoop { task: "line one\n---\nline two".into(), ..StoredLoop::default() };
+        let text = full(&run, &GuidanceLists::default(), &Settings::default(), Stamp(0));
         assert!(text.ends_with("line one\n---\nline two"), "{text}");
     }
 
     #[test]
     fn the_position_names_only_limits_that_are_set() {
-        let lap = Loop { iteration: 11, accumulated_runtime_seconds: 11_520.0, ..Loop::default() };
+        let run =
+            StoredLoop { iteration: 11, accumulated_runtime_seconds: 11_520.0, ..StoredLoop::default() };
         let settings = |max_iterations, max_runtime_ms| Settings {
             max_iterations,
             max_runtime_ms,
             ..Settings::default()
         };
         for (name, settings, expected) in [
-            ("both", settings(50, 9 * 3_600_000), "iteration 12 of 50, runtime 3.2h of 9.0h"),
+            ("both", settings(50, 9 * 3_600_000), "iteration 12 of 50, runtime 3h 12m of 9h"),
             ("iterations", settings(50, 0), "iteration 12 of 50"),
-            ("runtime", settings(0, 600_000), "iteration 12, runtime 3.2h of 10m"),
+            ("runtime", settings(0, 600_000), "iteration 12, runtime 3h 12m of 10m"),
             ("none", settings(0, 0), "iteration 12"),
         ] {
-            assert_eq!(position(&lap, &settings), expected, "{name}");
+            assert_eq!(position(&run, &settings), expected, "{name}");
         }
     }
 
@@ -157,7 +190,13 @@ mod tests {
         for (length, repeated) in [(8, true), (60, true), (61, false)] {
             let promise = "ü".repeat(length);
             let settings = Settings { promise: promise.clone(), ..Settings::default() };
-            let text = go_on(&Loop::default(), &Note::default(), &Lists::default(), &settings, Stamp(0));
+            let text = continuation(
+                &StoredLoop::default(),
+                &Note::default(),
+                &GuidanceLists::default(),
+                &settings,
+                Stamp(0),
+            );
             assert_eq!(text.contains(&format!("<promise>{promise}</promise>")), repeated, "{length}");
             assert_eq!(text.contains("<promise>the text you were given</promise>"), !repeated, "{length}");
         }

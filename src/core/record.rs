@@ -1,17 +1,19 @@
-//! The loop: everything Ralph remembers about one autonomous run between two hooks.
+//! A loop: everything Ralph remembers about one autonomous run between two hooks.
 //!
 //! Fields are read leniently (absent, `null` or of another type means the default) and unknown ones are
 //! kept, so that a newer or older Ralph beside this one loses nothing.
 
 use super::circuit::Circuit;
 use super::outcome::Outcome;
-use super::runtime::Clock;
 use super::settings::Files;
 use super::tasks::Source;
 use super::time::Stamp;
+use crate::core::time::runtime::Clock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::ops::{Deref, DerefMut, Not};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -30,9 +32,11 @@ pub enum LoopState {
     Stopped,
 }
 
+/// A loop as the project's state file tells it. Anyone who can write the project can write this file, so it
+/// proves nothing by itself: what acts on a loop takes an [`ArmedLoop`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Loop {
+pub struct StoredLoop {
     #[serde(deserialize_with = "lenient")]
     pub run_id: String,
     #[serde(deserialize_with = "lenient")]
@@ -45,68 +49,12 @@ pub struct Loop {
     pub iteration: u64,
     #[serde(deserialize_with = "lenient")]
     pub started_at: Stamp,
-    /// When it was last started or resumed: a stop given before that does not concern it.
-    #[serde(deserialize_with = "lenient")]
-    pub armed_at: Stamp,
     #[serde(deserialize_with = "lenient")]
     pub accumulated_runtime_seconds: f64,
     #[serde(deserialize_with = "lenient")]
     pub last_hook_timestamp: f64,
     #[serde(deserialize_with = "lenient")]
     pub stuck_count: u64,
-    /// Kept in the user's own folder: it refuses a start, and must not come with a repository.
-    #[serde(skip)]
-    pub circuit: Circuit,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub usage: Usage,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub given: Given,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Clock>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub reading: Reading,
-    /// The limits the agent was last told, so that a change is news.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub told_limits: Option<(u64, i64)>,
-    /// Where a run has its tasks.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Source::is_default")]
-    pub tasks: Source,
-    /// What the agent must hear when the loop goes on: the stop it belonged to was allowed.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub unsaid: Option<String>,
-    /// Questions of the agent's with their answers.
-    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
-    pub answered: Vec<String>,
-    /// The settings' warnings the user was last told.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
-    pub warned: String,
-    /// What the agent must be told again: the whole task, where it may have lost it.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
-    pub repeat_task: bool,
-    /// What the last stop was allowed for, while the loop stays armed.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<Waiting>,
-    /// The stop of all loops that was there when it was armed: not meant for it.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub stop_all_seen: Option<Stamp>,
-    /// Something may have been written since the last scan.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
-    pub unscanned: bool,
-    /// When the user last pressed Esc.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub interrupted_at: Option<Stamp>,
-    /// When its client was last closed; nothing since tells that it was opened again.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub closed_at: Option<Stamp>,
-    /// When the loop of this project before it ended.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub previous_ended_at: Option<Stamp>,
-    /// Its session was cleared away; `start --resume` adopts it.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub orphaned_at: Option<Stamp>,
-    /// The API error that ended the last turn.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Stamp>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
@@ -114,9 +62,140 @@ pub struct Loop {
     /// Why it is paused or has ended.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether the user of its session has been told that it is paused or has ended.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub announced: bool,
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
+    pub timing: Timing,
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
+    pub usage: Usage,
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
+    pub session: Session,
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
+    pub pending: Pending,
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
+    pub told: Told,
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
+    pub given: Given,
+    /// The task list the runner works through.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Source::is_default")]
+    pub tasks: Source,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A loop that this user armed, with what belongs to it in the user's data folder. Only the store makes one
+/// (`store::user::armed`), so none is ever without its breaker or its commands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArmedLoop {
+    stored: StoredLoop,
+    pub circuit: Circuit,
+    /// Commands given as flags or variables, by setting.
+    pub commands: Map<String, Value>,
+}
+
+impl ArmedLoop {
+    /// Attaches a loop's breaker and commands. For the store only: `tests/architecture.rs` sees to it.
+    pub fn attach(stored: StoredLoop, circuit: Circuit, commands: Map<String, Value>) -> ArmedLoop {
+        ArmedLoop { stored, circuit, commands }
+    }
+}
+
+#[cfg(test)]
+impl From<StoredLoop> for ArmedLoop {
+    fn from(stored: StoredLoop) -> ArmedLoop {
+        ArmedLoop::attach(stored, Circuit::default(), Map::new())
+    }
+}
+
+impl Deref for ArmedLoop {
+    type Target = StoredLoop;
+
+    fn deref(&self) -> &StoredLoop {
+        &self.stored
+    }
+}
+
+impl DerefMut for ArmedLoop {
+    fn deref_mut(&mut self) -> &mut StoredLoop {
+        &mut self.stored
+    }
+}
+
+/// What runtime is computed from, and which stops concern this loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// When it was last started or resumed: a stop given before that does not concern it.
+    #[serde(deserialize_with = "lenient")]
+    pub armed_at: Stamp,
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
+    /// When the previous loop of this project ended.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub previous_ended_at: Option<Stamp>,
+    /// The `ralph stop --all` that was already there when it was armed.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub stop_all_seen: Option<Stamp>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What is known about the client's session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Session {
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
+    pub transcript: Reading,
+    /// What the last stop was allowed for, while the loop stays armed.
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+    /// When the user last pressed Esc.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub interrupted_at: Option<Stamp>,
+    /// When the client was closed; `None` once it is open again.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Stamp>,
+    /// When `/clear` took the session away; `start --resume` adopts the loop.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub orphaned_at: Option<Stamp>,
+    /// The API error that ended the last turn.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// A tool may have written since the last scan.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Not::not")]
+    pub unscanned: bool,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What the agent's next prompt must say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pending {
+    /// Advice from a turn whose stop was allowed, so that it could not be given there.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// The agent's questions with their answers.
+    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<String>,
+    /// The whole task, because the agent may have lost it.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Not::not")]
+    pub repeat_task: bool,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What was already said, so that it is said once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    /// The limits the agent knows: iterations and runtime in milliseconds.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub limits: Option<(u64, i64)>,
+    /// The warnings about settings the user has seen.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
+    pub warnings: String,
+    /// The user of its session knows that it is paused or has ended.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Not::not")]
+    pub ending: bool,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -131,10 +210,6 @@ pub struct Given {
     pub preset: Map<String, Value>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Map::is_empty")]
     pub environment: Map<String, Value>,
-    /// Commands among the flags. They never touch the project's file, where others could write them: the
-    /// user's own record of the arming keeps them.
-    #[serde(skip)]
-    pub commands: Map<String, Value>,
     /// What the settings files last said: one that is being edited and does not parse changes nothing.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Files::is_empty")]
     pub files: Files,
@@ -192,7 +267,7 @@ impl Usage {
 pub struct Reading {
     #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Where to read on; unknown before the first look, which then begins at `armed_at`.
+    /// Where to continue reading; `None` before the first read, which begins at `armed_at`.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// Prompts and commands that wait for the turn to end, oldest first.
@@ -223,7 +298,7 @@ pub struct Carried {
 }
 
 impl Reading {
-    /// Begins again, with another file or after a pause.
+    /// Returns a position that starts again, for another file or after a pause.
     pub fn anew(&self) -> Reading {
         Reading { extra: self.extra.clone(), ..Reading::default() }
     }
@@ -246,16 +321,16 @@ pub struct Waiting {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingFor {
-    /// A prompt or command of the user's, which goes first.
+    /// A prompt or command of the user, which runs first.
     User(Queued),
     /// Work in the background; the client wakes the session when it ends.
     Background(String),
 }
 
 /// A reason may be the agent's own words, and is kept in state and history.
-const LONGEST_REASON: usize = 4000;
+const MAX_REASON_CHARS: usize = 4000;
 
-impl Loop {
+impl StoredLoop {
     pub fn is_alive(&self) -> bool {
         self.state != LoopState::Stopped
     }
@@ -269,66 +344,63 @@ impl Loop {
     }
 
     pub fn last_seen(&self) -> Stamp {
-        Stamp::from_seconds(self.last_hook_timestamp).max(self.armed_at)
+        Stamp::from_seconds(self.last_hook_timestamp).max(self.timing.armed_at)
     }
 
     pub fn end(&mut self, outcome: Outcome, reason: impl Into<String>, now: Stamp) {
         self.state = LoopState::Stopped;
         self.outcome = Some(outcome);
-        self.reason = Some(reason.into().chars().take(LONGEST_REASON).collect());
+        self.reason = Some(reason.into().chars().take(MAX_REASON_CHARS).collect());
         self.ended_at = Some(now);
-        self.waiting = None;
-        self.announced = false;
-    }
-
-    /// Esc after the loop was last told to go.
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupted_at.is_some_and(|at| at > self.armed_at)
-    }
-
-    /// After Esc the loop waits until it is told to go on.
-    pub fn pause_if_interrupted(&mut self) -> bool {
-        let pause = self.state == LoopState::Running && self.is_interrupted();
-        if pause {
-            self.pause("you interrupted the agent");
-        }
-        pause
+        self.session.waiting = None;
+        self.told.ending = false;
     }
 
     pub fn pause(&mut self, reason: impl Into<String>) {
         self.state = LoopState::Paused;
         self.reason = Some(reason.into());
-        self.waiting = None;
-        self.announced = false;
+        self.session.waiting = None;
+        self.told.ending = false;
     }
 
-    /// Goes on, with its counters, from a pause or an ending. The time until now was not work.
-    pub fn resume(&mut self, now: Stamp) {
-        self.state = LoopState::Running;
-        self.armed_at = now;
-        self.last_hook_timestamp = now.seconds();
-        self.clock = None;
-        self.reading = self.reading.anew();
-        self.circuit.reset();
-        self.stuck_count = 0;
-        self.waiting = None;
-        self.orphaned_at = None;
-        self.closed_at = None;
-        self.last_error = None;
-        self.ended_at = None;
-        self.outcome = None;
-        self.reason = None;
-        self.announced = false;
-        self.repeat_task = true;
+    /// Pauses a running loop if the user pressed Esc after it was armed; returns whether it did.
+    pub fn pause_if_interrupted(&mut self) -> bool {
+        let interrupted = self.session.interrupted_at.is_some_and(|at| at > self.timing.armed_at);
+        let pause = self.state == LoopState::Running && interrupted;
+        if pause {
+            self.pause("you interrupted the agent");
+        }
+        pause
     }
 }
 
-/// What says nothing is not written: every hook reads the records of all sessions.
+impl ArmedLoop {
+    /// Continues after a pause or an ending, with its counts. The time until now was not work.
+    pub fn resume(&mut self, now: Stamp) {
+        self.circuit.reset();
+        self.state = LoopState::Running;
+        self.last_hook_timestamp = now.seconds();
+        self.stuck_count = 0;
+        (self.ended_at, self.outcome, self.reason) = (None, None, None);
+        self.timing = Timing { armed_at: now, clock: None, ..self.timing.clone() };
+        self.session = Session {
+            transcript: self.session.transcript.anew(),
+            interrupted_at: self.session.interrupted_at,
+            unscanned: self.session.unscanned,
+            extra: self.session.extra.clone(),
+            ..Session::default()
+        };
+        self.told.ending = false;
+        self.pending.repeat_task = true;
+    }
+}
+
+/// Default values are not written: every hook reads the records of all sessions.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Any value that does not fit is the default: one bad field must not cost the rest of the record.
+/// Reads a value that does not fit as the default: one bad field must not cost the rest of the record.
 pub fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -338,7 +410,17 @@ where
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// A list of which the odd elements are left out, not the others.
+/// Like [`lenient`], for the parts of a record: their text is parsed once, where a [`Value`] would be built first.
+fn lenient_part<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let text = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(text.get()).unwrap_or_default())
+}
+
+/// Reads a list without the elements that do not fit.
 pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -356,12 +438,12 @@ mod tests {
     #[test]
     fn nulls_and_wrong_types_are_defaults_and_unknown_fields_stay() {
         let old = json!({"run_id": "r", "iteration": "many", "started_at": null, "accumulated_runtime_seconds": 1.5,
-            "usage": 7, "reading": {"offset": null}, "colour": {"of": "magic"}});
-        let record: Loop = serde_json::from_value(old).unwrap();
+            "usage": 7, "session": {"transcript": {"offset": null}}, "colour": {"of": "magic"}});
+        let record: StoredLoop = serde_json::from_str(&old.to_string()).unwrap();
         assert_eq!((record.run_id.as_str(), record.iteration, record.runtime_ms()), ("r", 0, 1500));
         assert_eq!(record.state, LoopState::Stopped, "a loop that does not say it runs does not run");
         let again = serde_json::to_value(&record).unwrap();
         assert_eq!(again["colour"], json!({"of": "magic"}));
-        assert_eq!(serde_json::from_value::<Loop>(again).unwrap(), record);
+        assert_eq!(serde_json::from_str::<StoredLoop>(&again.to_string()).unwrap(), record);
     }
 }

@@ -1,25 +1,22 @@
-//! The agent of the demo's runner: a program that takes a prompt on stdin, does a little, and prints text.
-//!
-//! It remembers nothing, as a fresh agent does not: what was done before it finds in the project.
+//! The scripted agent that `ralph run` starts in the demo: reads a prompt on stdin, changes a file and prints text.
 
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// One iteration in this project. It works nowhere but in the demo's own.
+/// Runs one iteration. Fails in any other project than the demo's.
 pub fn work(project: &Path, prompt: &str) -> Result<String> {
     let prompts = project.join("../prompts");
     let number =
         fs::read_dir(&prompts).context("this agent works only in the project of `ralph demo`")?.count() + 1;
-    fs::write(prompts.join(format!("{number}.txt")), prompt).context("the prompt could not be kept")?;
+    fs::write(prompts.join(format!("{number}.txt")), prompt).context("could not save the prompt")?;
     let scones = project.join("scones.txt");
-    let (text, says) = match fs::read_to_string(&scones) {
-        Err(_) => ("two scones\n".to_owned(), "Two scones, baked. Somebody should think of jam."),
-        Ok(found) => (
-            format!("{found}jam\n"),
-            "Found scones and no jam. Now there is jam.\n\n<promise>COMPLETE</promise>",
-        ),
+    let (text, answer) = match fs::read_to_string(&scones) {
+        Err(_) => ("two scones\n".to_owned(), "Baked two scones. Jam is still missing."),
+        Ok(found) => {
+            (format!("{found}jam\n"), "Found scones without jam. Added jam.\n\n<promise>COMPLETE</promise>")
+        }
     };
     fs::write(&scones, text).with_context(|| format!("could not write {}", scones.display()))?;
-    Ok(says.to_owned())
+    Ok(answer.to_owned())
 }

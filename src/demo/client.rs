@@ -1,58 +1,54 @@
-//! Claude Code, played: calls the hooks as the client does, with a transcript, on a clock of its own.
+//! Plays Claude Code: writes a transcript and calls the hooks, on a clock of its own.
 
-use super::call::{Said, call};
-use super::interrupt::Interrupt;
-use super::stage::Stage;
-use crate::called::{SESSION_START_HOOK, STOP_HOOK};
-use crate::core::clean;
+use super::sandbox::Sandbox;
+use crate::core::text::clean;
 use crate::core::time::Stamp;
+use crate::multicall::{SESSION_START_HOOK, STOP_HOOK};
 use crate::store::file;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 const SESSION: &str = "7ea00000-cafe-4b1e-8000-0000000c0ffe";
-const MINUTE: i64 = 60_000;
-/// From the prompt to the first tool, and from the last result to the answer.
-const THOUGHT: i64 = 10_000;
+const MINUTE_MS: i64 = 60_000;
+/// Between the prompt and the first tool call, and between the last tool result and the answer.
+const THINKING_MS: i64 = 10_000;
 
 pub struct Client<'s> {
-    stage: &'s Stage,
-    interrupt: &'s Interrupt,
+    sandbox: &'s Sandbox,
     now: Stamp,
     prompts: u32,
     entries: u32,
-    /// What begins the next turn.
+    /// The entry that begins the next turn.
     next: Value,
-    /// The turn goes on because a hook said so.
-    continued: bool,
+    /// Whether a hook started the current turn.
+    stop_hook_active: bool,
 }
 
 /// One turn of the agent.
 pub struct Turn {
     pub minutes: i64,
-    /// The file it wrote or the command it ran; nothing where it only talked.
-    pub tool: Option<(&'static str, Value)>,
+    /// The file it writes; `None` if it uses no tool.
+    pub file: Option<&'static str>,
     pub says: &'static str,
 }
 
-/// A hook's answer, as the client understands it.
+/// A hook's answer, as Claude Code understands it.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// What the user is shown.
+    /// What the user reads.
     pub message: String,
-    /// Keeps the agent going.
+    /// What the agent reads, if the hook keeps it working.
     pub prompt: Option<String>,
     pub context: String,
 }
 
 impl Answer {
-    fn of(program: &str, said: Said) -> Result<Answer> {
-        let text = said.well(program)?;
-        if text.is_empty() {
+    fn parse(program: &str, output: &str) -> Result<Answer> {
+        if output.is_empty() {
             return Ok(Answer::default());
         }
-        let value: Value = serde_json::from_str(&text)
-            .with_context(|| format!("{program} did not answer in JSON: {}", clean::excerpt(&text, 200)))?;
+        let value: Value = serde_json::from_str(output)
+            .with_context(|| format!("{program} did not answer in JSON: {}", clean::excerpt(output, 200)))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Ok(Answer {
             message: text(&value["systemMessage"]),
@@ -61,64 +57,63 @@ impl Answer {
         })
     }
 
-    /// The prompt that sends the agent on, which must be there.
-    pub fn sends_on(&self) -> Result<&str> {
-        let what = "the Stop hook was to send the agent on";
-        self.prompt.as_deref().with_context(|| unlike(what, &self.message))
+    /// Returns the prompt, which must be there.
+    pub fn continues(&self) -> Result<&str> {
+        self.prompt.as_deref().with_context(|| unexpected("the agent continues", &self.message))
     }
 }
 
-/// What was to happen, and what was said instead.
-pub fn unlike(what: &str, said: &str) -> String {
-    let said = if said.trim().is_empty() { "nothing" } else { said };
-    format!("{what}, and it said: {}", clean::excerpt(said, 400))
+/// Describes an expectation that was not met.
+pub fn unexpected(expected: &str, output: &str) -> String {
+    let output = if output.trim().is_empty() { "nothing".into() } else { clean::excerpt(output, 400) };
+    format!("expected: {expected}; got: {output}")
 }
 
 impl<'s> Client<'s> {
-    pub fn new(stage: &'s Stage, interrupt: &'s Interrupt, now: Stamp) -> Client<'s> {
-        Client { stage, interrupt, now, prompts: 0, entries: 0, next: Value::Null, continued: false }
+    pub fn new(sandbox: &'s Sandbox, now: Stamp) -> Client<'s> {
+        Client { sandbox, now, prompts: 0, entries: 0, next: Value::Null, stop_hook_active: false }
     }
 
     pub fn now(&self) -> Stamp {
         self.now
     }
 
-    pub fn passes(&mut self, minutes: i64) {
-        self.now = self.now.plus_ms(minutes * MINUTE);
+    pub fn advance(&mut self, minutes: i64) {
+        self.now = self.now.plus_ms(minutes * MINUTE_MS);
     }
 
-    /// The user types a slash command of ours.
-    pub fn types(&mut self, command: &str, text: &str) -> Result<Answer> {
-        self.prompt(&format!("/{command} {text}"));
-        let fields = json!({"command_name": command, "command_args": text});
+    /// Submits one of our slash commands.
+    pub fn command(&mut self, name: &str, text: &str) -> Result<Answer> {
+        self.prompt(&format!("/{name} {text}"));
+        let fields = json!({"command_name": name, "command_args": text});
         self.hook(SESSION_START_HOOK, "UserPromptExpansion", fields)
     }
 
-    /// The user comes back to a session that was closed, and tells it to go on.
-    pub fn resumes(&mut self) -> Result<Answer> {
+    /// Resumes a closed session and prompts the agent.
+    pub fn resume(&mut self) -> Result<Answer> {
         let answer = self.hook(SESSION_START_HOOK, "SessionStart", json!({"source": "resume"}))?;
-        self.prompt("go on");
+        self.prompt("continue");
         Ok(answer)
     }
 
-    /// The agent works and ends its turn: the Stop hook's answer.
-    pub fn turn(&mut self, turn: Turn) -> Result<Answer> {
-        let began = self.now;
-        let ended = began.plus_ms(turn.minutes * MINUTE);
+    /// Plays a turn of the agent and returns the Stop hook's answer.
+    pub fn turn(&mut self, turn: &Turn) -> Result<Answer> {
+        let started = self.now;
+        self.advance(turn.minutes);
         let prompt = std::mem::take(&mut self.next);
-        self.note("user", began, prompt)?;
-        if let Some((name, input)) = turn.tool {
+        self.append("user", started, prompt)?;
+        if let Some(file) = turn.file {
             let id = format!("tool-{}", self.entries);
-            let call = json!({"type": "tool_use", "id": id, "name": name, "input": input});
-            self.note("assistant", began.plus_ms(THOUGHT), self.says(&call))?;
+            let call = json!({"type": "tool_use", "id": id, "name": "Write", "input": {"file_path": file}});
+            self.append("assistant", started.plus_ms(THINKING_MS), self.message(&call))?;
             let result = json!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
             let message = json!({"message": {"role": "user", "content": [result]}});
-            self.note("user", ended.plus_ms(-THOUGHT), message)?;
+            self.append("user", self.now.plus_ms(-THINKING_MS), message)?;
         }
-        self.note("assistant", ended, self.says(&json!({"type": "text", "text": turn.says})))?;
-        self.now = ended;
+        let says = json!({"type": "text", "text": turn.says});
+        self.append("assistant", self.now, self.message(&says))?;
         let fields = json!({
-            "stop_hook_active": self.continued, "last_assistant_message": turn.says,
+            "stop_hook_active": self.stop_hook_active, "last_assistant_message": turn.says,
             "background_tasks": [], "session_crons": [],
         });
         let answer = self.hook(STOP_HOOK, "Stop", fields)?;
@@ -126,13 +121,13 @@ impl<'s> Client<'s> {
             let content = format!("Stop hook feedback:\n{prompt}");
             self.next = json!({"isMeta": true, "message": {"role": "user", "content": content}});
         }
-        self.continued = true;
+        self.stop_hook_active = true;
         Ok(answer)
     }
 
     fn prompt(&mut self, text: &str) {
         self.prompts += 1;
-        self.continued = false;
+        self.stop_hook_active = false;
         self.next = json!({"promptId": self.prompt_id(), "message": {"role": "user", "content": text}});
     }
 
@@ -140,34 +135,32 @@ impl<'s> Client<'s> {
         format!("prompt-{}", self.prompts)
     }
 
-    fn says(&self, block: &Value) -> Value {
+    fn message(&self, block: &Value) -> Value {
         json!({"message": {"id": format!("message-{}", self.entries), "content": [block]}})
     }
 
-    /// Adds an entry to the transcript.
-    fn note(&mut self, kind: &str, at: Stamp, fields: Value) -> Result<()> {
-        ensure!(fields.is_object(), "a turn without a prompt");
+    /// Appends an entry to the transcript.
+    fn append(&mut self, kind: &str, at: Stamp, fields: Value) -> Result<()> {
         self.entries += 1;
         let entry = json!({"type": kind, "uuid": format!("entry-{}", self.entries), "timestamp": at});
-        let entry = with(entry, fields);
-        file::append_line(&self.stage.transcript(), &entry.to_string())
+        file::append_line(&self.sandbox.transcript(), &with(entry, fields).to_string())
     }
 
-    /// Calls a hook with what the client sends at this event.
+    /// Calls a hook with the input that Claude Code sends for this event.
     fn hook(&self, program: &str, event: &str, fields: Value) -> Result<Answer> {
         let input = json!({
-            "session_id": SESSION, "transcript_path": self.stage.transcript(), "cwd": self.stage.project(),
-            "prompt_id": self.prompt_id(), "permission_mode": "default", "hook_event_name": event,
+            "session_id": SESSION, "transcript_path": self.sandbox.transcript(),
+            "cwd": self.sandbox.project(), "prompt_id": self.prompt_id(), "permission_mode": "default",
+            "hook_event_name": event,
         });
-        let input = with(input, fields);
-        let mut command = self.stage.command(program);
+        let mut command = self.sandbox.command(program);
         command.env("RALPH_NOW", self.now.rfc3339());
         command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-        Answer::of(program, call(command, &input.to_string(), self.interrupt, |_| Ok(()))?)
+        Answer::parse(program, &self.sandbox.run(command, &with(input, fields).to_string())?)
     }
 }
 
-/// An object with more fields.
+/// Adds fields to an object.
 fn with(mut object: Value, fields: Value) -> Value {
     if let (Value::Object(object), Value::Object(fields)) = (&mut object, fields) {
         object.extend(fields);

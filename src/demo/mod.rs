@@ -1,60 +1,67 @@
-//! `ralph demo`: a whole loop in seconds, in a throw-away project, with an agent that is a script.
+//! `ralph demo`: a whole loop in seconds, in a temporary project, with a scripted agent.
 //!
-//! The demo is the user, the client and the agent. Ralph itself is met only from outside: its programs are started
-//! as Claude Code, a terminal and the runner start them, and whatever the demo shows of them they have just said. It
-//! checks every step it tells of, so it is a test of this copy of Ralph too.
+//! The demo plays the user, Claude Code and the agent. It starts Ralph's programs as they are started in real use and
+//! shows their output. Every scene checks what it shows, so the demo also tests the installed programs.
 
 pub mod agent;
-mod call;
 mod client;
-mod interrupt;
-mod show;
-mod stage;
-mod story;
+mod sandbox;
+mod scenes;
+mod screen;
 
-pub use show::{PER_LINE, PER_SCENE};
+pub use screen::{PER_LINE, PER_SCENE};
 
-use anyhow::{Result, anyhow};
-use interrupt::{Cut, Interrupt};
-use show::Show;
-use stage::Stage;
-
+use crate::core::outcome::Exit;
 use crate::core::time::Stamp;
+use crate::store::process::interrupt::Interrupt;
+use anyhow::{Result, anyhow};
+use sandbox::Sandbox;
+use screen::Screen;
+use std::fmt;
+use std::io::ErrorKind;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Without pauses for reading.
     pub fast: bool,
-    /// Leave the project behind, and say where.
+    /// Keep the temporary project.
     pub keep: bool,
     pub colour: bool,
 }
 
-const INTERRUPTED: u8 = 130;
+/// The error with which a scene ends on Ctrl-C.
+#[derive(Debug)]
+struct Interrupted;
 
-/// Plays the demo, which ends at `now`; returns the exit code. Whatever comes of it, nothing is left behind
-/// unless that was asked for.
-pub fn play(now: Stamp, options: Options) -> Result<u8> {
-    let interrupt = Interrupt::listen()?;
-    let mut stage = Stage::build(options.keep)?;
-    let mut show = Show::new(&options, interrupt.clone());
-    let told = story::tell(&stage, &mut show, &interrupt, now);
-    let used = stage.programs_used();
-    let cleared = stage.clear();
-    let told = told.and(cleared).and_then(|()| story::farewell(&stage, &mut show));
-    let Err(error) = told else { return Ok(0) };
-    match error.downcast_ref::<Cut>() {
-        Some(Cut::ReaderGone) => Ok(0),
-        Some(Cut::Interrupted) => {
-            // On a line of its own, behind the ^C of a terminal; the last words may be cut off too.
-            let _ = show.last_words(&format!("\n{}", stage.what_is_left()));
-            Ok(INTERRUPTED)
-        }
-        Some(Cut::NotShown(_)) => Err(error),
-        None => Err(anyhow!(
-            "the demo did not go as told, at \"{}\": {error:#}\n{used}\n{}",
-            show.scene_title(),
-            stage.what_is_left()
-        )),
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
     }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Plays the demo, whose story ends at `now`, and returns the exit code.
+pub fn play(now: Stamp, options: Options) -> Result<Exit> {
+    let interrupt = Interrupt::listen();
+    let sandbox = Sandbox::create(interrupt.clone())?;
+    let mut screen = Screen::new(&options, interrupt);
+    let played = scenes::play(&sandbox, &mut screen, now);
+    let (is_installed, programs) = (sandbox.has_all_programs(), sandbox.programs());
+    let kept = sandbox.close(options.keep)?;
+    let played = played.and_then(|()| scenes::end(&mut screen, kept.as_deref(), is_installed));
+    let Err(error) = played else { return Ok(Exit::Success) };
+    let project = kept.map_or("The temporary project was removed.".into(), |kept| {
+        format!("The temporary project is in {}", kept.display())
+    });
+    if error.is::<Interrupted>() {
+        // On a new line, after the ^C of a terminal.
+        let _ = screen.print(&format!("\n{project}"));
+        return Ok(Exit::Interrupted);
+    }
+    if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        return Ok(Exit::Success);
+    }
+    let hint = if options.keep { "" } else { "\n`ralph demo --keep` keeps the project." };
+    Err(anyhow!("the demo failed at \"{}\": {error:#}\n{programs}\n{project}{hint}", screen.title()))
 }

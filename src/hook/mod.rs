@@ -1,40 +1,44 @@
 //! What each hook event does: gather facts, decide, save, answer.
 //!
-//! A hook is never in the way. Whatever goes wrong, it exits 0 with one JSON object or nothing, the
-//! user's session goes on, and an armed loop stays armed.
+//! A hook fails open. Whatever goes wrong, it exits 0 with one JSON object or nothing, the user's session continues, and
+//! an armed loop stays armed.
 
-mod driven;
 mod expansion;
+mod runner_guard;
 mod session;
 mod stop;
 pub mod wake;
 
-use crate::claude::answer::Answer;
-use crate::claude::input::{self, Event, Input};
+use crate::claude::hook::answer::Answer;
+use crate::claude::hook::input::{self, Event, Input};
 use crate::store::project::Project;
+use crate::store::runner::run_lock;
 use crate::store::state;
+use crate::store::state::stop as stops;
+use crate::store::user::armed;
 use crate::store::world::World;
-use crate::store::{armed, run_lock, stop as stops};
 use anyhow::Result;
 use std::io::{Read, Write};
+use std::process::ExitCode;
 
-/// Far above any real input; what is longer is not a hook call.
-const MOST_INPUT: u64 = 512 << 20;
+/// Far above any real input.
+const MAX_INPUT_BYTES: u64 = 512 << 20;
 
-/// The whole hook program: stdin to stdout. `assumed` is the event where the input names none.
-pub fn main(assumed: &str) {
+/// Runs a hook program, from stdin to stdout. `assumed` is the event if the input does not name one.
+pub fn main(assumed: &str) -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
-        print(&failed_open(&format!("an internal error{place}: please report it")));
+        print(&failed_open(&format!("internal error{place}, please report it")));
         std::process::exit(0);
     }));
     print(&answer(assumed));
+    ExitCode::SUCCESS
 }
 
 fn answer(assumed: &str) -> Answer {
     let mut bytes = Vec::new();
-    if let Err(error) = std::io::stdin().lock().take(MOST_INPUT).read_to_end(&mut bytes) {
-        return failed_open(&format!("the hook's input could not be read: {error}"));
+    if let Err(error) = std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut bytes) {
+        return failed_open(&format!("could not read the hook input: {error}"));
     }
     let input = match input::parse(&bytes, assumed) {
         Ok(input) => input,
@@ -46,7 +50,7 @@ fn answer(assumed: &str) -> Answer {
     }
 }
 
-/// One hook call and where it belongs.
+/// One hook call, with its project and session.
 #[derive(Clone, Copy)]
 struct Call<'a> {
     world: &'a World,
@@ -65,12 +69,12 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
         return expansion::expand(&call, command, arguments);
     }
     if world.run_id.is_some() && run_lock::drives(world, &project) {
-        return Ok(driven::stop(&call));
+        return Ok(runner_guard::stop(&call));
     }
-    // The cheapest look: most sessions have no loop, and for them nothing is read, locked, written or said.
+    // Most sessions have no loop: nothing else is read, locked or written for them.
     let kill_switch = stops::kill_switch(&project);
     let started = matches!(input.event, Event::SessionStart { .. });
-    if !kill_switch && !started && !armed::any(world, &project, session) {
+    if !kill_switch && !started && !armed::exists(world, &project, session) {
         return Ok(Answer::silent());
     }
     if kill_switch && !matches!(input.event, Event::Stop { .. }) {
@@ -85,13 +89,13 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     }
 }
 
-/// The one answer of a hook that could not do its work.
+/// Returns the answer of a hook that failed.
 fn failed_open(why: &str) -> Answer {
-    Answer::tell(format!("Ralph could not do its work, so nothing was held up: {why}"))
+    Answer::tell(format!("Ralph failed and allowed the stop: {why}"))
 }
 
 fn print(answer: &Answer) {
-    // A client that went away needs no answer.
+    // A client that is gone needs no answer.
     let mut stdout = std::io::stdout().lock();
     let _ = stdout.write_all(answer.render().as_bytes()).and_then(|()| stdout.flush());
 }

@@ -1,79 +1,55 @@
-//! A session begins, ends, or loses a turn to an error.
+//! A session starts, ends, or a turn of it fails with an error.
 
 use super::Call;
-use crate::claude::answer::Answer;
+use crate::claude::hook::answer::Answer;
 use crate::claude::transcript;
 use crate::core::decide::account;
-use crate::core::outcome::Outcome;
-use crate::core::record::{Carried, Loop, LoopState};
-use crate::core::runtime::Mark;
+use crate::core::decide::turn::Turn;
+use crate::core::record::{ArmedLoop, Carried, LoopState, StoredLoop};
 use crate::core::settings::Settings;
-use crate::core::time::{self, Stamp};
-use crate::core::turn::Turn;
-use crate::core::{clean, guidance, message, prompt};
-use crate::scan::brief::{Look, Reader, brief};
-use crate::scan::{self, Patience};
+use crate::core::text::clean;
+use crate::core::time::runtime::Mark;
+use crate::core::{guidance, message, prompt};
+use crate::scan::briefing::{self, BriefingContext};
+use crate::scan::{self, ScanBudget};
+use crate::store::config;
 use crate::store::state::{self, Document, Locked, StateError};
-use crate::store::{armed, config, ending, history};
+use crate::store::state::{ending, expiry};
+use crate::store::user::{armed, history};
 use anyhow::Result;
 
 pub fn started(call: &Call, source: &str) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
-    let settings = config::load(world, project, &Default::default()).settings();
+    let settings = config::load(world, project).settings();
     if !anything_to_do(call, source, &settings)? {
         return Ok(Answer::silent());
     }
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
-    let mut guidance = state.document.guidance();
-    guidance.bring_back_to(world.now);
-    let purged = guidance.purge_over_age(world.now, settings.guidance_max_age_ms);
-    if !purged.is_empty() {
-        told.extend(guidance::purged(&purged));
-        state.document.set_guidance(&guidance)?;
-    }
-    let expired = close_expired(call, &mut state.document, &settings)?;
-
+    told.extend(purge_guidance(call, &mut state.document, &settings)?);
+    let expiration_ms = settings.session_expiration_ms;
+    expiry::remove_ended(world, project, session, &mut state.document, expiration_ms);
+    let expired = expiry::end_expired(world, project, session, &mut state.document, expiration_ms)?;
     let mut answer = Answer::silent();
-    let own = state.document.loop_of(session).and_then(|lap| armed::claim(world, project, session, lap));
-    if let Some(mut lap) = own.clone().filter(Loop::is_alive) {
-        let settings = config::load(world, project, &lap.given).settings();
-        let compacted = source == "compact";
-        if lap.state == LoopState::Running {
-            observe(call, &mut lap, if compacted { Mark::Seen } else { Mark::Reopened }, &settings);
-        }
-        if !compacted {
-            // A new process has an empty queue and waits for nothing.
-            lap.reading.queue.clear();
-            lap.waiting = None;
-        }
-        lap.orphaned_at = None;
-        if lap.state == LoopState::Running {
-            let resolved = config::load(world, project, &lap.given);
-            let reader = Reader { world, project, session, lap: &lap, resolved: &resolved, told: true };
-            let look = match resolved.is_on("scan.enabled") {
-                true => Look::Made(scan::scan(world, project, &resolved, Patience::Hook, None)),
-                false => Look::Remembered,
-            };
-            let brief = brief(&reader, &mut state.document, look)?;
-            told.extend(brief.notes);
-            answer.context = Some(("SessionStart", prompt::whole(&lap, &brief.lists, &settings, world.now)));
-            if !compacted {
-                told.push(format!(
-                    "{} · goes on at the end of the next turn",
-                    message::position(&lap, &settings, world.now)
-                ));
+    if let Some(mut run) = armed::load_armed(world, project, session, &state.document) {
+        match run.state {
+            LoopState::Running => {
+                let context = reopen_running(call, &mut run, source, &mut state.document, &mut told)?;
+                answer.context = Some(("SessionStart", context));
             }
-        } else {
-            told.push(message::paused(&lap, &settings, world.now));
+            LoopState::Paused => {
+                reopen(&mut run, source);
+                let settings = config::load_for(world, project, &run).settings();
+                told.push(message::paused(&run, &settings, world.now));
+            }
+            LoopState::Stopped if !run.told.ending => {
+                let settings = config::load_for(world, project, &run).settings();
+                told.push(message::ended(&run, &settings, world.now));
+                run.told.ending = true;
+            }
+            LoopState::Stopped => {}
         }
-        state.document.set_loop(session, &lap)?;
-    }
-    if let Some(mut lap) = own.filter(|lap| !lap.is_alive() && !lap.announced) {
-        let settings = config::load(world, project, &lap.given).settings();
-        told.push(message::ended(&lap, &settings, world.now));
-        lap.announced = true;
-        state.document.set_loop(session, &lap)?;
+        state.document.set_loop(session, &run)?;
     }
     if source == "clear" {
         told.extend(orphans(call, &state.document));
@@ -88,11 +64,57 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
     Ok(answer)
 }
 
-/// The look that decides whether the lock is worth taking. A file that cannot be used concerns only
-/// whoever has a loop armed; a damaged one is moved aside under the lock.
+fn purge_guidance(call: &Call, document: &mut Document, settings: &Settings) -> Result<Option<String>> {
+    let mut guidance = document.guidance();
+    guidance.bring_back_to(call.world.now);
+    let purged = guidance.purge_over_age(call.world.now, settings.guidance_max_age_ms);
+    if !purged.is_empty() {
+        document.set_guidance(&guidance)?;
+    }
+    Ok(guidance::purged(&purged))
+}
+
+/// Notes that the session is open. A new process has an empty queue and waits for nothing.
+fn reopen(run: &mut ArmedLoop, source: &str) {
+    if source != "compact" {
+        run.session.transcript.queue.clear();
+        run.session.waiting = None;
+    }
+    run.session.orphaned_at = None;
+}
+
+/// Counts the time until now, brings guidance and constraints up to date, and returns what the agent is told: it
+/// may have lost the task.
+fn reopen_running(
+    call: &Call,
+    run: &mut ArmedLoop,
+    source: &str,
+    document: &mut Document,
+    told: &mut Vec<String>,
+) -> Result<String> {
+    let Call { world, project, session, .. } = *call;
+    let resolved = config::load_for(world, project, run);
+    let settings = resolved.settings();
+    let compacted = source == "compact";
+    observe(call, run, if compacted { Mark::Seen } else { Mark::Reopened }, &settings);
+    reopen(run, source);
+    let enabled = resolved.is_on("scan.enabled");
+    let scan = enabled.then(|| scan::scan(world, project, &resolved, ScanBudget::Hook));
+    let context = BriefingContext { world, project, session, run, resolved: &resolved, told: true };
+    let brief = briefing::prepare(&context, document, scan)?;
+    told.extend(brief.notes);
+    if !compacted {
+        let position = message::position(run, &settings, world.now);
+        told.push(format!("{position} · continues at the end of the next turn"));
+    }
+    Ok(prompt::full(run, &brief.lists, &settings, world.now))
+}
+
+/// Returns whether there is a reason to take the lock. A state file that cannot be read matters only to a session with
+/// an armed loop; a damaged one is moved aside under the lock.
 fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool> {
     let Call { world, project, session, .. } = *call;
-    let own = armed::any(world, project, session);
+    let own = armed::exists(world, project, session);
     let seen = match state::peek(project) {
         Ok(None) => return Ok(false),
         Ok(Some(document)) if !document.newer_than_us() => document,
@@ -101,115 +123,85 @@ fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool
         Err(error) if own => return Err(error.into()),
         Err(_) => return Ok(false),
     };
-    // What a repository brought along is none of our business.
-    let ours = |id: &str, lap: &Loop| {
-        armed::is_armed(world, project, id, lap) || history::contains(world, project, &lap.run_id)
+    // A state file that came with the repository does not count.
+    let ours = |id: &str, run: &StoredLoop| {
+        armed::is_armed(world, project, id, &run.run_id) || history::contains(world, project, &run.run_id)
     };
-    let concerned = |lap: &Loop| (source == "clear" && lap.is_alive()) || expired(lap, world.now, settings);
+    let concerned = |run: &StoredLoop| {
+        (source == "clear" && run.is_alive())
+            || expiry::is_expired(run, world.now, settings.session_expiration_ms)
+    };
     let mut others = seen.loops().into_iter().filter(|(id, _)| id != session);
     Ok(own
-        || others.any(|(id, lap)| concerned(&lap) && ours(&id, &lap))
+        || others.any(|(id, run)| concerned(&run) && ours(&id, &run))
         || !seen.guidance().purge_over_age(world.now, settings.guidance_max_age_ms).is_empty())
 }
 
-fn expired(lap: &Loop, now: Stamp, settings: &Settings) -> bool {
-    now - lap.last_seen() > settings.session_expiration_ms
-}
-
-/// A loop nobody has seen for long is closed, and later forgotten; the history keeps it.
-fn close_expired(call: &Call, document: &mut Document, settings: &Settings) -> Result<Vec<Loop>> {
-    let Call { world, project, session, .. } = *call;
-    let mut closed = Vec::new();
-    for (id, lap) in document.loops() {
-        if id == session || !expired(&lap, world.now, settings) {
-            continue;
-        }
-        if !lap.is_alive() {
-            if lap.ended_at.is_none_or(|ended| world.now - ended > settings.session_expiration_ms) {
-                document.remove_loop(&id);
-                armed::disarm(world, project, &id);
-            }
-        } else if let Some(mut lap) = armed::claim(world, project, &id, lap) {
-            let away = time::span(world.now - lap.last_seen());
-            lap.end(Outcome::Interrupted, format!("its session was not seen for {away}"), world.now);
-            ending::record(world, project, &id, &lap);
-            document.set_loop(&id, &lap)?;
-            closed.push(lap);
-        }
-    }
-    Ok(closed)
-}
-
-/// Loops of other sessions, shown after `/clear` so that the cleared one's can be taken over.
+/// Describes the loops of other sessions after `/clear`, so that the cleared one can be adopted.
 fn orphans(call: &Call, document: &Document) -> Vec<String> {
     let Call { world, project, session, .. } = *call;
     let mut told = Vec::new();
-    for (id, lap) in document.loops() {
-        if id == session || !lap.is_alive() || !armed::is_armed(world, project, &id, &lap) {
+    for (id, run) in document.loops() {
+        if id == session || !run.is_alive() || !armed::is_armed(world, project, &id, &run.run_id) {
             continue;
         }
-        let orphaned = lap.orphaned_at.is_some();
-        let whose = if orphaned { "lost its session" } else { "belongs to another session" };
-        let run = if orphaned {
-            String::new()
-        } else {
-            format!(" --run {}", clean::excerpt(&lap.run_id, 9).replace('…', ""))
-        };
-        let times = if lap.iteration == 1 { "iteration" } else { "iterations" };
+        let orphaned = run.session.orphaned_at.is_some();
+        let whose = if orphaned { "whose session was cleared" } else { "of another session" };
+        let flag =
+            if orphaned { String::new() } else { format!(" --run {}", message::short_id(&run.run_id)) };
+        let (session, task) = (message::short_id(&id), clean::excerpt(&run.task, 60));
+        let iterations = message::iterations(run.iteration);
         told.push(format!(
-            "a loop {whose} ({}): \"{}\", {} {times}. /ralph:start --resume{run} adopts it here",
-            clean::excerpt(&id, 8),
-            clean::excerpt(&lap.task, 60),
-            lap.iteration
+            "found a loop {whose} ({session}): \"{task}\", {iterations}. Adopt it with /ralph:start --resume{flag}"
         ));
     }
     told
 }
 
 pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
-    with_own_running_loop(call, |lap, settings| {
-        observe(call, lap, Mark::Seen, settings);
-        lap.waiting = None;
-        lap.closed_at = Some(call.world.now);
+    with_own_running_loop(call, |run, settings| {
+        observe(call, run, Mark::Seen, settings);
+        run.session.waiting = None;
+        run.session.closed_at = Some(call.world.now);
         if reason == "clear" {
-            lap.orphaned_at = Some(call.world.now);
+            run.session.orphaned_at = Some(call.world.now);
         }
     })
 }
 
 pub fn turn_failed(call: &Call, error: &str) -> Result<Answer> {
-    with_own_running_loop(call, |lap, settings| {
-        observe(call, lap, Mark::Seen, settings);
-        lap.last_error = Some(clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100));
+    with_own_running_loop(call, |run, settings| {
+        observe(call, run, Mark::Seen, settings);
+        run.session.last_error = Some(clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100));
     })
 }
 
-fn with_own_running_loop(call: &Call, change: impl FnOnce(&mut Loop, &Settings)) -> Result<Answer> {
+fn with_own_running_loop(call: &Call, change: impl FnOnce(&mut ArmedLoop, &Settings)) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
     let seen = state::peek(project).ok().flatten();
-    if seen.is_none_or(|document| document.loop_of(session).is_none_or(|lap| lap.state != LoopState::Running))
+    if seen.is_none_or(|document| document.loop_of(session).is_none_or(|run| run.state != LoopState::Running))
     {
         return Ok(Answer::silent());
     }
     let mut state = Locked::open(project, world.now)?;
-    let own = state.document.loop_of(session).filter(|lap| lap.state == LoopState::Running);
-    if let Some(mut lap) = own.and_then(|lap| armed::claim(world, project, session, lap)) {
-        let settings = config::load(world, project, &lap.given).settings();
-        change(&mut lap, &settings);
-        state.document.set_loop(session, &lap)?;
+    let own = armed::load_armed(world, project, session, &state.document);
+    if let Some(mut run) = own.filter(|run| run.state == LoopState::Running) {
+        let settings = config::load_for(world, project, &run).settings();
+        change(&mut run, &settings);
+        state.document.set_loop(session, &run)?;
     }
     state.save()?;
     Ok(Answer::silent())
 }
 
-fn observe(call: &Call, lap: &mut Loop, mark: Mark, settings: &Settings) {
-    let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, lap));
+fn observe(call: &Call, run: &mut ArmedLoop, mark: Mark, settings: &Settings) {
+    let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, run));
     let carried = gained.as_ref().map(|gained| Carried {
         tools_used: gained.tools_used,
         tools_that_write: gained.tools_that_write,
         edits: gained.edits,
     });
-    account(lap, &Turn { mark, gained, ..Turn::default() }, settings, call.world.now);
-    lap.reading.carried = carried.unwrap_or(lap.reading.carried);
-    lap.pause_if_interrupted();
+    account(run, &Turn { mark, gained, ..Turn::default() }, settings, call.world.now);
+    run.session.transcript.carried = carried.unwrap_or(run.session.transcript.carried);
+    run.pause_if_interrupted();
 }

@@ -1,116 +1,214 @@
-//! A turn ended: from bytes to answer.
+//! A turn ended: load the armed loop, gather facts, decide, record, answer.
 
 use super::Call;
-use crate::claude::answer::Answer;
-use crate::claude::input::{Event, Input};
+use crate::claude::hook::answer::Answer;
+use crate::claude::hook::input::{Event, Input};
 use crate::claude::transcript;
-use crate::core::decide::{Decision, decide};
-use crate::core::merge::Lists;
+use crate::core::decide::Decision;
+use crate::core::decide::turn::{Checks, Gained, Turn};
+use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
-use crate::core::progress::Sight;
-use crate::core::record::{Loop, LoopState};
-use crate::core::runtime::Mark;
-use crate::core::settings::Resolved;
-use crate::core::time::Stamp;
-use crate::core::turn::{Failed, Files, Gained, Proof, Turn};
-use crate::core::{clean, message, prompt};
-use crate::scan::brief::{Look, Reader, brief};
-use crate::scan::{self, Patience};
+use crate::core::record::{ArmedLoop, LoopState};
+use crate::core::time::runtime::Mark;
+use crate::core::{message, prompt};
+use crate::engine::facts::Facts;
+use crate::engine::record;
+use crate::scan::briefing::{self, BriefingContext};
+use crate::store::process::checks;
 use crate::store::project::Project;
-use crate::store::state::{self, Document, Locked};
-use crate::store::verify::{Checked, Verification};
-use crate::store::world::{World, file_clock};
-use crate::store::{armed, circuit, config, ending, git, stop as stops, tasks};
+use crate::store::state::{self, Locked, ending, stop as stops};
+use crate::store::user::armed;
+use crate::store::world::World;
+use crate::store::{config, tasks};
 use anyhow::Result;
 
 pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
-    let Call { world, project, session, .. } = *call;
-    let was_armed = armed::any(world, project, session);
-    if is_gone(project)? && !(was_armed && project.claude_dir().is_dir()) {
-        stops::clear_kill_switch(project);
-        return Ok(if was_armed { vanished(call) } else { Answer::silent() });
+    let was_armed = armed::exists(call.world, call.project, call.session);
+    if is_gone(call.project)? && !(was_armed && call.project.claude_dir().is_dir()) {
+        stops::clear_kill_switch(call.project);
+        return Ok(end_lost(call, "is missing").map_or_else(Answer::silent, |(answer, _)| answer));
     }
-    let mut state = Locked::open_for(session, project, world.now)?;
-    let mut own = own_loop(call, &state.document).map(|lap| Facts::gather(call, lap, kill_switch));
-    let mut later = world.clone();
-    // Twice where the commands themselves were changed meanwhile; a third time nobody would wait for.
-    for _ in 0..2 {
-        let Some(claim) = own.take_if(|facts| facts.must_be_proven(later.now)) else { break };
-        // It may take long, and others must not wait for it: whatever they did to the loop meanwhile stands.
+    let mut state = Locked::open(call.project, call.world.now)?;
+    let Some(run) = load(call, &state) else { return without_loop(call, state, kill_switch) };
+    let mut facts = gather(call, run, kill_switch);
+    let (mut after, mut decision) = facts.decide(call.world.now);
+    let mut call = *call;
+    let later;
+    if decision == Decision::RunChecks {
+        // The checks may take an hour, so the lock is released; what others did to the loop meanwhile counts.
         drop(state);
-        let proof = claim.prove(world, project, session);
-        later = world.later();
-        state = Locked::open_for(session, project, later.now)?;
-        let call = Call { world: &later, ..*call };
-        let kill_switch = kill_switch || stops::kill_switch(project);
-        own = own_loop(&call, &state.document).map(|lap| claim.still_of(&call, lap, kill_switch, proof));
+        let checks = run_checks(&call, &facts);
+        later = call.world.later();
+        call.world = &later;
+        state = Locked::open(call.project, call.world.now)?;
+        let Some(run) = load(&call, &state) else { return without_loop(&call, state, kill_switch) };
+        facts = after_checks(&call, facts, run, checks, kill_switch);
+        (after, decision) = facts.decide(call.world.now);
     }
-    let kill_switch = kill_switch || own.as_ref().is_some_and(|facts| facts.turn.kill_switch);
-    let call = Call { world: &later, ..*call };
-    let call = &call;
-    let (mut answer, ended) = match own {
-        Some(facts) => turn(call, facts, &mut state.document)?,
-        None if was_armed => lost(call, &mut state)?,
-        None => (Answer::silent(), None),
+    record_and_answer(&call, state, &facts, after, &decision)
+}
+
+fn load(call: &Call, state: &Locked) -> Option<ArmedLoop> {
+    armed::load_armed(call.world, call.project, call.session, &state.document)
+}
+
+/// Gathers what the hook's input, the transcript and the project tell. A loop that is paused or about to be
+/// killed needs no look at the project.
+fn gather(call: &Call, run: ArmedLoop, kill_switch: bool) -> Facts {
+    let Call { world, project, input, .. } = *call;
+    let turn = told_by_client(world, input, &run, kill_switch);
+    let resolved = config::load_for(world, project, &run);
+    let tasks = tasks::read(project, &run.tasks);
+    let looks = run.state == LoopState::Running && !kill_switch;
+    let facts = Facts::new(run, resolved, turn);
+    if looks { facts.gather_project(world, project, tasks) } else { facts }
+}
+
+/// Runs the check commands until they end or the loop is stopped.
+fn run_checks(call: &Call, facts: &Facts) -> Checks {
+    let Call { world, project, session, .. } = *call;
+    let stopped = || {
+        let run = state::peek(project).ok().flatten().and_then(|document| document.loop_of(session));
+        stops::kill_switch(project)
+            || stops::stopped_all_at(world) != facts.turn.stopped_all_at
+            || run.is_some_and(|run| !run.is_alive())
     };
-    let mut killed = Vec::new();
-    if kill_switch {
-        killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
+    checks::summarize(&facts.checks.run(&project.root, &stopped))
+}
+
+/// Returns the facts about the loop as it is after the checks ran.
+fn after_checks(call: &Call, before: Facts, run: ArmedLoop, checks: Checks, kill_switch: bool) -> Facts {
+    let kill_switch = kill_switch || stops::kill_switch(call.project);
+    let (run_id, commands) = (before.run.run_id.clone(), before.checks.commands.clone());
+    let mut facts = if run == before.run { before } else { gather(call, run, kill_switch) };
+    facts.turn.kill_switch = kill_switch;
+    facts.turn.stopped_all_at = stops::stopped_all_at(call.world);
+    if facts.run.run_id != run_id {
+        // The agent claimed completion of another run.
+        facts.turn.message = None;
     }
-    if let Some(moved) = &state.moved_aside {
-        answer = answer.also(&format!("Ralph: {moved}"));
+    let checks = if facts.checks.commands == commands { checks } else { Checks::Outdated };
+    facts.with_checks(call.world, call.project, checks)
+}
+
+/// Records the decision, saves the state, releases the lock, and answers.
+fn record_and_answer(
+    call: &Call,
+    mut state: Locked,
+    facts: &Facts,
+    mut after: ArmedLoop,
+    decision: &Decision,
+) -> Result<Answer> {
+    let Call { world, project, session, .. } = *call;
+    let Facts { run: before, resolved, settings, turn, checks, .. } = facts;
+    let now = world.now;
+    let ends_now = before.is_alive() && !after.is_alive();
+    let mut notes = record::turn(world, project, session, before, &after);
+    if ends_now && after.outcome == Some(Outcome::Complete) && !checks.withheld.is_empty() {
+        notes.push("the project's checks did not run: `ralph trust` shows them".into());
+    }
+    after.given.files = resolved.files.clone();
+    let mut warnings = resolved.warnings.clone();
+    let mut lists = GuidanceLists::default();
+    if matches!(decision, Decision::Continue(_)) {
+        after.session.unscanned = false;
+        let context = BriefingContext { world, project, session, run: &after, resolved, told: true };
+        let brief = briefing::prepare(&context, &mut state.document, facts.scan.clone())?;
+        notes.extend(brief.notes);
+        warnings.extend(brief.warnings);
+        lists = brief.lists;
+    }
+    let joined = warnings.join("\n");
+    if joined != after.told.warnings {
+        notes.extend(warnings.iter().map(|warning| format!("settings: {warning}")));
+        after.told.warnings = joined;
+    }
+    let mut answer = match decision {
+        Decision::Silent | Decision::RunChecks => Answer::silent(),
+        Decision::Ended => Answer::tell(message::ended(&after, settings, now)),
+        Decision::Paused => Answer::tell(message::paused(&after, settings, now)),
+        Decision::Wait => Answer::tell(message::waiting(&after, settings, now)),
+        Decision::Continue(note) => Answer {
+            block: Some(prompt::continuation(&after, note, &lists, settings, now)),
+            message: Some(message::continuing(&after, note, settings, now)),
+            // Not in the prompt, which the client repeats with every later one and which stays short.
+            context: note.repeat_task.then(|| ("Stop", prompt::full(&after, &lists, settings, now))),
+        },
+    };
+    notes.extend(state.moved_aside.clone());
+    for note in &notes {
+        answer = answer.also(&format!("Ralph: {note}"));
+    }
+    let killed = match turn.kill_switch {
+        true => ending::kill_all(world, project, Some(session), &mut state.document)?,
+        false => Vec::new(),
+    };
+    if after != *before {
+        state.document.set_loop(session, &after)?;
     }
     if let Err(error) = state.save() {
-        // Fails open, and still says what was decided.
+        // What was decided is still told, but a loop that cannot count must not continue.
         let told = Answer { block: None, ..answer };
-        return Ok(told.also(&format!("Ralph could not keep this, so nothing was held up: {error:#}")));
+        return Ok(told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}")));
+    }
+    drop(state);
+    if turn.kill_switch {
+        stops::clear_kill_switch(project);
+    }
+    ending::announce_all(world, project, &killed);
+    if ends_now || *decision == Decision::Ended {
+        ending::settle(world, project, session, &after);
+    }
+    if ends_now && let Some(note) = ending::announce(project, &after, resolved) {
+        answer = answer.also(&format!("Ralph: {note}"));
+    }
+    Ok(answer)
+}
+
+/// Answers for a session whose loop is not in the state: one that is armed has ended by that.
+fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Answer> {
+    let Call { world, project, session, .. } = *call;
+    let how = if state.moved_aside.is_some() { "was damaged" } else { "does not contain the loop" };
+    let lost = if armed::exists(world, project, session) { end_lost(call, how) } else { None };
+    let mut answer = Answer::silent();
+    if let Some((told, run)) = lost {
+        answer = told;
+        state.document.set_loop(session, &run)?;
+    }
+    answer = state.moved_aside.iter().fold(answer, |answer, moved| answer.also(&format!("Ralph: {moved}")));
+    let killed = match kill_switch {
+        true => ending::kill_all(world, project, Some(session), &mut state.document)?,
+        false => Vec::new(),
+    };
+    if let Err(error) = state.save() {
+        return Ok(answer.also(&format!("Ralph could not save the state: {error:#}")));
     }
     drop(state);
     if kill_switch {
         stops::clear_kill_switch(project);
     }
     ending::announce_all(world, project, &killed);
-    if let Some((lap, resolved)) = ended {
-        ending::settle(world, project, session, &lap);
-        if let Some(note) = ending::announce(project, &lap, &resolved) {
-            answer = answer.also(&format!("Ralph: {note}"));
-        }
-    }
     Ok(answer)
 }
 
-/// The loop is armed but not in the file: that was damaged, replaced or removed. What is known of the loop
-/// is its ending.
-fn lost(call: &Call, state: &mut Locked) -> Result<(Answer, Option<(Loop, Resolved)>)> {
-    let how = if state.moved_aside.is_some() { "was damaged" } else { "no longer holds it" };
-    let Some((answer, lap, resolved)) = end_lost(call, how) else { return Ok((Answer::silent(), None)) };
-    state.document.set_loop(call.session, &lap)?;
-    Ok((answer, Some((lap, resolved))))
-}
-
-/// The same where the whole folder is gone, which is not made again for that.
-fn vanished(call: &Call) -> Answer {
-    let Some((answer, lap, resolved)) = end_lost(call, "is gone") else { return Answer::silent() };
-    armed::disarm(call.world, call.project, call.session);
-    ending::announce(call.project, &lap, &resolved);
-    answer
-}
-
-fn end_lost(call: &Call, how: &str) -> Option<(Answer, Loop, Resolved)> {
+/// Ends a loop that is armed but not in the state file. What is known of it is how it was started.
+fn end_lost(call: &Call, how: &str) -> Option<(Answer, ArmedLoop)> {
     let Call { world, project, session, .. } = *call;
-    let mut lap = armed::as_armed(world, project, session)?;
-    let path = project.state();
-    lap.end(Outcome::Error, format!("{} {how}; its count is that of its start", path.display()), world.now);
-    lap.announced = true;
-    let resolved = config::load(world, project, &lap.given);
-    let mut answer = Answer::tell(message::ended(&lap, &resolved.settings(), world.now));
-    for note in ending::record(world, project, session, &lap) {
+    let mut run = armed::load_from_record(world, project, session)?;
+    let reason = format!("{} {how}; the counts are those of its start", project.state().display());
+    run.end(Outcome::Error, reason, world.now);
+    run.told.ending = true;
+    let resolved = config::load_for(world, project, &run);
+    let mut answer = Answer::tell(message::ended(&run, &resolved.settings(), world.now));
+    for note in ending::record(world, project, session, &run) {
         answer = answer.also(&format!("Ralph: {note}"));
     }
-    Some((answer, lap, resolved))
+    ending::settle(world, project, session, &run);
+    ending::announce(project, &run, &resolved);
+    Some((answer, run))
 }
 
-/// The kill switch, seen by a hook that is no end of a turn.
+/// Ends every loop of the project for a kill switch that another hook than Stop saw.
 pub fn kill(world: &World, project: &Project) -> Result<()> {
     if !is_gone(project)? {
         let mut state = Locked::open(project, world.now)?;
@@ -123,199 +221,15 @@ pub fn kill(world: &World, project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is no state file; a file that merely cannot be looked at is there.
+/// Returns whether there is no state file; one that merely cannot be looked at is there.
 fn is_gone(project: &Project) -> Result<bool> {
     Ok(project.resolve(&project.state())?.try_exists().is_ok_and(|exists| !exists))
 }
 
-/// The loop of this session, where this user armed it, with its breaker.
-fn own_loop(call: &Call, document: &Document) -> Option<Loop> {
-    let Call { world, project, session, .. } = *call;
-    let mut lap = armed::claim(world, project, session, document.loop_of(session)?)?;
-    lap.circuit = circuit::load(world, project, session, &lap.run_id);
-    Some(lap)
-}
-
-/// A loop, and everything known about the turn that ended before anything is decided.
-struct Facts {
-    lap: Loop,
-    resolved: Resolved,
-    turn: Turn,
-    look: Look,
-    verification: Verification,
-}
-
-impl Facts {
-    fn gather(call: &Call, lap: Loop, kill_switch: bool) -> Facts {
-        let Call { world, project, input, .. } = *call;
-        let resolved = config::load(world, project, &lap.given);
-        let mut turn = heard(world, input, &lap, kill_switch);
-        let verification = Verification::of(&resolved);
-        turn.proof = Proof::Open(verification.commands.len());
-        let look = Look::Remembered;
-        let mut facts = Facts { lap, resolved, turn, look, verification };
-        if facts.lap.state == LoopState::Running && !kill_switch {
-            facts.turn.head = git::head(&project.root);
-            facts.turn.tasks = tasks::read(project, &facts.lap.tasks);
-            if facts.resolved.is_on("scan.enabled") {
-                if facts.lap.unscanned || !facts.turn.wrote_nothing() {
-                    facts.look(call, Patience::Turn(facts.lap.circuit.baseline.looks));
-                }
-                if facts.is_behind() && facts.weigh(world.now) {
-                    facts.look(call, Patience::Verdict);
-                }
-            }
-        }
-        facts
-    }
-
-    fn look(&mut self, call: &Call, patience: Patience) {
-        let edited = self.turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
-        let since = self.lap.circuit.baseline.files.as_ref().filter(|_| !edited);
-        let scan = scan::scan(call.world, call.project, &self.resolved, patience, since);
-        self.turn.files = Some(Files { changed: scan.changed, sight: scan.sight.clone() });
-        self.look = Look::Made(scan);
-    }
-
-    /// Whether there are files, in a large project, that were not asked whether they changed.
-    fn is_behind(&self) -> bool {
-        self.turn.files.as_ref().map_or(self.lap.circuit.baseline.behind, |files| files.sight.is_none())
-    }
-
-    /// Whether the breaker ends the loop by these facts, or warns: then they must be all there are. Commands that
-    /// have to prove a claim write files too, so before them it must be known what the agent wrote.
-    fn weigh(&self, now: Stamp) -> bool {
-        let (lap, decision) = decide(self.lap.clone(), &self.turn, &self.resolved.settings(), now);
-        match decision {
-            Decision::Verify => true,
-            Decision::Ended => lap.circuit.is_tripped(),
-            Decision::Continue(note) => note.pivot.is_some(),
-            // A warning may wait for its turn.
-            Decision::Yield => lap.unsaid != self.lap.unsaid,
-            _ => false,
-        }
-    }
-
-    /// Whether the agent claims to be done, and there are commands that have to say so too.
-    fn must_be_proven(&self, now: Stamp) -> bool {
-        !self.verification.is_empty()
-            && decide(self.lap.clone(), &self.turn, &self.resolved.settings(), now).1 == Decision::Verify
-    }
-
-    /// Runs the commands, until the loop is stopped.
-    fn prove(&self, world: &World, project: &Project, session: &str) -> Proof {
-        let stopped = || {
-            let ended = state::peek(project).ok().flatten().and_then(|document| document.loop_of(session));
-            stops::kill_switch(project)
-                || stops::stopped_all_at(world) != self.turn.stopped_all_at
-                || ended.is_some_and(|lap| !lap.is_alive())
-        };
-        let checked = self.verification.run(&project.root, &stopped);
-        let red = checked.iter().find(|checked| !checked.run.is_green());
-        red.map_or(Proof::Green(checked.len()), |Checked { command, run }| {
-            let command = clean::excerpt(command, 200);
-            Proof::Red(Failed { command, how: run.ended.to_string(), tail: run.tail.clone() })
-        })
-    }
-
-    /// The same facts about the loop as it is now, proven or not.
-    fn still_of(self, call: &Call, lap: Loop, kill_switch: bool, proof: Proof) -> Facts {
-        let (run_id, commands) = (self.lap.run_id.clone(), self.verification.commands.clone());
-        let mut facts = if lap == self.lap { self } else { Facts::gather(call, lap, kill_switch) };
-        facts.turn.kill_switch = kill_switch;
-        facts.turn.stopped_all_at = stops::stopped_all_at(call.world);
-        if facts.lap.run_id != run_id {
-            // What was said was said in another run: it claims nothing here.
-            facts.turn.message = None;
-        } else if facts.verification.commands == commands {
-            facts.turn.proof = proof;
-        }
-        // What the commands wrote is not the agent's work.
-        let changed = facts.turn.files.as_ref().and_then(|files| files.changed);
-        let sight = Sight { at: file_clock(), ..Sight::default() };
-        facts.turn.files = Some(Files { changed, sight: Some(sight) });
-        facts
-    }
-}
-
-/// Decides one turn of this session's loop; returns the loop and its settings too where it ends here.
-fn turn(call: &Call, facts: Facts, document: &mut Document) -> Result<(Answer, Option<(Loop, Resolved)>)> {
-    let Call { world, project, session, .. } = *call;
-    let now = world.now;
-    let Facts { lap, resolved, turn, look, verification } = facts;
-    let settings = resolved.settings();
-    let (before, was_alive) = (lap.clone(), lap.is_alive());
-    let (mut lap, decision) = decide(lap, &turn, &settings, now);
-
-    let mut notes = Vec::new();
-    let ends_now = was_alive && !lap.is_alive();
-    if ends_now {
-        notes = ending::record(world, project, session, &lap);
-    }
-    if lap.circuit != before.circuit {
-        notes.extend(keep_circuit(call, &lap));
-    }
-    if lap.outcome == Some(Outcome::Complete) && ends_now && !verification.withheld.is_empty() {
-        notes
-            .push("the project's own checks were not run: `ralph trust` shows them and lets them run".into());
-    }
-    let mut warnings = resolved.warnings.clone();
-    lap.given.files = resolved.files.clone();
-    let mut lists = Lists::default();
-    if matches!(decision, Decision::Continue(_)) {
-        lap.unscanned = false;
-        let reader = Reader { world, project, session, lap: &lap, resolved: &resolved, told: true };
-        let brief = brief(&reader, document, look)?;
-        notes.extend(brief.notes);
-        warnings.extend(brief.warnings);
-        lists = brief.lists;
-    }
-    let joined = warnings.join("\n");
-    if joined != lap.warned {
-        notes.extend(warnings.iter().map(|warning| format!("settings: {warning}")));
-        lap.warned = joined;
-    }
-
-    let mut answer = match &decision {
-        Decision::Silent => Answer::silent(),
-        Decision::Ended => Answer::tell(message::ended(&lap, &settings, now)),
-        Decision::Paused => Answer::tell(message::paused(&lap, &settings, now)),
-        // Its proof was asked for before; a claim that has changed since is judged at the next turn.
-        Decision::Verify => Answer::silent(),
-        Decision::Yield => Answer::tell(message::making_way(&lap, &settings, now)),
-        Decision::Continue(note) => Answer {
-            block: Some(prompt::go_on(&lap, note, &lists, &settings, now)),
-            message: Some(message::going_on(&lap, note, &settings, now)),
-            // Beside the prompt, which is replayed with every later one and stays short.
-            context: note.repeat_task.then(|| ("Stop", prompt::whole(&lap, &lists, &settings, now))),
-        },
-    };
-    for note in &notes {
-        answer = answer.also(&format!("Ralph: {note}"));
-    }
-    if lap != before {
-        document.set_loop(session, &lap)?;
-    }
-    if !ends_now && !lap.is_alive() && decision == Decision::Ended {
-        ending::settle(world, project, session, &lap);
-    }
-    Ok((answer, ends_now.then_some((lap, resolved))))
-}
-
-/// Keeps the breaker's counters, and a trip for good. Where that fails the loop goes by what it knows.
-fn keep_circuit(call: &Call, lap: &Loop) -> Option<String> {
-    let Call { world, project, session, .. } = *call;
-    let mut kept = circuit::save(world, project, session, &lap.run_id, &lap.circuit);
-    if lap.circuit.is_tripped() {
-        kept = kept.and_then(|()| circuit::note_trip(world, project, session, &lap.run_id, &lap.circuit));
-    }
-    kept.err().map(|error| format!("the circuit breaker could not be kept: {error:#}"))
-}
-
-/// What the hook's input and the transcript tell.
-fn heard(world: &World, input: &Input, lap: &Loop, kill_switch: bool) -> Turn {
+/// Returns what the hook's input and the transcript tell about the turn.
+fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bool) -> Turn {
     let Event::Stop { message, continued, background } = &input.event else { return Turn::default() };
-    let gained = input.transcript.as_deref().and_then(|path| transcript::read(path, lap));
+    let gained = input.transcript.as_deref().and_then(|path| transcript::read(path, run));
     let message = message.clone().or_else(|| gained.as_ref()?.last_text.clone());
     Turn {
         message,
@@ -328,8 +242,8 @@ fn heard(world: &World, input: &Input, lap: &Loop, kill_switch: bool) -> Turn {
     }
 }
 
-/// A Stop means that the model has answered, also where the transcript does not show it yet; but only
-/// the prompt it shows. If a newer prompt is still missing there, the time between is not ours to judge.
+/// Returns what this Stop says about time. It means that the model has answered, even if the transcript does
+/// not show that yet; but if a newer prompt is missing there, the time between is unknown.
 fn mark(input: &Input, gained: Option<&Gained>, continued: bool) -> Mark {
     let Some(gained) = gained else { return Mark::Seen };
     let shown = match &input.prompt_id {

@@ -1,37 +1,38 @@
-//! The waker: a second, asynchronous Stop hook that brings a loop back after it made way for the user.
+//! The waker: a second, asynchronous Stop hook that continues a loop after it stopped for the user.
 //!
-//! When a prompt or command waits, the Stop hook allows that one stop. Most of what was waiting leads to
-//! a turn, whose own Stop carries the loop on. A command without a turn (`/compact`, say) would leave the
-//! loop asleep, so this hook watches the transcript and, once it is quiet, wakes the agent: with
-//! `asyncRewake` the client does that for exit code 2 and the text on stderr.
+//! When a prompt or command of the user's is queued, the Stop hook allows that one stop. Most of them lead to a turn,
+//! whose own Stop continues the loop. A command without a turn, such as `/compact`, would leave the loop waiting for
+//! ever. So this hook watches the transcript and, once it is quiet, wakes the agent: with `asyncRewake` the client does
+//! that for exit code 2 and the text on stderr.
 
-use crate::claude::input;
+use crate::claude::hook::input;
 use crate::claude::transcript;
 use crate::core::decide::Note;
 use crate::core::prompt;
-use crate::core::record::{Loop, LoopState, WaitingFor};
-use crate::core::runtime::Event;
-use crate::scan::brief;
+use crate::core::record::{ArmedLoop, LoopState, WaitingFor};
+use crate::core::time::runtime::Event;
+use crate::scan::briefing;
 use crate::store::project::Project;
-use crate::store::world::{self, World};
-use crate::store::{armed, config, state};
+use crate::store::user::armed;
+use crate::store::world::{self, Instant, World};
+use crate::store::{config, state};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const WAKE: u8 = 2;
-const MOST_INPUT: u64 = 512 << 20;
+const MAX_INPUT_BYTES: u64 = 512 << 20;
 const POLL: Duration = Duration::from_millis(200);
-/// A queue that is not drained by then was misread.
-const DRAINED: Duration = Duration::from_secs(10);
-/// So long nothing may happen before the session counts as asleep.
-const QUIET: Duration = Duration::from_secs(2);
-/// Even a long dialogue of the user's ends.
-const GIVE_UP: Duration = Duration::from_secs(3600);
+/// A queue that is not empty by then was misread.
+const QUEUE_DEADLINE: Duration = Duration::from_secs(10);
+/// The session counts as idle after this time without a change.
+const IDLE_AFTER: Duration = Duration::from_secs(2);
+/// The longest time a dialogue of the user's may take.
+const DEADLINE: Duration = Duration::from_secs(3600);
 
 pub fn main() -> ExitCode {
-    // Whatever goes wrong here, the session sleeps on as if there were no waker.
+    // If anything fails here, the session behaves as if there were no waker.
     std::panic::set_hook(Box::new(|_| std::process::exit(0)));
     match watch() {
         Some(text) => {
@@ -42,44 +43,43 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Returns the text to wake the agent with, or nothing where it is not asleep.
+/// Returns the prompt that wakes the agent, or nothing if it need not be woken.
 fn watch() -> Option<String> {
     let mut bytes = Vec::new();
-    std::io::stdin().lock().take(MOST_INPUT).read_to_end(&mut bytes).ok()?;
-    // Outside the terminal's own interface the client waits for this hook, and no queue is typed into.
+    std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut bytes).ok()?;
+    // Outside the terminal's interface the client waits for this hook, and there is no queue.
     world::text("CLAUDE_CODE_ENTRYPOINT").filter(|entry| entry == "cli")?;
     let input = input::parse(&bytes, "Stop").ok()?;
     let session = input.session_id.as_deref()?;
     let world = World::from_env().ok()?;
     let project = Project::find(&world, input.cwd.as_deref());
-    // As in every hook: a session without a loop is found out by one look at a file that is not there.
-    if !armed::any(&world, &project, session) {
+    if !armed::exists(&world, &project, session) {
         return None;
     }
     let transcript = input.transcript.as_deref()?;
     let began = Instant::now();
-    let lap = made_way(&world, &project, session, began)?;
+    let run = stopped_for_user(&world, &project, session, began)?;
     let mut quiet_since = Instant::now();
-    let mut lap = lap;
-    while began.elapsed() < GIVE_UP {
+    let mut run = run;
+    while began.elapsed() < DEADLINE {
         std::thread::sleep(POLL);
-        let current = waiting_loop(&world, &project, session)?;
-        if current.waiting != lap.waiting {
+        let current = running_loop(&world, &project, session)?;
+        if current.session.waiting != run.session.waiting {
             return None;
         }
-        match look(transcript, &mut lap) {
-            Look::Turn => return None,
-            Look::Busy => quiet_since = Instant::now(),
-            Look::Quiet => {}
+        match activity(transcript, &mut run) {
+            Activity::Turn => return None,
+            Activity::Busy => quiet_since = Instant::now(),
+            Activity::Quiet => {}
         }
-        let drained = lap.reading.queue.is_empty() || began.elapsed() > DRAINED;
-        if drained && quiet_since.elapsed() >= QUIET {
+        let drained = run.session.transcript.queue.is_empty() || began.elapsed() > QUEUE_DEADLINE;
+        if drained && quiet_since.elapsed() >= IDLE_AFTER {
             let document = state::peek(&project).ok()??;
-            let settings = config::load(&world, &project, &current.given).settings();
-            return Some(prompt::go_on(
+            let settings = config::load_for(&world, &project, &current).settings();
+            return Some(prompt::continuation(
                 &current,
-                &Note { unsaid: current.unsaid.clone(), ..Note::default() },
-                &brief::remembered(&document),
+                &Note { earlier_advice: current.pending.advice.clone(), ..Note::default() },
+                &briefing::last_told(&document),
                 &settings,
                 world.now,
             ));
@@ -88,49 +88,42 @@ fn watch() -> Option<String> {
     None
 }
 
-/// Waits for the Stop hook's decision; the loop where it made way for the user.
-fn made_way(world: &World, project: &Project, session: &str, began: Instant) -> Option<Loop> {
-    let first = alive(project, session)?;
-    if !armed::is_armed(world, project, session, &first) {
-        return None;
-    }
+/// Waits for the Stop hook's decision. Returns the loop if it stopped for the user.
+fn stopped_for_user(world: &World, project: &Project, session: &str, began: Instant) -> Option<ArmedLoop> {
     loop {
         std::thread::sleep(POLL);
-        let lap = alive(project, session)?;
-        if matches!(lap.waiting.as_ref().map(|waiting| &waiting.what), Some(WaitingFor::User(_))) {
-            return Some(lap);
+        let run = running_loop(world, project, session)?;
+        if matches!(run.session.waiting.as_ref().map(|waiting| &waiting.what), Some(WaitingFor::User(_))) {
+            return Some(run);
         }
-        let decided = lap.last_hook_timestamp >= world.now.seconds() - 0.1;
-        // It may be running the user's checks.
-        if decided || began.elapsed() > GIVE_UP {
+        let decided = run.last_hook_timestamp >= world.now.seconds() - 0.1;
+        // The hook may be running the check commands.
+        if decided || began.elapsed() > DEADLINE {
             return None;
         }
     }
 }
 
-fn alive(project: &Project, session: &str) -> Option<Loop> {
-    state::peek(project).ok()??.loop_of(session).filter(|lap| lap.state == LoopState::Running)
+fn running_loop(world: &World, project: &Project, session: &str) -> Option<ArmedLoop> {
+    let document = state::peek(project).ok()??;
+    armed::load_armed(world, project, session, &document).filter(|run| run.state == LoopState::Running)
 }
 
-fn waiting_loop(world: &World, project: &Project, session: &str) -> Option<Loop> {
-    alive(project, session).filter(|lap| armed::is_armed(world, project, session, lap))
-}
-
-enum Look {
+enum Activity {
     Quiet,
     Busy,
-    /// Something was sent to the model: its own Stop will come.
+    /// Something was sent to the model, so another Stop will come.
     Turn,
 }
 
-fn look(path: &Path, lap: &mut Loop) -> Look {
-    let before = lap.reading.offset;
-    let Some(gained) = transcript::read(path, lap) else { return Look::Quiet };
+fn activity(path: &Path, run: &mut ArmedLoop) -> Activity {
+    let before = run.session.transcript.offset;
+    let Some(gained) = transcript::read(path, run) else { return Activity::Quiet };
     let sent = |event: &Event| matches!(event, Event::Prompt | Event::Sent | Event::Result(_));
     let turn = gained.evidence.iter().any(|evidence| sent(&evidence.event));
-    lap.reading = gained.reading;
+    run.session.transcript = gained.reading;
     if turn && gained.interrupted_at.is_none() {
-        return Look::Turn;
+        return Activity::Turn;
     }
-    if lap.reading.offset == before { Look::Quiet } else { Look::Busy }
+    if run.session.transcript.offset == before { Activity::Quiet } else { Activity::Busy }
 }

@@ -1,60 +1,51 @@
-//! The loop from outside: the agent program again and again, each time fresh, until there is a reason to end.
+//! `ralph run`: starts the agent again and again, each time fresh, until there is a reason to end.
 //!
-//! One thread decides; pipes, the end of the agent, Ctrl-C, keys and stops from other terminals arrive in one
-//! [`inbox`]. An iteration is [`child`]; what it brought is judged by the same [`crate::core::decide`] as a turn
-//! in a session. The run is a loop in the project's state like any other, under a session id of its own, so that
-//! `ralph status`, `stop`, `reset` and guidance work on it.
+//! One iteration is prepare → run the agent → gather → decide → record, see [`Runner::iterate`]. From "gather" on it
+//! uses [`crate::engine`], as the Stop hook does. The run is a loop in the project's state under a session id of its
+//! own, so `ralph status`, `stop`, `reset` and guidance work on it.
 
 pub mod agent;
-mod child;
 mod inbox;
-mod judge;
-pub mod lock;
-pub mod log;
-mod mark;
+mod iteration;
+mod messages;
 mod pace;
+mod reaper;
 pub mod screen;
-mod summary;
+mod supervisor;
 pub mod target;
 mod terminal;
 
-use agent::{Agent, Heard};
-use child::{Ended, Plan, Witness};
-use inbox::{Cut, Inbox};
-use judge::Judged;
-use pace::Pause;
+use agent::Agent;
+use inbox::{Inbox, Interruption};
+use iteration::Attempt;
+use pace::Waited;
 use screen::Screen;
 use target::Target;
 
-use crate::core::decide::Note;
-use crate::core::heartbeat::Beat;
-use crate::core::merge::Lists;
-use crate::core::outcome::Outcome;
-use crate::core::prompt;
-use crate::core::record::Loop;
-use crate::core::settings::{Resolved, RunSettings, Settings};
-use crate::core::tasks::{self as stories, Mode};
+use crate::core::decide::{Decision, Note};
+use crate::core::outcome::{Exit, Outcome};
+use crate::core::record::ArmedLoop;
+use crate::core::settings::{Resolved, Settings};
 use crate::core::time::Stamp;
-use crate::scan::brief::{Look, Reader, brief};
-use crate::scan::{self, Patience};
+use crate::engine::record;
+use crate::store::config;
 use crate::store::project::Project;
-use crate::store::snapshot::{self, Rules, Snapshot};
-use crate::store::state::Locked;
-use crate::store::world::World;
-use crate::store::{circuit, config, driven, ending, git};
+use crate::store::runner::{logs, run_lock, runner_guard, snapshot, summary};
+use crate::store::state::{Locked, ending, stop as stops};
+use crate::store::world::{Instant, World};
 use anyhow::Result;
-use serde_json::json;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// The session id under which a run stands in the project's state: there is one run at a time.
+/// The session id of a run in the project's state: there is one run at a time.
 pub const SESSION: &str = "ralph-run";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Context {
-    /// Every iteration begins without memory.
+    /// Every iteration begins a new conversation.
     #[default]
     Fresh,
-    /// The conversation of this run goes on, by its id.
+    /// Every iteration continues the conversation of this run, by its id.
     Continue,
 }
 
@@ -65,86 +56,101 @@ pub enum OnLimit {
     Stop,
 }
 
-/// What was asked for, beside the settings.
+/// What a run will do.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct RunPlan {
+    /// The armed loop.
+    pub run: ArmedLoop,
+    /// The whole prompt; the loop's record holds the beginning of it.
+    pub task: String,
     pub agent: Agent,
     pub target: Target,
     pub context: Context,
     pub on_limit: OnLimit,
     pub skip_review: bool,
-    /// Told to the agent in its next prompt.
-    pub preface: String,
-    /// The whole prompt; the loop's record holds the beginning of it.
-    pub task: String,
-}
-
-/// How the run ended, and the exit code that says so.
-pub struct Conclusion {
-    pub text: String,
-    pub code: u8,
 }
 
 pub struct Runner<'a> {
-    pub world: &'a World,
-    pub project: &'a Project,
-    pub order: Order,
-    pub lap: Loop,
-    pub screen: Screen,
-    pub logs: log::Folder,
+    world: &'a World,
+    project: &'a Project,
+    plan: RunPlan,
+    run: ArmedLoop,
+    /// The loop as it was last recorded.
+    recorded: ArmedLoop,
+    screen: Screen,
+    logs: PathBuf,
     inbox: Inbox,
-    /// Somebody can press Enter.
-    keys: bool,
+    has_keyboard: bool,
     began: Instant,
-    since: mark::Moment,
     /// What the next prompt says beside the task.
     note: Note,
-    /// The conversation to go on with, and its cost so far.
+    /// What the agent must fix first, in its next prompt.
+    preface: String,
+    /// The conversation to continue, and its cost so far.
     conversation: Option<(String, f64)>,
-    /// Agents started, which is more than iterations where one was repeated.
+    /// Agents started: more than iterations if one was repeated.
     attempts: u64,
     /// Failures of the service in a row.
     failures: u32,
     stuck_iterations: u64,
-    /// When the project was last looked at; kept with the iteration.
+    /// When the project was last scanned.
     scanned_at: Option<Stamp>,
 }
 
-/// What one iteration came to.
-enum Step {
-    GoOn,
+/// What follows an iteration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Continue,
     /// The loop has ended; its record says how.
     Over,
 }
 
+impl From<Waited> for Next {
+    fn from(waited: Waited) -> Next {
+        if waited == Waited::Over { Next::Over } else { Next::Continue }
+    }
+}
+
+/// Ends what a runner that died left running. Returns whether its agent was still there.
+pub fn reap_left_behind(project: &Project) -> bool {
+    let Some(lock) = run_lock::left_behind(project) else { return false };
+    let agent = lock.living_agent();
+    #[cfg(unix)]
+    if let Some(pid) = agent.and_then(|pid| rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)) {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+    if !lock.run_id.is_empty() {
+        Target::Local.reap(&lock.run_id, true);
+        // A name that begins with a dash would be an option.
+        if let Some(name) = lock.container.filter(|name| !name.starts_with('-')) {
+            Target::Container { name, workdir: None }.reap(&lock.run_id, false);
+        }
+    }
+    agent.is_some()
+}
+
 impl<'a> Runner<'a> {
-    pub fn new(
-        world: &'a World,
-        project: &'a Project,
-        order: Order,
-        lap: Loop,
-        screen: Screen,
-        logs: log::Folder,
-    ) -> Result<Runner<'a>> {
+    pub fn new(world: &'a World, project: &'a Project, plan: RunPlan, screen: Screen) -> Result<Runner<'a>> {
         let inbox = Inbox::new();
-        inbox.hear_signals()?;
-        inbox.hear_stops(world, project, SESSION)?;
-        let keys = std::io::IsTerminal::is_terminal(&std::io::stdin());
-        if keys {
-            inbox.hear_keys()?;
+        inbox.watch_signals()?;
+        inbox.watch_stops(world, project, SESSION)?;
+        let has_keyboard = std::io::IsTerminal::is_terminal(&std::io::stdin());
+        if has_keyboard {
+            inbox.watch_keys()?;
         }
         Ok(Runner {
             world,
             project,
-            order,
-            lap,
+            run: plan.run.clone(),
+            recorded: plan.run.clone(),
+            plan,
             screen,
-            logs,
+            logs: logs::dir(project)?,
             inbox,
-            keys,
+            has_keyboard,
             began: Instant::now(),
-            since: mark::Moment::now(),
             note: Note::default(),
+            preface: String::new(),
             conversation: None,
             attempts: 0,
             failures: 0,
@@ -153,15 +159,14 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs to the end, whatever that is.
-    pub fn run(mut self) -> Result<Conclusion> {
+    /// Runs to the end and returns the exit code.
+    pub fn run(mut self) -> Exit {
         loop {
-            match self.step() {
-                Ok(Step::GoOn) => {}
-                Ok(Step::Over) => break,
+            match self.iterate() {
+                Ok(Next::Continue) => {}
+                Ok(Next::Over) => break,
                 Err(error) => {
-                    let now = self.world.later().now;
-                    self.lap.end(Outcome::Error, format!("{error:#}"), now);
+                    self.end(Outcome::Error, format!("{error:#}"));
                     break;
                 }
             }
@@ -169,229 +174,132 @@ impl<'a> Runner<'a> {
         self.conclude()
     }
 
-    fn settings(&self) -> (Resolved, Settings, RunSettings) {
-        let resolved = config::load(self.world, self.project, &self.lap.given);
-        let settings = resolved.settings_for(self.lap.engine);
-        let run = resolved.run_settings();
-        (resolved, settings, run)
-    }
-
-    /// One iteration, with the waiting before it.
-    fn step(&mut self) -> Result<Step> {
-        let (resolved, settings, run) = self.settings();
-        if self.lap.iteration > 0 && self.failures == 0 {
-            let delay = Instant::now() + span(run.delay_ms);
-            if let Some(cut) = self.inbox.wait(delay, |_| {})
-                && self.cut_short(cut)?
-            {
-                return Ok(Step::Over);
-            }
-        }
-        if let Pause::Over = pace::under_the_limit(self, &run)? {
-            return Ok(Step::Over);
-        }
-        let number = self.lap.iteration + 1;
-        let (before, mode) = self.take_stock(&run)?;
-        let prompt = self.prompt(&resolved, &settings, before.as_ref(), &run)?;
-        self.screen.iteration = number;
-        self.screen.position = summary::position(&self.lap, &settings, number);
-        self.screen.say(&summary::iteration_begins(number, &settings, mode));
-        self.screen.event("iteration_started", json!({"iteration": number, "mode": mode.name()}));
-
-        let head = git::head(&self.project.root);
-        let started_at = self.world.later().now;
-        let began = Instant::now();
-        let (ended, ear) = self.iterate(number, prompt, &run);
-        let judged = judge::judge(
-            self,
-            &resolved,
-            &settings,
-            &judge::Iteration { number, mode, started_at, took: began.elapsed(), ended, ear, before, head },
-        )?;
-        match judged {
-            Judged::GoOn(note) => {
-                self.note = *note;
-                Ok(Step::GoOn)
-            }
-            Judged::Again(wait) => match wait.hold(self)? {
-                Pause::GoOn | Pause::Hurried => Ok(Step::GoOn),
-                Pause::Over => Ok(Step::Over),
-            },
-            Judged::Over => Ok(Step::Over),
-        }
-    }
-
-    /// The tasks as they are before the iteration, and what it is to do.
-    fn take_stock(&mut self, run: &RunSettings) -> Result<(Option<Snapshot>, Mode)> {
-        let rules = Rules {
-            run_id: self.lap.run_id.clone(),
-            skip_review: self.order.skip_review,
-            review_cap: run.review_cap,
+    /// Runs one iteration.
+    fn iterate(&mut self) -> Result<Next> {
+        let Some(prepared) = self.prepare()? else { return Ok(Next::Over) };
+        let iteration = self.run_agent(prepared);
+        let wait = match self.attempted(&iteration)? {
+            Attempt::Turn(wait) => wait,
+            Attempt::Repeat(wait) => return wait.hold(self).map(Next::from),
+            Attempt::Ended => return self.record(&iteration).map(|()| Next::Over),
         };
-        match snapshot::take(self.world, self.project, &self.lap.tasks, &rules) {
-            Ok(taken) => {
-                let mode = taken.as_ref().map_or(Mode::Implement, Snapshot::mode);
-                Ok((taken, mode))
-            }
-            Err(faults) => {
-                // The agent broke it, so the agent mends it.
-                self.order.preface = format!("Mend this first:\n- {}", faults.join("\n- "));
-                Ok((None, Mode::Implement))
-            }
+        let mut facts = self.gather(&iteration);
+        let (mut after, mut decision) = facts.decide(self.now());
+        if decision == Decision::RunChecks {
+            let Some(checks) = self.run_checks(&facts) else {
+                self.count_time(&iteration);
+                return self.record(&iteration).map(|()| Next::Over);
+            };
+            facts = facts.with_checks(&self.world.later(), self.project, checks);
+            (after, decision) = facts.decide(self.now());
         }
+        self.run = after;
+        self.record(&iteration)?;
+        if !self.run.is_alive() {
+            return Ok(Next::Over);
+        }
+        self.note = if let Decision::Continue(note) = decision { note } else { Note::default() };
+        wait.map_or(Ok(Next::Continue), |wait| wait.hold(self).map(Next::from))
     }
 
-    fn prompt(
-        &mut self,
-        resolved: &Resolved,
-        settings: &Settings,
-        before: Option<&Snapshot>,
-        run: &RunSettings,
-    ) -> Result<String> {
-        let world = self.world.later();
-        let lists = self.lists(&world, resolved)?;
-        let lap = Loop { task: self.order.task.clone(), ..self.lap.clone() };
-        let mut text = match self.conversation {
-            Some(_) => prompt::go_on(&lap, &self.note, &lists, settings, world.now),
-            None => prompt::fresh(&lap, &self.note, &lists, settings, world.now),
-        };
-        if let Some(before) = before {
-            let work = stories::assignment(&before.tasks, self.order.skip_review, run.review_cap);
-            text.push_str(&format!("\n\n{work}"));
-        }
-        if !self.order.preface.is_empty() {
-            text.push_str(&format!("\n\n{}", std::mem::take(&mut self.order.preface)));
-        }
-        Ok(text)
+    fn now(&self) -> Stamp {
+        self.world.later().now
     }
 
-    /// Guidance and constraints, as they are now.
-    fn lists(&mut self, world: &World, resolved: &Resolved) -> Result<Lists> {
-        let look = match resolved.is_on("scan.enabled") {
-            true => Look::Made(scan::scan(world, self.project, resolved, Patience::Hook, None)),
-            false => Look::Remembered,
-        };
-        let mut state = Locked::open(self.project, world.now)?;
-        let reader =
-            Reader { world, project: self.project, session: SESSION, lap: &self.lap, resolved, told: true };
-        let brief = brief(&reader, &mut state.document, look)?;
-        self.scanned_at = state.document.scanned_at();
-        state.save()?;
-        brief.notes.iter().for_each(|note| self.screen.note(note));
-        Ok(brief.lists)
+    fn settings(&self) -> (Resolved, Settings) {
+        let resolved = config::load_for(self.world, self.project, &self.run);
+        let settings = resolved.settings_for(self.run.engine);
+        (resolved, settings)
     }
 
-    fn iterate(&mut self, number: u64, prompt: String, run: &RunSettings) -> (Ended, agent::Ear) {
-        self.attempts += 1;
-        let mut ear = self.order.agent.ear(self.screen.shows_text());
-        let session = self.conversation.as_ref().map(|(id, _)| id.as_str());
-        let plan = Plan {
-            number: self.attempts,
-            words: self.order.agent.words(session),
-            target: &self.order.target,
-            project: &self.project.root,
-            mark: self.lap.run_id.clone(),
-            since: self.since,
-            prompt,
-            timeout: Some(span(run.timeout_ms)).filter(|limit| !limit.is_zero()),
-            heartbeat: run.heartbeat,
-        };
-        let mut log = self.logs.log(number);
-        let mut witness = OnScreen { screen: &mut self.screen, began: Instant::now() };
-        let project = self.project;
-        let ended = child::run(plan, &self.inbox, &mut ear, &mut log, &mut witness, &|pid| {
-            lock::note_child(project, pid)
-        });
-        if let Some(trouble) = log.trouble() {
-            self.screen.warn(&trouble);
-        }
-        (ended, ear)
+    fn end(&mut self, outcome: Outcome, reason: impl Into<String>) {
+        let now = self.now();
+        self.run.end(outcome, reason, now);
     }
 
-    /// A wait was cut short; returns whether the run is over.
-    fn cut_short(&mut self, cut: Cut) -> Result<bool> {
-        match cut {
-            Cut::Key => Ok(false),
-            Cut::Interrupt(request) => {
-                self.lap.end(Outcome::Interrupted, request.words(), self.world.later().now);
+    /// Returns whether an interruption ends the run.
+    fn is_ended_by(&mut self, interruption: Interruption) -> Result<bool> {
+        match interruption {
+            Interruption::Key => Ok(false),
+            Interruption::Signal(signal) => {
+                self.end(Outcome::Interrupted, signal.words());
                 Ok(true)
             }
-            Cut::Stopped => self.take_stop(),
+            Interruption::Stopped => self.is_stopped_elsewhere(),
         }
     }
 
-    /// Ends the loop by the stop that was given elsewhere; false where there is none after all.
-    fn take_stop(&mut self) -> Result<bool> {
-        let elsewhere = judge::stopped_elsewhere(self)?;
-        if let Some((outcome, reason)) = elsewhere {
-            self.lap.end(outcome, reason, self.world.later().now);
+    /// Ends the loop by a stop that was given elsewhere. Returns false if there is none after all.
+    fn is_stopped_elsewhere(&mut self) -> Result<bool> {
+        if stops::kill_switch(self.project) {
+            self.kill_others()?;
+            stops::clear_kill_switch(self.project);
+            self.end(Outcome::Killed, "the file .claude/STOP_LOOP was there");
             return Ok(true);
         }
-        Ok(false)
+        if stops::stopped_all_at(self.world) != self.run.timing.stop_all_seen {
+            self.end(Outcome::Stopped, "`ralph stop --all` was given");
+            return Ok(true);
+        }
+        let state = Locked::open(self.project, self.now())?;
+        let Some(stopped) = state.document.loop_of(SESSION).filter(|run| !run.is_alive()) else {
+            return Ok(false);
+        };
+        self.end(stopped.outcome.unwrap_or(Outcome::Stopped), stopped.reason.unwrap_or_default());
+        Ok(true)
     }
 
-    /// Writes the ending down, tells it, and gives the project free.
-    fn conclude(mut self) -> Result<Conclusion> {
-        self.logs.flush();
+    /// Ends the other loops of the project for the kill switch, which means all of them.
+    fn kill_others(&self) -> Result<()> {
         let world = self.world.later();
-        let (resolved, settings, _) = self.settings();
-        if matches!(self.lap.outcome, Some(Outcome::Blocked | Outcome::Decide))
-            && let Some(before) = snapshot::load(&world, self.project, &self.lap.run_id)
-            && let Ok(put_back) = driven::put_reviews_back(self.project, &before)
-            && !put_back.is_empty()
+        let mut state = Locked::open(self.project, world.now)?;
+        let killed = ending::kill_all(&world, self.project, Some(SESSION), &mut state.document)?;
+        state.save()?;
+        drop(state);
+        ending::announce_all(&world, self.project, &killed);
+        Ok(())
+    }
+
+    /// Records the ending, reports it, and releases the project.
+    fn conclude(mut self) -> Exit {
+        summary::flush(&self.logs);
+        let world = self.world.later();
+        let (resolved, settings) = self.settings();
+        if matches!(self.run.outcome, Some(Outcome::Blocked | Outcome::Decide))
+            && let Some(before) = snapshot::load(&world, self.project, &self.run.run_id)
+            && let Ok(restored) = runner_guard::restore_reviews(self.project, &before)
+            && !restored.is_empty()
         {
-            self.screen.note(&format!("review fields put back: {}", put_back.join(", ")));
+            self.screen.note(&format!("review fields restored: {}", restored.join(", ")));
         }
-        self.lap.announced = true;
-        for note in ending::record(&world, self.project, SESSION, &self.lap) {
+        self.run.told.ending = true;
+        for note in record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
             self.screen.note(&note);
         }
-        let mut told_elsewhere = false;
-        let mut kept =
+        let mut ended_elsewhere = false;
+        let saved =
             Locked::open(self.project, world.now).map_err(anyhow::Error::from).and_then(|mut state| {
-                let present = state.document.loop_of(SESSION).filter(|lap| lap.run_id == self.lap.run_id);
-                told_elsewhere = present.is_some_and(|lap| !lap.is_alive());
-                state.document.set_loop(SESSION, &self.lap)?;
+                let present = state.document.loop_of(SESSION).filter(|run| run.run_id == self.run.run_id);
+                ended_elsewhere = present.is_some_and(|run| !run.is_alive());
+                state.document.set_loop(SESSION, &self.run)?;
                 state.save()
             });
-        if kept.is_ok() && self.lap.circuit.is_tripped() {
-            kept = circuit::save(&world, self.project, SESSION, &self.lap.run_id, &self.lap.circuit);
+        if let Err(error) = saved {
+            self.screen.warn(&format!("could not save the ending: {error:#}"));
         }
-        if let Err(error) = kept {
-            self.screen.warn(&format!("the ending could not be kept: {error:#}"));
-        }
-        ending::settle(&world, self.project, SESSION, &self.lap);
+        ending::settle(&world, self.project, SESSION, &self.run);
         snapshot::forget(&world, self.project);
-        driven::forget_held(&world);
-        lock::release(self.project);
-        // Whoever ended it has run the user's command already.
-        if !told_elsewhere && let Some(note) = ending::announce(self.project, &self.lap, &resolved) {
+        runner_guard::forget_blocks(&world);
+        run_lock::release(self.project);
+        // An ending elsewhere was announced there.
+        if !ended_elsewhere && let Some(note) = ending::announce(self.project, &self.run, &resolved) {
             self.screen.note(&note);
         }
-        let told = summary::table(&self, &settings, world.now);
-        let code = summary::exit_code(self.lap.outcome);
-        self.screen.event("ended", summary::json(&self, code));
-        self.screen.conclude(&told);
-        Ok(Conclusion { text: String::new(), code })
-    }
-}
-
-struct OnScreen<'s> {
-    screen: &'s mut Screen,
-    began: Instant,
-}
-
-impl Witness for OnScreen<'_> {
-    fn heard(&mut self, heard: &Heard) {
-        self.screen.heard(heard);
-    }
-
-    fn beat(&mut self, beat: &Beat) {
-        self.screen.beat(beat);
-    }
-
-    fn tick(&mut self, silence: Duration) {
-        self.screen.tick(self.began.elapsed(), silence);
+        let table = messages::table(&self, &settings, world.now);
+        let exit = self.run.outcome.unwrap_or(Outcome::Error).exit();
+        self.screen.event("ended", messages::json(&self, exit));
+        self.screen.conclude(&table);
+        exit
     }
 }
 

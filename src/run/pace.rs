@@ -1,134 +1,135 @@
-//! The waiting between iterations: the limit of calls, the plan's limit, a service that fails. Every wait ends at
-//! once on Ctrl-C or a stop; Enter goes on now, whatever is waited for: the limit of calls is the user's own.
+//! The waits between iterations: the limit of calls, the usage limit, a service that fails. Ctrl-C or a stop ends every
+//! wait at once, and Enter skips it: the limit of calls is the user's own.
 
 use super::Runner;
-use super::inbox::Cut;
+use super::inbox::Interruption;
 use super::terminal;
-use crate::core::backoff;
-use crate::core::rate::Rate;
 use crate::core::settings::RunSettings;
 use crate::core::signal::Reset;
+use crate::core::time::backoff;
+use crate::core::time::rate::Rate;
 use crate::core::time::{self, Stamp};
-use crate::store::world;
+use crate::store::world::{self, Instant};
 use crate::store::{file, zone};
 use anyhow::Result;
 use serde_json::json;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-pub enum Pause {
-    GoOn,
-    /// The user does not want to wait.
-    Hurried,
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    Elapsed,
+    /// The user pressed Enter.
+    Skipped,
+    /// The run has ended.
     Over,
 }
 
-/// A reason to wait before the same is tried again.
+/// A reason to wait.
 pub struct Wait {
-    what: String,
+    reason: String,
     span: Duration,
-    /// The moment it ends, where somebody stated one.
+    /// When it ends, if that was stated.
     until: Option<Stamp>,
 }
 
-/// Where nobody says when the plan's limit ends, it is tried again after this time.
-const UNKNOWN_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// The clock of the service is not ours.
-const MARGIN: i64 = 30_000;
-/// Where there is no line that is kept up to date, a wait is told about this often.
-const TELL: Duration = Duration::from_secs(300);
+/// How long to wait for a usage limit whose reset time is unknown.
+const UNKNOWN_RESET: Duration = Duration::from_secs(15 * 60);
+/// The service's clock may differ from ours.
+const CLOCK_MARGIN_MS: i64 = 30_000;
+/// How often a wait is reported where there is no status line.
+const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
 impl Wait {
     pub fn for_limit(resets: Option<&Reset>, now: Stamp) -> Wait {
         let until = resets.and_then(|reset| zone::moment(reset, now));
-        let span = until.map_or(UNKNOWN_LIMIT, |until| {
-            Duration::from_millis(u64::try_from(until - now + MARGIN).unwrap_or(0))
-        });
-        Wait { what: "usage limit reached".into(), span, until }
+        let span = until.map_or(UNKNOWN_RESET, |until| milliseconds(until - now + CLOCK_MARGIN_MS));
+        Wait { reason: "usage limit reached".into(), span, until }
     }
 
-    pub fn after_failure(failures: u32, what: &str) -> Wait {
+    pub fn after_failure(failures: u32, reason: String) -> Wait {
         let random = (world::unique() % 1000) as f64 / 1000.0;
-        let span = Duration::from_millis(u64::try_from(backoff::delay_ms(failures, random)).unwrap_or(0));
-        Wait { what: what.to_owned(), span, until: None }
+        Wait { reason, span: milliseconds(backoff::delay_ms(failures, random)), until: None }
     }
 
     fn for_calls(per_hour: u64, until: Stamp, now: Stamp) -> Wait {
-        let span = Duration::from_millis(u64::try_from(until - now).unwrap_or(0));
-        Wait { what: format!("{per_hour} iterations within the hour"), span, until: Some(until) }
+        let reason = format!("{per_hour} iterations within the hour");
+        Wait { reason, span: milliseconds(until - now), until: Some(until) }
     }
 
-    /// The reason in words, with the moment it ends.
-    pub fn reason(&self) -> String {
+    /// Returns the reason of a run that ends at a usage limit.
+    pub fn limit_reason(&self) -> String {
         match self.until {
-            Some(until) => format!("{}, resets at {}", self.what, until.rfc3339()),
-            None => format!("{}, and nobody said until when", self.what),
+            Some(until) => format!("{}, resets at {}", self.reason, until.rfc3339()),
+            None => format!("{}; reset time unknown", self.reason),
         }
     }
 
-    /// Waits, and shows for how long still.
-    pub fn hold(&self, runner: &mut Runner) -> Result<Pause> {
-        let span = time::span(i64::try_from(self.span.as_millis()).unwrap_or(i64::MAX));
-        // Offered where somebody can take it.
-        let offer =
-            if runner.keys && terminal::in_front(std::io::stdin()) { " (Enter tries now)" } else { "" };
-        runner.screen.say(&format!("Ralph: {}; going on in {span}{offer}", self.what));
+    /// Waits and shows how long it will take.
+    pub fn hold(&self, runner: &mut Runner) -> Result<Waited> {
+        let span = |span: Duration| time::span(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
+        let can_skip = runner.has_keyboard && terminal::in_front(std::io::stdin());
+        let offer = if can_skip { " (Enter tries now)" } else { "" };
+        let reason = &self.reason;
+        runner.screen.say(&format!("Ralph: {reason}; continuing in {}{offer}", span(self.span)));
         let seconds = self.span.as_secs();
-        runner.screen.event("waiting", json!({"reason": self.what, "seconds": seconds, "until": self.until}));
-        let mut told = Instant::now();
-        let began = Instant::now();
-        let (inbox, screen, what) = (&runner.inbox, &mut runner.screen, &self.what);
-        let cut = inbox.wait(began + self.span, |left| {
-            let left = time::span(i64::try_from(left.as_millis()).unwrap_or(i64::MAX));
-            screen.live(&format!("Ralph: {what}; {left} left{offer}"));
-            if told.elapsed() >= TELL {
-                told = Instant::now();
-                screen.say(&format!("Ralph: {what}; {left} left"));
+        runner.screen.event("waiting", json!({"reason": reason, "seconds": seconds, "until": self.until}));
+        let mut reported = Instant::now();
+        let screen = &mut runner.screen;
+        let interruption = runner.inbox.wait(Instant::now() + self.span, |left| {
+            let left = span(left);
+            screen.live(&format!("Ralph: {reason}; {left} left{offer}"));
+            if reported.elapsed() >= REPORT_INTERVAL {
+                reported = Instant::now();
+                screen.say(&format!("Ralph: {reason}; {left} left"));
             }
         });
-        match cut {
-            Some(Cut::Key) => {
+        match interruption {
+            Some(Interruption::Key) => {
                 runner.screen.entered();
-                Ok(Pause::Hurried)
+                Ok(Waited::Skipped)
             }
-            Some(cut) if runner.cut_short(cut)? => Ok(Pause::Over),
-            _ => Ok(Pause::GoOn),
+            Some(interruption) if runner.is_ended_by(interruption)? => Ok(Waited::Over),
+            _ => Ok(Waited::Elapsed),
         }
     }
 }
 
+fn milliseconds(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
 /// Waits until one more iteration may begin, and counts it.
-pub fn under_the_limit(runner: &mut Runner, run: &RunSettings) -> Result<Pause> {
-    if run.calls_per_hour == 0 {
-        return Ok(Pause::GoOn);
+pub fn wait_for_call(runner: &mut Runner, run_settings: &RunSettings) -> Result<Waited> {
+    let per_hour = run_settings.calls_per_hour;
+    if per_hour == 0 {
+        return Ok(Waited::Elapsed);
     }
     let path = rate_path(runner);
     let bytes = path.as_ref().and_then(|path| file::read_bounded(path, 1 << 20).ok().flatten());
     let mut rate: Rate = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-    while let Some(until) = rate.next_allowed(run.calls_per_hour, runner.world.later().now) {
-        let wait = Wait::for_calls(run.calls_per_hour, until, runner.world.later().now);
+    while let Some(until) = rate.next_allowed(per_hour, runner.now()) {
+        let wait = Wait::for_calls(per_hour, until, runner.now());
         match wait.hold(runner)? {
-            Pause::Over => return Ok(Pause::Over),
-            // One more than the limit, because the user says so; it counts like the others.
-            Pause::Hurried => break,
-            Pause::GoOn => {}
+            Waited::Over => return Ok(Waited::Over),
+            // One more than the limit, which counts like the others.
+            Waited::Skipped => break,
+            Waited::Elapsed => {}
         }
-        if wait.span.is_zero() || runner.world.later().now == runner.world.now {
+        if wait.span.is_zero() || runner.now() == runner.world.now {
             // A clock that stands still would wait for ever.
             break;
         }
     }
-    rate.record(run.calls_per_hour, runner.world.later().now);
+    rate.record(per_hour, runner.now());
     if let (Some(path), Ok(bytes)) = (path, serde_json::to_vec(&rate)) {
-        let kept = path
-            .parent()
-            .map_or(Ok(()), file::create_dir)
-            .and_then(|()| file::replace_quickly(&path, &bytes));
-        if let Err(error) = kept {
-            runner.screen.warn(&format!("the count of calls could not be kept: {error:#}"));
+        let dir = path.parent().map_or(Ok(()), file::create_dir);
+        if let Err(error) = dir.and_then(|()| file::replace_unsynced(&path, &bytes)) {
+            runner.screen.warn(&format!("could not save the count of calls: {error:#}"));
         }
     }
-    Ok(Pause::GoOn)
+    Ok(Waited::Elapsed)
 }
 
 fn rate_path(runner: &Runner) -> Option<PathBuf> {

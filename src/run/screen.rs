@@ -1,10 +1,10 @@
-//! What a run shows while it goes on: for a terminal, for a pipe, for a script, or nothing.
+//! What a run shows meanwhile: on a terminal, in a pipe, for a script, or nothing.
 
-use super::agent::Heard;
+use super::agent::AgentEvent;
 use super::terminal;
-use crate::core::clean;
-use crate::core::heartbeat::Beat;
+use crate::core::text::clean;
 use crate::core::time;
+use crate::core::time::heartbeat::Beat;
 use crate::view::paint;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Lines, and below them one that is kept up to date.
+    /// Lines, and below them a status line that is updated.
     Live,
     Lines,
     /// Only the ending.
@@ -35,42 +35,42 @@ impl Style {
 pub struct Screen {
     style: Style,
     colour: bool,
-    /// Where the run stands, for the line that is kept up to date.
+    /// The position of the run, for the status line.
     pub position: String,
-    /// The line is on the screen now.
-    shown: bool,
+    /// The status line is on the screen now.
+    status_shown: bool,
     pub iteration: u64,
     pub run_id: String,
 }
 
-const LONGEST_TOOL: usize = 100;
-/// Empties the line the cursor is in.
+const MAX_TOOL_CHARS: usize = 100;
+/// Clears the line of the cursor.
 const ERASE: &str = "\r\u{1b}[K";
 
 impl Screen {
     pub fn new(style: Style, colour: bool, run_id: &str) -> Screen {
         let run_id = run_id.to_owned();
-        Screen { style, colour, position: String::new(), shown: false, iteration: 0, run_id }
+        Screen { style, colour, position: String::new(), status_shown: false, iteration: 0, run_id }
     }
 
-    /// Whether anybody sees what the agent prints.
+    /// Returns whether the agent's output is shown.
     pub fn shows_text(&self) -> bool {
         self.style != Style::Quiet
     }
 
-    /// A line for people.
+    /// Prints a line for people.
     pub fn say(&mut self, text: &str) {
         if matches!(self.style, Style::Live | Style::Lines) {
             self.print(&clean::block(text));
         }
     }
 
-    /// Something to know, for people and for scripts.
+    /// Reports something, to people and to scripts.
     pub fn note(&mut self, text: &str) {
         self.tell("note", text);
     }
 
-    /// The same about something that went wrong.
+    /// Reports something that went wrong.
     pub fn warn(&mut self, text: &str) {
         self.tell("warning", text);
     }
@@ -80,7 +80,7 @@ impl Screen {
         self.event(kind, json!({"iteration": self.iteration, "message": clean::block(text)}));
     }
 
-    /// An event for scripts.
+    /// Prints an event for scripts.
     pub fn event(&mut self, kind: &str, mut fields: Value) {
         if self.style == Style::Json {
             fields["event"] = kind.into();
@@ -89,7 +89,7 @@ impl Screen {
         }
     }
 
-    /// The last words, which also a quiet run says.
+    /// Prints the ending, also in a quiet run.
     pub fn conclude(&mut self, text: &str) {
         if self.style != Style::Json {
             self.print(text);
@@ -97,29 +97,29 @@ impl Screen {
     }
 
     fn print(&mut self, text: &str) {
-        // The line that is kept up to date stands there, or the `^C` that the terminal shows for the key.
+        // The status line is there, or the `^C` that the terminal shows for the key.
         let erased = if self.is_live() { ERASE } else { "" };
-        self.shown = false;
+        self.status_shown = false;
         let mut out = std::io::stdout().lock();
-        // A reader that went away is no reason to end the run.
+        // A reader that is gone does not end the run.
         let _ = write!(out, "{erased}");
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());
     }
 
-    /// A line can be kept up to date: on a terminal, where its user looks at us and not at a shell.
+    /// Returns whether there can be a status line: on a terminal whose foreground we are in.
     fn is_live(&self) -> bool {
         self.style == Style::Live && terminal::in_front(std::io::stdout())
     }
 
-    /// The user pressed Enter, which moved on from the line that is kept up to date and left it behind.
+    /// Clears the status line that the cursor left when the user pressed Enter.
     pub fn entered(&mut self) {
-        if std::mem::take(&mut self.shown) {
+        if std::mem::take(&mut self.status_shown) {
             let mut out = std::io::stdout().lock();
             let _ = write!(out, "\u{1b}[A{ERASE}").and_then(|()| out.flush());
         }
     }
 
-    /// Shows the line that is kept up to date; elsewhere nothing.
+    /// Updates the status line, if there can be one.
     pub fn live(&mut self, text: &str) {
         if !self.is_live() {
             return;
@@ -129,38 +129,45 @@ impl Screen {
         let text = if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text };
         let mut out = std::io::stdout().lock();
         let _ = write!(out, "{ERASE}{text}").and_then(|()| out.flush());
-        self.shown = true;
+        self.status_shown = true;
     }
 
-    pub fn heard(&mut self, heard: &Heard) {
+    pub fn show(&mut self, event: &AgentEvent) {
         let iteration = self.iteration;
-        match heard {
-            // There may be a gigabyte of it.
-            Heard::Text(text) => match self.style {
-                Style::Live | Style::Lines if clean::is_plain(text) => self.print(text.trim_end()),
-                Style::Live | Style::Lines => self.print(&clean::output(text.trim_end())),
-                Style::Json => {
-                    self.event("text", json!({"iteration": iteration, "text": clean::block(text)}))
-                }
-                Style::Quiet => {}
-            },
-            Heard::Tool { name, summary } => {
-                let line = clean::excerpt(&format!("{name} {summary}"), LONGEST_TOOL);
-                let line = if self.colour {
-                    format!("\u{1b}[36m  > {line}\u{1b}[0m")
-                } else {
-                    format!("  > {line}")
-                };
+        match event {
+            AgentEvent::Text(text) => self.text(text),
+            AgentEvent::Output(text) => self.text(text),
+            AgentEvent::ToolStarted { name, summary, .. } => {
+                let line = format!("  > {}", clean::excerpt(&format!("{name} {summary}"), MAX_TOOL_CHARS));
+                let line = if self.colour { format!("\u{1b}[36m{line}\u{1b}[0m") } else { line };
                 if matches!(self.style, Style::Live | Style::Lines) {
                     self.print(&line);
                 }
                 self.event("tool", json!({"iteration": iteration, "name": name, "summary": summary}));
             }
-            Heard::Retry { attempt, status } => {
+            AgentEvent::Retry { attempt, status } => {
                 let status = status.map_or("no connection".into(), |status| format!("status {status}"));
                 self.say(&format!("  the model cannot be reached ({status}), attempt {attempt}"));
                 self.event("retry", json!({"iteration": iteration, "attempt": attempt, "status": status}));
             }
+            AgentEvent::PermissionDenied(calls) => {
+                self.note(&format!(
+                    "permission denied for {calls} tool calls; see --permission-mode and --allowed-tools"
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.style {
+            // There may be a gigabyte of it, so plain text is not copied.
+            Style::Live | Style::Lines if clean::is_plain(text) => self.print(text.trim_end()),
+            Style::Live | Style::Lines => self.print(&clean::output(text.trim_end())),
+            Style::Json => {
+                self.event("text", json!({"iteration": self.iteration, "text": clean::block(text)}))
+            }
+            Style::Quiet => {}
         }
     }
 
@@ -176,7 +183,7 @@ impl Screen {
         let span = |span: Duration| time::span(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
         let (position, elapsed, silence) = (&self.position, span(elapsed), span(silence));
         let whole = format!("{position} · {elapsed} elapsed · last output {silence} ago");
-        // A usual terminal has no room for that, and the silence is what one looks for.
+        // A usual terminal has no room for that.
         let short = format!("{position} · {elapsed} · {silence} silent");
         self.live(if whole.chars().count() < paint::columns() { &whole } else { &short });
     }

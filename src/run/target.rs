@@ -1,26 +1,20 @@
-//! Where the agent runs. Another target is another row here.
+//! Where the agent runs. Another target is another variant here.
 
-use super::mark::{self, Moment};
-use crate::store::group::{self, Group};
-use crate::store::program;
+use super::agent::{MAX_ANSWER_WAIT, Unavailable, ask};
+use super::reaper::{self, CONTAINER_GRACE};
+use crate::store::process::group::Group;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-
-/// From the request to end to the end by force inside a container, in tenths of a second; as long as here.
-const GRACE: u32 = 20;
-/// An engine that does not answer holds nothing up for longer.
-const ENGINE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     #[default]
     Local,
-    /// A running container, through `docker exec`: no terminal, stdin piped.
+    /// A running container, through `docker exec` without a terminal.
     Container {
         name: String,
-        /// The project's folder inside; where docker starts a process without it.
+        /// The project's folder inside, if it is not where docker starts a process.
         workdir: Option<String>,
     },
     /// `docker sandbox run`.
@@ -28,57 +22,78 @@ pub enum Target {
 }
 
 impl Target {
-    /// The command that runs these words there, in the project, marked as ours.
-    pub fn command(&self, words: &[String], project: &PathBuf, mark: &str) -> Command {
-        let variable = format!("{}={mark}", mark::VARIABLE);
-        let mut command = match self {
+    /// Returns the command that runs these words there, in the project, with piped streams.
+    pub fn command(&self, words: &[String], project: &Path, run_id: &str) -> Command {
+        let mut command = Command::new("docker");
+        match self {
             Target::Local => {
-                let mut command = Command::new(&words[0]);
-                command.args(&words[1..]).env(mark::VARIABLE, mark);
-                command
+                command = Command::new(&words[0]);
+                command.args(&words[1..]).env(reaper::VARIABLE, run_id);
             }
             Target::Container { name, workdir } => {
-                let mut command = Command::new("docker");
-                command.args(["exec", "-i", "-e", &variable]);
-                if let Some(dir) = workdir {
-                    command.args(["-w", dir]);
-                }
-                command.arg(name).args(words);
-                command
+                command.args(["exec", "-i", "-e", &format!("{}={run_id}", reaper::VARIABLE)]);
+                command.args(workdir.iter().flat_map(|dir| ["-w", dir])).arg(name).args(words);
             }
+            // The sandbox knows its agent and takes only the arguments for it.
             Target::Sandbox { name } => {
-                let mut command = Command::new("docker");
-                // The sandbox knows its agent; it takes the agent's arguments behind the dashes.
                 command.args(["sandbox", "run", name, "--"]).args(&words[1..]);
-                command
             }
-        };
+        }
         command.current_dir(project).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        group::lead(&mut command);
         command
     }
 
-    /// Ends a running iteration: asked first, then by force. No signal passes from `docker exec` to what it started,
-    /// so inside a container the agent is asked by a second call, and the client hears its last words meanwhile.
-    pub fn end(&self, mark: &str, group: &Group) {
-        if let Target::Container { name, .. } = self {
-            sweep_container(name, mark, GRACE);
+    /// Checks that the target can be used.
+    pub fn check(&self) -> Result<(), Unavailable> {
+        const INSTALL: &str = "Install Docker, or run without --container and --sandbox.";
+        let name = match self {
+            Target::Local => return Ok(()),
+            Target::Sandbox { .. } => {
+                return ask("docker", &["--version"], MAX_ANSWER_WAIT, INSTALL).map(drop);
+            }
+            Target::Container { name, .. } => name,
+        };
+        let inspect = ["inspect", "--format", "{{.State.Running}}", name];
+        match ask("docker", &inspect, MAX_ANSWER_WAIT, INSTALL) {
+            Ok(told) if told.trim() == "true" => Ok(()),
+            Ok(_) => {
+                let message = format!("container {name} is not running");
+                Err(Unavailable::new(message, format!("docker start {name}")))
+            }
+            Err(failure) if !failure.message.contains(" failed: ") => Err(failure),
+            Err(_) => {
+                let hint = "`docker ps` lists those that run; `--container` takes a name or an id.";
+                Err(Unavailable::new(format!("there is no container {name}"), hint))
+            }
         }
+    }
+
+    pub fn container(&self) -> Option<&str> {
+        match self {
+            Target::Container { name, .. } => Some(name),
+            Target::Local | Target::Sandbox { .. } => None,
+        }
+    }
+
+    /// Ends a running iteration: TERM, a grace period, then KILL. `docker exec` passes no signal on, so inside a
+    /// container a second call does it, while the first still delivers the agent's last output.
+    pub fn end(&self, run_id: &str, group: &Group) {
+        self.container().into_iter().for_each(|name| reaper::reap_container(name, run_id, CONTAINER_GRACE));
         group.end();
     }
 
-    /// Ends what is left of an iteration: inside a container nothing ends with the client that started it, and
-    /// here a program may have left its group. Only what bears our mark is touched. `at_once` is without asking;
-    /// nothing of it was started before `since`.
-    pub fn sweep(&self, mark: &str, at_once: bool, since: Option<Moment>) {
+    /// Ends what is left of an iteration: processes inside a container do not end with the client that started
+    /// them, and local ones may have left their group. `at_once` skips the grace period.
+    pub fn reap(&self, run_id: &str, at_once: bool) {
+        let grace = if at_once { 0 } else { CONTAINER_GRACE };
         match self {
-            Target::Local => mark::end_marked(mark, since),
-            Target::Container { name, .. } => sweep_container(name, mark, if at_once { 0 } else { GRACE }),
+            Target::Local => reaper::reap(run_id),
+            Target::Container { name, .. } => reaper::reap_container(name, run_id, grace),
             Target::Sandbox { .. } => {}
         }
     }
 
-    /// For people.
+    /// Returns its name for messages.
     pub fn name(&self) -> String {
         match self {
             Target::Local => "here".into(),
@@ -86,10 +101,4 @@ impl Target {
             Target::Sandbox { name } => format!("in sandbox {name}"),
         }
     }
-}
-
-fn sweep_container(name: &str, mark: &str, grace: u32) {
-    let mut sweep = Command::new("docker");
-    sweep.args(["exec", "-i", name, "sh", "-c", mark::SWEEP, "sh", &mark::entry(mark), &grace.to_string()]);
-    program::run(sweep, b"", ENGINE);
 }

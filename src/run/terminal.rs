@@ -1,4 +1,4 @@
-//! The terminal we share with the user's shell: only who is in front may read it, or draw on it.
+//! The terminal we share with the user's shell: only the foreground may read it or draw on it.
 
 #[cfg(unix)]
 pub use unix::{in_front, typed};
@@ -12,22 +12,22 @@ mod unix {
     use std::os::fd::AsFd;
     use std::time::Duration;
 
-    const LOOK: Duration = Duration::from_millis(200);
-    const SPAN: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    const POLL: Duration = Duration::from_millis(200);
+    const POLL_SPEC: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-    /// Whether we are in the foreground of this terminal. Where nobody can tell, there is no shell beside us.
+    /// Returns whether we are in the foreground of this terminal. If that is unknown, there is no shell beside us.
     pub fn in_front(terminal: impl AsFd) -> bool {
         tcgetpgrp(terminal).map_or(true, |group| group == getpgrp())
     }
 
-    /// How many lines were typed within a moment; nothing where no more can come. The system stops a program that
-    /// reads the keyboard in the background (`&`, or Ctrl-Z and `bg`), so we look first, and read only what is there.
+    /// Returns how many lines were typed within a moment; `None` if no more can come. The system stops a program that
+    /// reads the keyboard in the background (`&`, or Ctrl-Z and `bg`), so it polls first and reads only what is there.
     pub fn typed() -> Option<usize> {
         let stdin = std::io::stdin();
-        let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&SPAN));
+        let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&POLL_SPEC));
         if !in_front(&stdin) {
-            // What is there is meant for the shell.
-            std::thread::sleep(LOOK);
+            // What was typed is meant for the shell.
+            std::thread::sleep(POLL);
             return Some(0);
         }
         let mut bytes = [0; 256];

@@ -1,110 +1,78 @@
-//! The scanner: what in this project limits the agent, or must not be touched, as it is now.
+//! The scanner: finds what limits the agent in this project, or must not be touched.
 //!
-//! It runs at every end of turn, so what did not change is not read again: [`tree`] remembers every file by
-//! size, time and inode, and a warm scan is little more than asking for those.
+//! It runs at the end of every turn that could have written, so a file that did not change since the last scan is
+//! not read again: [`snapshot`] keeps the fingerprint of every file, [`refresh`] compares them.
 
-pub mod brief;
-mod cache;
-mod check;
-mod env;
-mod files;
-mod gather;
-mod looking;
-mod mark;
-mod marker;
-mod paths;
-mod place;
+pub mod briefing;
+mod directory;
+mod fingerprint;
+mod refresh;
 mod rules;
-mod surroundings;
-mod tree;
+mod snapshot;
 mod walk;
 
-use crate::core::finding::Finding;
-use crate::core::progress::Sight;
+use crate::core::circuit::progress::TreeState;
+use crate::core::guidance::finding::Finding;
 use crate::core::settings::Resolved;
 use crate::core::time::Stamp;
 use crate::store::project::Project;
-use crate::store::world::World;
-use rules::Rules;
+use crate::store::world::{World, file_clock};
+use rules::{Rules, grouping, surroundings};
 use std::time::{Duration, Instant};
 
-/// A hook gives a scan so long; what is left is done at the next turn.
-const HOOK_BUDGET: Duration = Duration::from_millis(1000);
-/// A look on which a loop's end depends; shorter than others wait for the state.
-const VERDICT_BUDGET: Duration = Duration::from_millis(1800);
-const START_BUDGET: Duration = Duration::from_secs(10);
-/// A person who asks waits longer.
-const PATIENT: Duration = Duration::from_secs(600);
+#[doc(hidden)]
+pub use snapshot::rewrite as rewrite_snapshot;
+
+/// Returns the Stop hooks in the client's settings, which are not Ralph's.
+pub use surroundings::stop_hooks as other_stop_hooks;
 
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     /// Worst first.
     pub findings: Vec<Finding>,
     pub files: usize,
-    /// False where time ran out: the rest follows at the next scan.
+    /// False where time ran out: the next scan continues.
     pub complete: bool,
-    /// When everything had been looked at, in one scan or in several; nothing before the first time.
+    /// When every file had last been compared, by one scan or by several; nothing before the first time.
     pub at: Option<Stamp>,
-    /// Whether a file of the project has changed, come or gone since the moment asked for; nothing where that
-    /// is unknown.
-    pub changed: Option<bool>,
-    /// This look itself, from which the next one counts; nothing where the one before stays the one to count from.
-    pub sight: Option<Sight>,
+    /// The state of the project's files, if the scan is complete.
+    pub tree: Option<TreeState>,
     /// Rules that could not be used.
     pub warnings: Vec<String>,
 }
 
+/// How long a scan may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    /// The end of a turn, after so many others: of a large project not every file is looked at each time.
-    Turn(u64),
+pub enum ScanBudget {
+    /// The client waits for the hook.
     Hook,
-    /// The loop may end by it: nothing less than every file.
-    Verdict,
-    /// Somebody starts a loop and waits for the answer.
+    /// The user waits for a loop to start.
     Start,
-    /// Somebody asked for the scan itself.
-    Person,
+    /// The user asked for the scan itself.
+    Command,
 }
 
-/// Changes after the look `since` are news.
-pub fn scan(
-    world: &World,
-    project: &Project,
-    resolved: &Resolved,
-    patience: Patience,
-    since: Option<&Sight>,
-) -> Scan {
-    let budget = match patience {
-        Patience::Turn(_) | Patience::Hook => HOOK_BUDGET,
-        Patience::Verdict => VERDICT_BUDGET,
-        Patience::Start => START_BUDGET,
-        Patience::Person => PATIENT,
-    };
-    let deadline = Instant::now() + budget;
+impl ScanBudget {
+    fn duration(self) -> Duration {
+        match self {
+            ScanBudget::Hook => Duration::from_secs(1),
+            ScanBudget::Start => Duration::from_secs(10),
+            ScanBudget::Command => Duration::from_secs(600),
+        }
+    }
+}
+
+pub fn scan(world: &World, project: &Project, resolved: &Resolved, budget: ScanBudget) -> Scan {
+    let deadline = Instant::now() + budget.duration();
     let rules = Rules::new(world.home.as_deref(), resolved);
-    // Where progress is known without the files, those few microseconds each are saved.
-    let whole_edge = since.is_some() || patience == Patience::Start;
-    let look = if let Patience::Turn(look) = patience { Some(look) } else { None };
-    let once = patience == Patience::Verdict;
-    let aim = tree::Aim { rules: &rules, deadline, since, whole_edge, look, once };
-    let mut tree = tree::update(world, project, &aim);
-    let mut findings = gather::folders(std::mem::take(&mut tree.findings), &tree.folders);
+    let (snapshot, complete) = refresh::refresh(world, project, &rules, deadline, file_clock());
+    let (at, tree) = (snapshot.completed_at, complete.then(|| snapshot.state()));
+    let sizes = snapshot.directories.iter().map(|(path, directory)| (path.as_str(), directory.files.len()));
+    let found = snapshot.files().flat_map(|file| file.findings.iter().cloned()).collect();
+    let mut findings = grouping::group(found, sizes);
     findings.extend(surroundings::findings(world, project));
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let mut ids = std::collections::HashSet::new();
     findings.retain(|finding| ids.insert(finding.id.clone()));
-    let tree::Outcome { files, complete, whole_at, changed, sight, .. } = tree;
-    Scan { findings, files, complete, at: whole_at, changed, sight, warnings: rules.warnings }
-}
-
-/// Stop hooks in the client's settings, which are not ours.
-pub fn other_stop_hooks(world: &World, project: &Project) -> Vec<Finding> {
-    surroundings::stop_hooks(world, project)
-}
-
-/// A memory read and written again, for the fuzzer: `None` where it is damaged.
-#[doc(hidden)]
-pub fn rewrite_memory(bytes: &[u8]) -> Option<Vec<u8>> {
-    cache::parse(bytes).map(|tree| cache::write(&tree))
+    Scan { findings, files: snapshot.files().count(), complete, at, tree, warnings: rules.warnings }
 }

@@ -3,8 +3,10 @@
 use crate::core::time::Stamp;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
+use std::ops::Add;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[derive(Clone, Debug)]
 pub struct World {
@@ -98,11 +100,55 @@ fn path(name: &str) -> Option<PathBuf> {
 
 /// The clock, or `RALPH_NOW` in its place.
 fn now() -> Result<Stamp> {
+    if let Some(path) = clock_file() {
+        return read_clock(path).with_context(|| format!("RALPH_NOW: no time in {}", path.display()));
+    }
     match text("RALPH_NOW") {
         Some(text) => Stamp::parse(&text).with_context(|| {
             format!("RALPH_NOW is '{text}': expected RFC 3339 or Unix seconds, or unset it")
         }),
         None => Ok(clock()),
+    }
+}
+
+/// The file named by `RALPH_NOW=@FILE`: tests write it to move the clock of a program that runs.
+fn clock_file() -> Option<&'static Path> {
+    static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FILE.get_or_init(|| text("RALPH_NOW")?.strip_prefix('@').map(PathBuf::from)).as_deref()
+}
+
+fn read_clock(path: &Path) -> Option<Stamp> {
+    Stamp::parse(&std::fs::read_to_string(path).ok()?)
+}
+
+/// A moment of the monotonic clock, for limits and waits. `RALPH_NOW=@FILE` replaces this clock too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(Duration);
+
+impl Instant {
+    pub fn now() -> Instant {
+        static START: OnceLock<std::time::Instant> = OnceLock::new();
+        let moved = clock_file().and_then(read_clock).and_then(|stamp| u64::try_from(stamp.0).ok());
+        match moved {
+            Some(ms) => Instant(Duration::from_millis(ms)),
+            None => Instant(START.get_or_init(std::time::Instant::now).elapsed()),
+        }
+    }
+
+    pub fn elapsed(self) -> Duration {
+        Instant::now().saturating_duration_since(self)
+    }
+
+    pub fn saturating_duration_since(self, earlier: Instant) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, span: Duration) -> Instant {
+        Instant(self.0.saturating_add(span))
     }
 }
 

@@ -1,41 +1,36 @@
-//! Time zones: by name from the system's database or the one built in, and the user's own.
-//!
-//! `jiff` for it: it reads the system's database, finds the local zone on every platform, and brings its own
-//! data for where there is none (slim containers, Windows), in a quarter of a megabyte. `chrono-tz` would be
-//! two, and does not know the local zone. Only `ralph run` calls this, so the hooks do not carry it.
+//! Time zones, by name and the user's own. Only `ralph run` needs them, so the hooks do not carry the table.
 
 use crate::core::signal::Reset;
 use crate::core::time::Stamp;
-use chrono::{Datelike, NaiveDateTime, Timelike};
-use jiff::civil::DateTime;
-use jiff::tz::{TimeZone, TimeZoneDatabase};
+use chrono_tz::Tz;
+use std::io::ErrorKind;
+use std::{env, fs};
 
-/// When a limit ends; nothing where that cannot be told.
+/// Returns when a usage limit ends, or `None` if its zone is unknown.
 pub fn moment(reset: &Reset, now: Stamp) -> Option<Stamp> {
-    reset.resolve(now, offset)
-}
-
-/// Seconds east of UTC at a local time in the zone of that name, without a name in the user's own.
-///
-/// A time that the clocks skip has the offset before the change. Of one that comes twice the later is
-/// meant: to wait an hour too long is better than to come too early and take the next for tomorrow's.
-pub fn offset(zone: Option<&str>, local: NaiveDateTime) -> Option<i32> {
-    let zone = match zone {
-        Some(name) => named(name.trim())?,
-        None => TimeZone::system(),
+    let zone = match reset.zone() {
+        Some(name) => name.parse().ok()?,
+        None => local()?,
     };
-    let small = |number: u32| i8::try_from(number).ok();
-    let (year, month, day) = (i16::try_from(local.year()).ok()?, small(local.month())?, small(local.day())?);
-    let (hour, minute, second) = (small(local.hour())?, small(local.minute())?, small(local.second())?);
-    let civil = DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
-    let moment = zone.to_ambiguous_timestamp(civil).later().ok()?;
-    i32::try_from(local.and_utc().timestamp() - moment.as_second()).ok()
+    reset.resolve(now, &zone)
 }
 
-/// The system's data are newer than ours, but may lack names that programs still say: Debian packs the old ones
-/// (Asia/Calcutta) apart.
-fn named(name: &str) -> Option<TimeZone> {
-    TimeZone::get(name).or_else(|_| TimeZoneDatabase::bundled().get(name)).ok()
+/// Returns the user's zone: `TZ`, else what `/etc/localtime` links to. Without either it is UTC, as in most containers.
+fn local() -> Option<Tz> {
+    let name = match env::var("TZ") {
+        Ok(name) => name,
+        Err(_) => match fs::read_link("/etc/localtime") {
+            Ok(path) => path.to_str()?.to_owned(),
+            Err(error) => return (error.kind() == ErrorKind::NotFound).then_some(Tz::UTC),
+        },
+    };
+    named(&name)
+}
+
+/// Parses "Europe/Berlin", ":Europe/Berlin" and "/usr/share/zoneinfo/Europe/Berlin"; an empty name is UTC.
+fn named(name: &str) -> Option<Tz> {
+    let name = name.rsplit("zoneinfo/").next()?.trim_start_matches(':');
+    if name.is_empty() { Some(Tz::UTC) } else { name.parse().ok() }
 }
 
 #[cfg(test)]
@@ -43,67 +38,62 @@ mod tests {
     use super::*;
     use crate::core::signal::usage_limit;
 
-    fn at(zone: Option<&str>, local: &str) -> Option<i32> {
-        offset(zone, local.parse().unwrap())
-    }
-
     #[test]
-    fn offsets() {
-        for (zone, local, expected) in [
-            ("Europe/Berlin", "2026-01-16T12:00:00", Some(3600)),
-            ("Europe/Berlin", "2026-07-16T12:00:00", Some(7200)),
-            ("europe/berlin", "2026-07-16T12:00:00", Some(7200)),
-            ("Asia/Calcutta", "2026-07-16T12:00:00", Some(19_800)),
-            ("America/New_York", "2026-03-08T02:30:00", Some(-18_000)),
-            ("America/New_York", "2026-03-08T03:00:00", Some(-14_400)),
-            ("America/New_York", "2026-11-01T01:30:00", Some(-18_000)),
-            ("America/New_York", "2060-07-01T00:00:00", Some(-14_400)),
-            ("UTC", "2026-07-16T12:00:00", Some(0)),
-            ("GMT", "2026-07-16T12:00:00", Some(0)),
-            ("Etc/GMT+5", "2026-07-16T12:00:00", Some(-18_000)),
-            ("Mars/Olympus", "2026-07-16T12:00:00", None),
-            ("../../etc/passwd", "2026-07-16T12:00:00", None),
-            ("/etc/localtime", "2026-07-16T12:00:00", None),
-            ("", "2026-07-16T12:00:00", None),
-            ("UTC", "+99999-01-01T00:00:00", None),
+    fn a_zone_is_found_by_the_name_or_path_that_systems_use() {
+        for (name, expected) in [
+            ("Europe/Berlin", Some(Tz::Europe__Berlin)),
+            (":Europe/Berlin", Some(Tz::Europe__Berlin)),
+            ("/usr/share/zoneinfo/Europe/Berlin", Some(Tz::Europe__Berlin)),
+            ("../usr/share/zoneinfo/Etc/UTC", Some(Tz::Etc__UTC)),
+            ("/var/db/timezone/zoneinfo/America/New_York", Some(Tz::America__New_York)),
+            ("", Some(Tz::UTC)),
+            ("UTC", Some(Tz::UTC)),
+            ("Asia/Calcutta", Some(Tz::Asia__Calcutta)),
+            ("Etc/GMT+5", Some(Tz::Etc__GMTPlus5)),
+            ("Mars/Olympus", None),
+            ("../../etc/passwd", None),
         ] {
-            assert_eq!(at(Some(zone), local), expected, "{zone} {local}");
+            assert_eq!(named(name), expected, "{name}");
         }
-        let own = at(None, "2026-07-16T12:00:00").expect("there is always a zone, be it UTC");
-        assert!(own.abs() <= 14 * 3600);
     }
 
     #[test]
-    fn from_the_programs_message_to_the_moment() {
+    fn a_message_becomes_a_moment() {
         for (text, now, expected) in [
             (
                 "You've hit your 5-hour limit · resets 1pm (UTC)",
                 "2026-11-16T12:00:43Z",
-                "2026-11-16T13:00:00Z",
+                Some("2026-11-16T13:00:00Z"),
             ),
             (
                 "You've hit your session limit · resets 3:45pm (Europe/Berlin)",
                 "2026-07-16T20:00:00Z",
-                "2026-07-17T13:45:00Z",
+                Some("2026-07-17T13:45:00Z"),
             ),
             (
                 "You've hit your session limit · resets 2:30am (America/New_York)",
                 "2026-03-08T05:00:00Z",
-                "2026-03-08T07:30:00Z",
+                Some("2026-03-08T07:30:00Z"),
             ),
             (
                 "You've hit your session limit · resets 1:30am (America/New_York)",
                 "2026-11-01T05:45:00Z",
-                "2026-11-01T06:30:00Z",
+                Some("2026-11-01T06:30:00Z"),
+            ),
+            (
+                "You've hit your session limit · resets 7:30pm (Asia/Calcutta)",
+                "2026-11-01T05:45:00Z",
+                Some("2026-11-01T14:00:00Z"),
             ),
             (
                 "You've hit your weekly limit · resets Nov 21, 6pm (America/Toronto)",
                 "2026-11-16T12:00:00Z",
-                "2026-11-21T23:00:00Z",
+                Some("2026-11-21T23:00:00Z"),
             ),
+            ("You've hit your session limit · resets 1pm (Mars/Olympus)", "2026-11-16T12:00:43Z", None),
         ] {
             let reset = usage_limit(text).unwrap().resets.unwrap();
-            assert_eq!(moment(&reset, Stamp::parse(now).unwrap()), Stamp::parse(expected), "{text}");
+            assert_eq!(moment(&reset, Stamp::parse(now).unwrap()), expected.and_then(Stamp::parse), "{text}");
         }
     }
 }

@@ -1,19 +1,19 @@
-//! The summary of an archived run, in Markdown: what was wanted, what came of it, and what is still open.
+//! The summary of an archived run, in Markdown.
 
-use crate::core::clean;
 use crate::core::tasks::{Review, Story, TaskList, counts};
+use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::store::history::Run;
-use crate::store::iterations::Iteration;
+use crate::store::runner::summary::Row;
+use crate::store::user::history::Run;
 
-/// Everything a summary is made of; whatever is not known is said so.
+/// The facts of a summary; unknown ones are marked as such.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     pub project: &'a str,
     pub now: Stamp,
-    /// The task list, or why it cannot be read; nothing where the run had none.
+    /// The task list, or why it cannot be read; `None` if the run had none.
     pub tasks: Option<Result<&'a TaskList, &'a str>>,
-    pub iterations: &'a [Iteration],
+    pub iterations: &'a [Row],
     pub run: Option<&'a Run>,
 }
 
@@ -63,7 +63,7 @@ fn iterations(facts: &Facts) -> String {
     let modes: Vec<_> =
         modes.iter().filter(|(_, count)| *count > 0).map(|(mode, count)| format!("{mode} {count}")).collect();
     let modes = if modes.is_empty() { String::new() } else { format!(" ({})", modes.join(", ")) };
-    let seconds: f64 = rows.iter().map(|row| row.duration_seconds).sum();
+    let seconds = rows.iter().map(|row| row.duration_seconds as f64).sum();
     let idle = rows.iter().filter(|row| row.commit_hash.is_empty()).count();
     let idle = if idle > 0 { format!(", {idle} without a commit") } else { String::new() };
     format!("{}{modes}, {} in all{idle}", rows.len(), time::span(Stamp::from_seconds(seconds).0))
@@ -94,7 +94,7 @@ fn stories(list: &TaskList) -> String {
     };
     let open: Vec<_> = list.stories.iter().filter(open).collect();
     if !open.is_empty() {
-        out.push_str("\n## Feedback that was left open\n\n");
+        out.push_str("\n## Open feedback\n\n");
         for story in open {
             out.push_str(&format!("- {}: {}\n", cell(&story.id), clean::line(&story.review_feedback)));
         }
@@ -104,7 +104,7 @@ fn stories(list: &TaskList) -> String {
 
 fn review(story: &Story) -> &'static str {
     match story.review {
-        Review::Approved if story.approved_at_cap => "approved at the cap",
+        Review::Approved if story.approved_at_cap => "approved at the review limit",
         Review::Approved => "approved",
         Review::ChangesRequested => "changes requested",
         Review::Needed => "needs review",
@@ -112,7 +112,7 @@ fn review(story: &Story) -> &'static str {
     }
 }
 
-/// One line that stays in its cell.
+/// Returns one line that is safe in a table cell.
 fn cell(text: &str) -> String {
     clean::line(text).replace('|', "\\|")
 }
@@ -126,18 +126,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn it_says_what_came_of_the_run() {
+    fn it_summarises_the_run() {
         let list = validate(&json!({"description": "Better dates", "branchName": "ralph/dates", "userStories": [
             {"id": "US-1", "title": "Parse | print", "passes": true, "reviewStatus": "approved", "reviewCount": 1},
             {"id": "US-2", "title": "Zones", "passes": true, "reviewStatus": "approved", "reviewCount": 5, "approvedAtCap": true, "reviewFeedback": "DST is\nwrong"},
             {"id": "US-3", "title": "Docs", "passes": false},
         ]}))
         .unwrap();
-        let row = |mode: &str, commit: &str| Iteration {
+        let row = |mode: &str, commit: &str| Row {
             mode: mode.into(),
-            duration_seconds: 90.0,
+            duration_seconds: 90,
             commit_hash: commit.into(),
-            timestamp: None,
+            ..Row::default()
         };
         let run = Run {
             run_id: "r1".into(),
@@ -163,13 +163,13 @@ mod tests {
             | Iterations | 3 (implement 2, review 1), 4m in all, 1 without a commit |\n\
             | Stories | 3: 2 passing, 2 approved |\n| Branch | ralph/dates |\n\n\
             ## Stories\n\n| id | title | passes | review | reviews |\n|---|---|---|---|---|\n\
-            | US-1 | Parse \\| print | yes | approved | 1 |\n| US-2 | Zones | yes | approved at the cap | 5 |\n\
-            | US-3 | Docs | no | - | 0 |\n\n## Feedback that was left open\n\n- US-2: DST is wrong\n";
+            | US-1 | Parse \\| print | yes | approved | 1 |\n| US-2 | Zones | yes | approved at the review limit | 5 |\n\
+            | US-3 | Docs | no | - | 0 |\n\n## Open feedback\n\n- US-2: DST is wrong\n";
         assert_eq!(summary(&facts), expected);
     }
 
     #[test]
-    fn what_is_not_known_is_said_so() {
+    fn unknown_facts_are_marked() {
         let facts = Facts {
             project: "P",
             now: Stamp(0),

@@ -1,8 +1,8 @@
 //! Settings as a table: key, value, source.
 
 use super::trust;
-use crate::core::clean;
 use crate::core::settings::{Key, Resolved, Row, Source};
+use crate::core::text::clean;
 use serde_json::{Map, Value, json};
 
 pub fn table(resolved: &Resolved, unknown: &[String]) -> String {
@@ -27,7 +27,7 @@ pub fn json(resolved: &Resolved, only: Option<&Key>) -> String {
     let settings: Map<String, Value> = rows
         .map(|row| {
             let mut shown = json!({"value": row.value, "source": row.source.name(), "place": place(row)});
-            if row.key.kind.is_run() && row.source == Source::Project {
+            if row.key.kind.is_executed() && row.source == Source::Project {
                 shown["trusted"] = json!(true);
             }
             if let Some(withheld) = resolved.withheld.iter().find(|other| other.key.name == row.key.name) {
@@ -40,7 +40,7 @@ pub fn json(resolved: &Resolved, only: Option<&Key>) -> String {
     format!("{}\n", json!({"settings": settings, "warnings": resolved.warnings}))
 }
 
-/// `trusted` is whether a command of the project's file is run.
+/// `trusted` tells of a command in the project's file whether it is executed.
 fn line(row: &Row, trusted: bool) -> String {
     let value = match &row.value {
         Value::Null => "none".into(),
@@ -52,7 +52,7 @@ fn line(row: &Row, trusted: bool) -> String {
         Source::Default | Source::Flag | Source::Preset => row.source.name().to_owned(),
         _ => format!("{}: {}", row.source.name(), clean::line(&row.place)),
     };
-    if row.key.kind.is_run() && row.source == Source::Project {
+    if row.key.kind.is_executed() && row.source == Source::Project {
         source.push_str(&format!(" ({})", trust::word(trusted)));
     }
     format!("{:<38} {value:<12} {source}\n", row.key.name)

@@ -1,10 +1,11 @@
-//! What a change does to a text, line by line: what goes and what comes, and nothing of the rest.
+//! The changed lines of a text.
 
 use super::paint::Paint;
-use crate::core::clean;
+use crate::core::text::clean;
 
-const WIDTH: usize = 160;
+const MAX_COLUMNS: usize = 160;
 
+/// Returns the removed and the added lines, without the common beginning and end.
 pub fn lines(before: &str, after: &str, paint: Paint) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(one, other)| one == other).count();
@@ -13,19 +14,17 @@ pub fn lines(before: &str, after: &str, paint: Paint) -> String {
         old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(one, other)| one == other).count();
     let mut out = String::new();
     for line in &old[same..old.len() - tail] {
-        out.push_str(&paint.red(format!("  - {}", shown(line))));
-        out.push('\n');
+        out += &(paint.red(format!("  - {}", shown(line))) + "\n");
     }
     for line in &new[same..new.len() - tail] {
-        out.push_str(&paint.green(format!("  + {}", shown(line))));
-        out.push('\n');
+        out += &(paint.green(format!("  + {}", shown(line))) + "\n");
     }
     out
 }
 
 fn shown(line: &str) -> String {
     let indent: String = line.chars().take_while(|c| *c == ' ').take(20).collect();
-    format!("{indent}{}", clean::excerpt(line, WIDTH))
+    format!("{indent}{}", clean::excerpt(line, MAX_COLUMNS))
 }
 
 #[cfg(test)]
@@ -33,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changes_is_shown() {
+    fn only_changed_lines_are_shown() {
         let plain = Paint::new(false);
         assert_eq!(
             lines("{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"b\": 2\n}\n", plain),

@@ -1,8 +1,8 @@
-//! A checkup for people, a line for each thing seen, and for programs.
+//! The report of `ralph doctor`, for people and as JSON.
 
 use super::paint::Paint;
-use crate::core::checkup::{Report, Verdict};
-use crate::core::clean;
+use crate::core::diagnosis::{Health, Report};
+use crate::core::text::clean;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -17,46 +17,46 @@ pub fn human(report: &Report, project: &Path, paint: Paint) -> String {
         for (index, note) in check.notes.iter().enumerate() {
             let id = if index == 0 { check.id } else { "" };
             let word = format!("{:WORD$}", word(note.verdict));
-            // Long lines stay whole: a path that is broken in two cannot be copied.
+            // Not wrapped, so that paths can be copied.
             out.push_str(&format!("{} {id:ID$} {}\n", colour(paint, note.verdict, &word), note.message));
-            if let Some(way_out) = &note.way_out {
-                out.push_str(&format!("{:1$} → {way_out}\n", "", WORD + ID));
+            if let Some(hint) = &note.hint {
+                out.push_str(&format!("{:1$} → {hint}\n", "", WORD + ID));
             }
         }
     }
-    out.push_str(&format!("\n{}\n", verdict(report)));
+    out.push_str(&format!("\n{}\n", summary(report)));
     out
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: Health) -> &'static str {
     match verdict {
-        Verdict::Skipped => "-",
-        Verdict::Ok => "OK",
-        Verdict::Warning => "warning",
-        Verdict::Failure => "FAILURE",
+        Health::Skipped => "-",
+        Health::Ok => "OK",
+        Health::Warning => "warning",
+        Health::Failure => "FAILURE",
     }
 }
 
-fn colour(paint: Paint, verdict: Verdict, text: &str) -> String {
+fn colour(paint: Paint, verdict: Health, text: &str) -> String {
     match verdict {
-        Verdict::Skipped => paint.dim(text),
-        Verdict::Ok => paint.green(text),
-        Verdict::Warning => paint.yellow(text),
-        Verdict::Failure => paint.red(text),
+        Health::Skipped => paint.dim(text),
+        Health::Ok => paint.green(text),
+        Health::Warning => paint.yellow(text),
+        Health::Failure => paint.red(text),
     }
 }
 
-fn verdict(report: &Report) -> String {
-    let count = |verdict: Verdict, word: &str| match report.count(verdict) {
+fn summary(report: &Report) -> String {
+    let count = |verdict: Health, word: &str| match report.count(verdict) {
         0 => None,
         1 => Some(format!("1 {word}")),
         count => Some(format!("{count} {word}s")),
     };
-    let bad = [count(Verdict::Failure, "failure"), count(Verdict::Warning, "warning")];
-    match bad.into_iter().flatten().collect::<Vec<_>>() {
-        none if none.is_empty() => "All is well.".into(),
+    let problems = [count(Health::Failure, "failure"), count(Health::Warning, "warning")];
+    match problems.into_iter().flatten().collect::<Vec<_>>() {
+        none if none.is_empty() => "No problems found.".into(),
         some if report.is_healthy() => {
-            format!("{}; nothing that keeps a loop from working.", some.join(", "))
+            format!("{}; loops work.", some.join(", "))
         }
         some => format!("{}.", some.join(", ")),
     }
@@ -81,15 +81,15 @@ pub fn json(report: &Report, project: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::checkup::{Check, Note};
+    use crate::core::diagnosis::{Check, CheckNote};
 
     #[test]
-    fn a_report_reads_line_by_line() {
-        let notes = vec![Note::failure("two", "do this"), Note::warning("three", "do that")];
+    fn a_report_has_a_line_for_each_note() {
+        let notes = vec![CheckNote::failure("two", "do this"), CheckNote::warning("three", "do that")];
         let checks = vec![
-            Check::one("client", Note::ok("one")),
+            Check::one("client", CheckNote::ok("one")),
             Check { id: "hooks", notes },
-            Check::one("docker", Note::skipped("four")),
+            Check::one("docker", CheckNote::skipped("four")),
         ];
         let expected = format!(
             "Ralph {} · /p\n\n\
@@ -104,7 +104,9 @@ mod tests {
         assert_eq!(human(&report, Path::new("/p"), Paint::new(false)), expected);
         let told: Value = serde_json::from_str(&json(&report, Path::new("/p"))).unwrap();
         assert_eq!((&told["healthy"], &told["verdict"]), (&json!(false), &json!("failure")));
-        assert_eq!(told["checks"][1]["notes"][0]["way_out"], "do this");
-        assert!(human(&Report::default(), Path::new("/p"), Paint::new(false)).ends_with("All is well.\n"));
+        assert_eq!(told["checks"][1]["notes"][0]["hint"], "do this");
+        assert!(
+            human(&Report::default(), Path::new("/p"), Paint::new(false)).ends_with("No problems found.\n")
+        );
     }
 }

@@ -1,17 +1,18 @@
-//! Past runs as a table, or one JSON object a line.
+//! Past runs as a table, or one JSON object per line.
 
 use super::paint::Paint;
+use crate::core::message;
 use crate::core::outcome::Outcome;
+use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::core::{clean, message};
-use crate::store::circuit::{Event, What};
-use crate::store::history::Run;
+use crate::store::user::circuit::{Event, What};
+use crate::store::user::history::Run;
 use anyhow::Result;
 use serde::Serialize;
 
 pub fn table(runs: &[Run], now: Stamp, paint: Paint) -> String {
     if runs.is_empty() {
-        return "No run has ended in this project yet.\n".into();
+        return "No past runs in this project.\n".into();
     }
     let mut out = String::new();
     for run in runs {
@@ -22,19 +23,17 @@ pub fn table(runs: &[Run], now: Stamp, paint: Paint) -> String {
             _ => paint.yellow(outcome),
         };
         let what = format!(
-            "{:>4} iterations · runtime {} · wall {} · {} ago",
-            run.iterations,
+            "{:>13} · runtime {} · wall {} · {} ago",
+            message::iterations(run.iterations),
             time::span(Stamp::from_seconds(run.runtime_seconds).0),
             time::span(Stamp::from_seconds(run.wall_seconds).0),
             time::span(now - run.ended_at)
         );
         out.push_str(&format!("{outcome} {what}\n"));
-        let id = clean::excerpt(&run.run_id, 9).replace('…', "");
-        out.push_str(&format!("  {} {}\n", paint.dim(id), clean::excerpt(&run.task, 68)));
-        out.push_str(&format!(
-            "  {}\n",
-            clean::excerpt(&format!("{}: {}", run.outcome.words(), run.reason), 78)
-        ));
+        let id = paint.dim(message::short_id(&run.run_id));
+        out.push_str(&format!("  {id} {}\n", clean::excerpt(&run.task, 68)));
+        let reason = format!("{}: {}", run.outcome.words(), run.reason);
+        out.push_str(&format!("  {}\n", clean::excerpt(&reason, 78)));
         if run.usage.tokens() > 0 {
             let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
             out.push_str(&format!("  {} tokens{cost}\n", message::tokens(run.usage.tokens())));
@@ -43,7 +42,7 @@ pub fn table(runs: &[Run], now: Stamp, paint: Paint) -> String {
     out
 }
 
-/// The circuit breaker's trips and resets.
+/// Returns the trips and resets of the circuit breaker.
 pub fn events(events: &[Event], now: Stamp, paint: Paint) -> String {
     if events.is_empty() {
         return "The circuit breaker has never tripped in this project.\n".into();
@@ -59,18 +58,9 @@ pub fn events(events: &[Event], now: Stamp, paint: Paint) -> String {
         if !event.reason.is_empty() {
             out.push_str(&format!("  {}\n", clean::excerpt(&event.reason, 78)));
         }
-        let counters = &event.counters;
-        let counts = [
-            ("same error", counters.same_error),
-            ("output decline", counters.output_decline),
-            ("tests only", counters.test_only),
-            ("no progress", counters.stagnation),
-            ("idle", counters.idle),
-            ("repeating", counters.repetition),
-            ("claims", counters.safety_completion),
-        ];
+        let counts = event.counters.iter().filter(|(_, count)| *count > 0);
         let counts: Vec<_> =
-            counts.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{what} {n}")).collect();
+            counts.map(|(condition, count)| format!("{} {count}", condition.label)).collect();
         if !counts.is_empty() {
             out.push_str(&format!("  {}\n", paint.dim(clean::excerpt(&counts.join(" · "), 78))));
         }

@@ -4,6 +4,7 @@ pub mod archive;
 pub mod config;
 pub mod diff;
 pub mod doctor;
+pub mod guidance;
 pub mod history;
 pub mod paint;
 pub mod scan;

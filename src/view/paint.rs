@@ -1,4 +1,4 @@
-//! Colours where a person looks at a terminal, plain text everywhere else.
+//! Colours on a terminal, plain text everywhere else.
 
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -36,7 +36,7 @@ impl Paint {
     }
 }
 
-/// Whether stdout wants colours.
+/// Returns whether stdout is a terminal that wants colours.
 pub fn wanted() -> bool {
     let off = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     std::io::stdout().is_terminal()
@@ -44,7 +44,7 @@ pub fn wanted() -> bool {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// The terminal's width; a screen's usual one where stdout is none.
+/// Returns the width of the terminal, or 80 if stdout is not one.
 pub fn columns() -> usize {
     #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
@@ -55,7 +55,7 @@ pub fn columns() -> usize {
     80
 }
 
-/// `████████░░░░` of `width` cells.
+/// Returns `████████░░░░` of `width` cells.
 pub fn bar(part: f64, width: usize) -> String {
     let filled = (part.clamp(0.0, 1.0) * width as f64).round() as usize;
     "█".repeat(filled) + &"░".repeat(width - filled)

@@ -1,8 +1,8 @@
-//! Findings for people, grouped by severity, and for programs.
+//! Findings for people, grouped by severity, and for scripts.
 
 use super::paint::Paint;
-use crate::core::clean;
-use crate::core::finding::{Finding, SEVERITIES, Severity};
+use crate::core::guidance::finding::{Finding, SEVERITIES, Severity};
+use crate::core::text::clean;
 use crate::scan::Scan;
 use serde_json::{Value, json};
 
@@ -22,16 +22,15 @@ pub fn human(scan: &Scan, waived: &[String], paint: Paint) -> String {
         }
     }
     if !allowed.is_empty() {
-        let title = paint.bold(format!("ALLOWED BY YOU ({})", allowed.len()));
-        let until = "until it changes, or `ralph-guidance remove ID`";
-        out.push_str(&heading(&title, until, paint));
+        let title = paint.bold(format!("ALLOWED ({})", allowed.len()));
+        out.push_str(&heading(&title, "until they change; undo with `ralph-guidance remove ID`", paint));
         allowed.iter().for_each(|finding| out.push_str(&entry(finding, paint)));
         out.push('\n');
     }
     for warning in &scan.warnings {
         out.push_str(&format!("Note: {}\n", clean::line(warning)));
     }
-    let left = if scan.complete { "" } else { ", not all: time ran out, scan again" };
+    let left = if scan.complete { "" } else { " (incomplete: time ran out, run it again)" };
     let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     out.push_str(&format!(
         "{} in {}{left}\n",
@@ -46,7 +45,7 @@ fn heading(title: &str, consequence: &str, paint: Paint) -> String {
 }
 
 fn entry(finding: &Finding, paint: Paint) -> String {
-    let place = place(finding);
+    let place = finding.place();
     let head = match place.is_empty() {
         true => finding.description.clone(),
         false => format!("{place}: {}", finding.description),
@@ -68,16 +67,11 @@ fn colour(paint: Paint, severity: Severity, text: &str) -> String {
 
 fn consequence(severity: Severity) -> &'static str {
     match severity {
-        Severity::Critical => "a start is refused, the agent is told at every turn",
+        Severity::Critical => "blocks `ralph start`; the agent is told at every turn",
         Severity::High => "the agent is told at every turn",
-        Severity::Medium => "shown here and in the status",
-        Severity::Low => "shown here only",
+        Severity::Medium => "shown here and in `ralph status`",
+        Severity::Low => "only shown here",
     }
-}
-
-pub fn place(finding: &Finding) -> String {
-    let file = clean::line(&finding.file);
-    finding.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"))
 }
 
 fn metadata(scan: &Scan) -> Value {

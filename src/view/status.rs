@@ -1,16 +1,16 @@
 //! The status of a project, for people at 80 columns and for scripts.
 
+use super::guidance;
 use super::paint::{Paint, bar};
-use super::scan::place;
-use crate::core::circuit::CircuitState;
-use crate::core::finding::{Finding, Severity};
-use crate::core::guidance::{Entry, Guidance};
-use crate::core::record::{Engine, Loop, LoopState, WaitingFor};
+use crate::core::decide::limits;
+use crate::core::decide::turn::Tasks;
+use crate::core::guidance::Guidance;
+use crate::core::guidance::finding::{Finding, Severity};
+use crate::core::message;
+use crate::core::record::{ArmedLoop, LoopState, WaitingFor};
 use crate::core::settings::Settings;
-use crate::core::tasks::Source;
+use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::core::turn::Tasks;
-use crate::core::{clean, limits, message};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -29,262 +29,231 @@ pub struct Shown {
     pub session_id: String,
     /// It belongs to the session that asks.
     pub own: bool,
-    pub lap: Loop,
+    pub run: ArmedLoop,
     pub settings: Settings,
-    /// Its tasks as they are now, where there are any.
+    /// Its tasks as they are now.
     pub tasks: Option<Tasks>,
-    /// A run that nobody drives any more: its runner was killed, and the next one goes on.
+    /// Its runner was killed; the next `ralph run` continues it.
     pub runner_gone: bool,
 }
 
 const WIDTH: usize = 80;
-const MOST_CONSTRAINTS: usize = 10;
-const LABEL: usize = 12;
-const VALUE: usize = WIDTH - LABEL - 2;
+const MAX_CONSTRAINTS: usize = 10;
+const LABEL: usize = 11;
+const VALUE: usize = WIDTH - LABEL - 3;
 
 impl Status {
     pub fn human(&self, paint: Paint) -> String {
-        let mut out = format!(
-            "{}\n",
-            paint.bold(clean::excerpt(&format!("Ralph · {}", self.project.display()), WIDTH))
-        );
+        let title = clean::excerpt(&format!("Ralph · {}", self.project.display()), WIDTH);
+        let mut out = format!("{}\n", paint.bold(title));
         if self.loops.is_empty() {
-            out.push_str("\nNo loop here. In Claude Code: /ralph:start TASK\n");
+            out.push_str("\nNo loop in this project. Start one in Claude Code: /ralph:start TASK\n");
         }
         for shown in &self.loops {
-            out.push('\n');
-            out.push_str(&shown.human(self.now, paint));
+            out.push_str(&format!(
+                "\n{}\n{}",
+                shown.headline(paint),
+                table(&shown.rows(self.now, paint), paint)
+            ));
         }
-        if !self.guidance.is_empty() {
-            out.push('\n');
-            for (title, list) in
-                [("Encouraged", &self.guidance.encouraged), ("Forbidden", &self.guidance.forbidden)]
-            {
-                for (index, entry) in list.iter().enumerate() {
-                    let label = if index == 0 { title } else { "" };
-                    let age = entry.age_ms(self.now).map_or("undated".into(), time::span);
-                    let pinned = if entry.pinned { ", pinned" } else { "" };
-                    let delivered = if entry.delivered { "delivered" } else { "not delivered yet" };
-                    let tail = format!(" ({age}{pinned}, {delivered})");
-                    let text = clean::excerpt(&entry.text, VALUE.saturating_sub(tail.chars().count()));
-                    row(&mut out, paint, label, &format!("{text}{}", paint.dim(tail)));
-                }
+        for rows in [self.guidance_rows(paint), self.constraint_rows(paint)] {
+            if !rows.is_empty() {
+                out.push_str(&format!("\n{}", table(&rows, paint)));
             }
-        }
-        let constraints: Vec<Finding> = serde_json::from_value(self.constraints.clone()).unwrap_or_default();
-        let shown: Vec<_> = constraints.iter().filter(|finding| finding.severity > Severity::Low).collect();
-        if !shown.is_empty() {
-            out.push('\n');
-        }
-        for (index, finding) in shown.iter().take(MOST_CONSTRAINTS).enumerate() {
-            let label = if index == 0 { "Constraints" } else { "" };
-            let allowed = if self.guidance.waived().contains(&finding.id) { ", allowed" } else { "" };
-            let tail = format!(" ({}{allowed})", finding.severity.name());
-            let text = format!("{}: {}", place(finding), finding.description);
-            let text = clean::excerpt(text.trim_start_matches(": "), VALUE - 1 - tail.len());
-            row(&mut out, paint, label, &format!("{text}{}", paint.dim(tail)));
-        }
-        if shown.len() > MOST_CONSTRAINTS {
-            row(&mut out, paint, "", &format!("and {} more: `ralph scan`", shown.len() - MOST_CONSTRAINTS));
         }
         for note in &self.notes {
-            let mut label = paint.yellow("Note:");
-            out.push('\n');
-            for line in clean::wrap(note, WIDTH - 6) {
-                out.push_str(&format!("{label} {line}\n"));
-                label = "     ".into();
-            }
+            let lines = clean::wrap(note, WIDTH - 6).join("\n      ");
+            out.push_str(&format!("\n{} {lines}\n", paint.yellow("Note:")));
         }
         out
+    }
+
+    fn guidance_rows(&self, paint: Paint) -> Vec<(&'static str, String)> {
+        let mut rows = Vec::new();
+        for (title, list) in
+            [("Encouraged", &self.guidance.encouraged), ("Forbidden", &self.guidance.forbidden)]
+        {
+            for (index, entry) in list.iter().enumerate() {
+                let tail = format!(" ({})", guidance::notes(entry, self.now));
+                let text = clean::excerpt(&entry.text, VALUE.saturating_sub(clean::columns(&tail)));
+                rows.push((if index == 0 { title } else { "" }, text + &paint.dim(tail)));
+            }
+        }
+        rows
+    }
+
+    fn constraint_rows(&self, paint: Paint) -> Vec<(&'static str, String)> {
+        let findings: Vec<Finding> = serde_json::from_value(self.constraints.clone()).unwrap_or_default();
+        let shown: Vec<_> = findings.iter().filter(|finding| finding.severity > Severity::Low).collect();
+        let waived = self.guidance.waived();
+        let row = |finding: &&Finding| {
+            let allowed = if waived.contains(&finding.id) { ", allowed" } else { "" };
+            let tail = format!(" ({}{allowed})", finding.severity.name());
+            let text = format!("{}: {}", finding.place(), finding.description);
+            clean::excerpt(text.trim_start_matches(": "), VALUE - tail.len()) + &paint.dim(tail)
+        };
+        let mut rows: Vec<String> = shown.iter().take(MAX_CONSTRAINTS).map(row).collect();
+        if shown.len() > MAX_CONSTRAINTS {
+            rows.push(format!("{} more: `ralph scan`", shown.len() - MAX_CONSTRAINTS));
+        }
+        let labels = ["Constraints"].into_iter().chain(std::iter::repeat(""));
+        labels.zip(rows).collect()
     }
 
     pub fn json(&self) -> Value {
         json!({
             "project": self.project.to_string_lossy(),
             "loops": self.loops.iter().map(|shown| shown.json(self.now)).collect::<Vec<_>>(),
-            "guidance": guidance_json(&self.guidance, self.now),
+            "guidance": guidance::json(&self.guidance, self.now),
             "constraints": self.constraints,
             "notes": self.notes,
         })
     }
 }
 
-pub fn guidance_json(guidance: &Guidance, now: Stamp) -> Value {
-    let entry = |entry: &Entry| {
-        json!({
-            "text": entry.text,
-            "timestamp": entry.timestamp,
-            "age_seconds": entry.age_ms(now).map(|age| Stamp(age).seconds()),
-            "pinned": entry.pinned,
-            "for_seconds": entry.for_seconds,
-            "delivered": entry.delivered,
-        })
-    };
-    let list = |entries: &[Entry]| entries.iter().map(entry).collect::<Vec<_>>();
-    json!({
-        "encouraged": list(&guidance.encouraged),
-        "forbidden": list(&guidance.forbidden),
-        "allowed": list(&guidance.allowed),
-    })
-}
-
-fn row(out: &mut String, paint: Paint, label: &str, value: &str) {
-    out.push_str(&format!("  {} {value}\n", paint.dim(format!("{label:<LABEL$}", LABEL = LABEL - 1))));
+/// Formats rows of a label and a value; a longer value continues below.
+fn table(rows: &[(&str, String)], paint: Paint) -> String {
+    let mut out = String::new();
+    for (label, value) in rows {
+        out.push_str(&format!("  {} {value}\n", paint.dim(format!("{label:<LABEL$}"))));
+    }
+    out
 }
 
 impl Shown {
-    fn human(&self, now: Stamp, paint: Paint) -> String {
-        let (lap, settings) = (&self.lap, &self.settings);
-        let (mark, state) = match (lap.state, lap.outcome) {
-            (LoopState::Running, _) if self.runner_gone => {
-                (paint.yellow("◌"), paint.yellow("cut off: its runner is gone, `ralph run` goes on"))
-            }
-            (LoopState::Running, _) => (paint.green("●"), paint.green("running")),
-            (LoopState::Paused, _) => (paint.yellow("◐"), paint.yellow("paused")),
-            (LoopState::Stopped, Some(outcome)) => (paint.dim("■"), format!("ended: {}", outcome.words())),
-            (LoopState::Stopped, None) => (paint.dim("■"), "ended".into()),
-        };
+    fn headline(&self, paint: Paint) -> String {
         let own = if self.own { paint.dim(" · this session") } else { String::new() };
-        let mut out = format!("{mark} {state}{own}\n");
-        let mut add = |label: &str, value: String| row(&mut out, paint, label, &value);
-        add("Task", clean::excerpt(&lap.task, VALUE));
+        let headline = match (self.run.state, self.run.outcome) {
+            (LoopState::Running, _) if self.runner_gone => {
+                paint.yellow("◌ interrupted: the runner is gone, `ralph run` continues")
+            }
+            (LoopState::Running, _) => paint.green("● running"),
+            (LoopState::Paused, _) => paint.yellow("◐ paused"),
+            (LoopState::Stopped, Some(outcome)) => format!("{} ended: {}", paint.dim("■"), outcome.words()),
+            (LoopState::Stopped, None) => format!("{} ended", paint.dim("■")),
+        };
+        headline + &own
+    }
+
+    fn rows(&self, now: Stamp, paint: Paint) -> Vec<(&'static str, String)> {
+        let Shown { run, settings, .. } = self;
+        let fit = |text: &str| clean::excerpt(text, VALUE);
+        let mut rows = vec![("Task", fit(&run.task))];
         if !self.own {
-            add("Session", clean::excerpt(&self.session_id, VALUE));
+            rows.push(("Session", fit(&self.session_id)));
         }
-        if let Some(reason) = &lap.reason {
-            add("Why", clean::excerpt(reason, VALUE));
+        rows.extend(run.reason.as_ref().map(|reason| ("Reason", fit(reason))));
+        rows.push(("Iterations", iterations(run.iteration, settings.max_iterations)));
+        rows.push(("Time", message::times(run, settings, now)));
+        rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));
+        rows.extend(self.tasks.as_ref().map(|tasks| ("Tasks", fit(&self.tasks_text(tasks)))));
+        rows.push(("Circuit", self.circuit(paint)));
+        rows.extend(self.usage().map(|usage| ("Usage", usage)));
+        rows.extend(run.session.waiting.as_ref().map(|waiting| match &waiting.what {
+            WaitingFor::User(queued) => {
+                ("Waiting", format!("for your \"{}\"", clean::excerpt(&queued.text, 50)))
+            }
+            WaitingFor::Background(work) => {
+                ("Waiting", format!("for background work: {}", clean::excerpt(work, 40)))
+            }
+        }));
+        if let Some(error) = &run.session.last_error {
+            rows.push(("Last error", format!("{} (send any prompt to continue)", clean::excerpt(error, 34))));
         }
-        add(
-            "Iterations",
-            progress(lap.iteration as f64, settings.max_iterations as f64, |n| format!("{n:.0}")),
-        );
-        add("Time", message::times(lap, settings, now));
-        let mut limits_text = Vec::new();
+        if run.session.orphaned_at.is_some() && run.is_alive() {
+            rows.push(("Orphaned", "the session was cleared; adopt it with /ralph:start --resume".into()));
+        }
+        let (label, at) = run.ended_at.map_or(("Last turn", run.last_seen()), |ended| ("Ended", ended));
+        let id = message::short_id(&run.run_id);
+        rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
+        if let Some(next) = run.outcome.and_then(|outcome| message::next_step(run.engine, outcome)) {
+            let labels = ["Next"].into_iter().chain(std::iter::repeat(""));
+            rows.extend(labels.zip(clean::wrap(&next, VALUE)));
+        }
+        rows
+    }
+
+    fn limits(&self, paint: Paint) -> Option<String> {
+        let settings = &self.settings;
+        let mut limits = Vec::new();
         if settings.min_iterations > 0 {
-            limits_text.push(format!("at least {} iterations", settings.min_iterations));
+            limits.push(format!("min {}", message::iterations(settings.min_iterations)));
         }
         if settings.min_runtime_ms > 0 {
-            limits_text.push(format!("at least {}", time::span(settings.min_runtime_ms)));
+            limits.push(format!("min {}", time::span(settings.min_runtime_ms)));
         }
-        if let Some(cost) = settings.max_cost_usd {
-            limits_text.push(format!("at most ${cost:.2}"));
+        limits.extend(settings.max_cost_usd.map(|cost| format!("max ${cost:.2}")));
+        if self.run.state == LoopState::Running && limits::ending_soon(&self.run, settings) {
+            limits.push(paint.yellow("ENDING SOON"));
         }
-        if lap.state == LoopState::Running && limits::ending_soon(lap, settings) {
-            limits_text.push(paint.yellow("ENDING SOON"));
+        (!limits.is_empty()).then(|| limits.join(" · "))
+    }
+
+    fn tasks_text(&self, tasks: &Tasks) -> String {
+        let (file, form) = (&self.run.tasks.file, self.run.tasks.form);
+        match &tasks.unusable {
+            Some(why) => format!("{file} {why}"),
+            None => format!("{} of {} {} {} · {file}", tasks.passing, tasks.total, form.nouns(), form.done()),
         }
-        if !limits_text.is_empty() {
-            add("Limits", limits_text.join(" · "));
+    }
+
+    fn circuit(&self, paint: Paint) -> String {
+        let circuit = &self.run.circuit;
+        if circuit.is_tripped() {
+            let reason = clean::excerpt(circuit.reason.as_deref().unwrap_or(""), VALUE - 9);
+            return format!("{} {reason}", paint.red("tripped:"));
         }
-        if let Some(tasks) = &self.tasks {
-            add("Tasks", tasks_text(tasks, &lap.tasks));
+        let counts = circuit.counters.counting(&self.settings.circuit).into_iter();
+        let counts = counts.map(|(what, count, limit)| format!(" · {what} {count}/{limit}"));
+        clean::excerpt(&format!("ok{}", counts.collect::<String>()), VALUE)
+    }
+
+    fn usage(&self) -> Option<String> {
+        let usage = &self.run.usage;
+        let mut text = format!("{} tokens", message::tokens(usage.tokens()));
+        if usage.context_tokens > 0 {
+            text.push_str(&format!(" · context {}", message::tokens(usage.context_tokens)));
         }
-        add("Circuit", circuit_text(lap, settings, paint));
-        if lap.usage.tokens() > 0 || lap.usage.cost_usd.is_some() {
-            let mut usage = format!("{} tokens", message::tokens(lap.usage.tokens()));
-            if lap.usage.context_tokens > 0 {
-                usage.push_str(&format!(" · context {}", message::tokens(lap.usage.context_tokens)));
-            }
-            if let Some(cost) = lap.usage.cost_usd {
-                usage.push_str(&format!(" · ${cost:.2}"));
-            }
-            add("Usage", usage);
+        if let Some(cost) = usage.cost_usd {
+            text.push_str(&format!(" · ${cost:.2}"));
         }
-        match lap.waiting.as_ref().map(|waiting| &waiting.what) {
-            Some(WaitingFor::User(queued)) => {
-                add("Waiting", format!("for your \"{}\"", clean::excerpt(&queued.text, 50)))
-            }
-            Some(WaitingFor::Background(work)) => {
-                add("Waiting", format!("for background work: {}", clean::excerpt(work, 40)))
-            }
-            None => {}
-        }
-        if let Some(error) = &lap.last_error {
-            add("Last error", format!("{} (any prompt in the session goes on)", clean::excerpt(error, 29)));
-        }
-        if lap.orphaned_at.is_some() && lap.is_alive() {
-            add("Orphaned", "its session was cleared; /ralph:start --resume adopts it".into());
-        }
-        let seen = match lap.ended_at {
-            Some(ended) => format!("{} ago", time::span(now - ended)),
-            None => format!("{} ago", time::span(now - lap.last_seen())),
-        };
-        add(
-            if lap.ended_at.is_some() { "Ended" } else { "Last turn" },
-            format!("{seen} · run {}", clean::excerpt(&lap.run_id, 8).replace('…', "")),
-        );
-        let next = |outcome| match lap.engine {
-            Engine::Runner => message::next_run(outcome).map(str::to_owned),
-            Engine::InSession => message::next_step(lap.engine, outcome),
-        };
-        if let (false, Some(next)) = (lap.is_alive(), lap.outcome.and_then(next)) {
-            for (index, line) in clean::wrap(&next, VALUE).into_iter().enumerate() {
-                add(if index == 0 { "Next" } else { "" }, line);
-            }
-        }
-        out
+        (usage.tokens() > 0 || usage.cost_usd.is_some()).then_some(text)
     }
 
     fn json(&self, now: Stamp) -> Value {
-        let lap = &self.lap;
+        let run = &self.run;
         json!({
             "session_id": self.session_id,
-            "run_id": lap.run_id,
-            "engine": lap.engine,
-            "state": lap.state,
-            "task": lap.task,
-            "iteration": lap.iteration,
+            "run_id": run.run_id,
+            "engine": run.engine,
+            "state": run.state,
+            "task": run.task,
+            "iteration": run.iteration,
             "max_iterations": self.settings.max_iterations,
-            "runtime_seconds": lap.accumulated_runtime_seconds,
+            "runtime_seconds": run.accumulated_runtime_seconds,
             "max_runtime_seconds": Stamp(self.settings.max_runtime_ms).seconds(),
-            "wall_seconds": Stamp(lap.wall_ms(now)).seconds(),
-            "started_at": lap.started_at,
-            "ended_at": lap.ended_at,
-            "last_seen_at": lap.last_seen(),
-            "outcome": lap.outcome,
-            "reason": lap.reason,
+            "wall_seconds": Stamp(run.wall_ms(now)).seconds(),
+            "started_at": run.started_at,
+            "ended_at": run.ended_at,
+            "last_seen_at": run.last_seen(),
+            "outcome": run.outcome,
+            "reason": run.reason,
             "tasks": self.tasks.as_ref().map(|tasks| json!({
-                "file": lap.tasks.file, "total": tasks.total, "passing": tasks.passing, "unusable": tasks.unusable,
+                "file": run.tasks.file, "total": tasks.total, "passing": tasks.passing, "unusable": tasks.unusable,
             })),
-            "circuit": {"state": lap.circuit.state, "reason": lap.circuit.reason},
-            "usage": lap.usage,
-            "orphaned": lap.orphaned_at.is_some() || self.runner_gone,
-            "last_error": lap.last_error,
+            "circuit": {
+                "state": run.circuit.state, "reason": run.circuit.reason, "counters": run.circuit.counters,
+            },
+            "usage": run.usage,
+            "orphaned": run.session.orphaned_at.is_some() || self.runner_gone,
+            "last_error": run.session.last_error,
         })
     }
 }
 
-fn tasks_text(tasks: &Tasks, source: &Source) -> String {
-    let Source { file, form } = source;
-    let (nouns, done) = (form.nouns(), form.done());
-    clean::excerpt(
-        &match &tasks.unusable {
-            Some(why) => format!("{file} {why}"),
-            None => format!("{} of {} {nouns} {done} · {file}", tasks.passing, tasks.total),
-        },
-        VALUE,
-    )
-}
-
-fn progress(count: f64, limit: f64, show: impl Fn(f64) -> String) -> String {
-    if limit == 0.0 {
-        return format!("{} (no limit)", show(count));
-    }
-    format!("{}/{}  {}", show(count), show(limit), bar(count / limit, 20))
-}
-
-fn circuit_text(lap: &Loop, settings: &Settings, paint: Paint) -> String {
-    match lap.circuit.state {
-        CircuitState::Tripped => {
-            let reason = clean::excerpt(lap.circuit.reason.as_deref().unwrap_or(""), VALUE - 10);
-            format!("{} {reason}", paint.red("tripped:"))
-        }
-        CircuitState::Closed => {
-            let counts = lap.circuit.counters.counting(&settings.circuit).into_iter();
-            let counts = counts.map(|(what, count, most)| format!("{what} {count}/{most}"));
-            clean::excerpt(
-                &["closed".to_owned()].into_iter().chain(counts).collect::<Vec<_>>().join(" · "),
-                VALUE,
-            )
-        }
+fn iterations(count: u64, limit: u64) -> String {
+    match limit {
+        0 => format!("{count} (no limit)"),
+        _ => format!("{count}/{limit}  {}", bar(count as f64 / limit as f64, 20)),
     }
 }

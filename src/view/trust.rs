@@ -1,11 +1,11 @@
-//! What a project's own file would run, to the letter, and whether the user lets it.
+//! The commands in a project's own file, and whether the user trusts them.
 
-use crate::core::clean;
 use crate::core::settings::Key;
+use crate::core::text::clean;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// One key's commands in the project's file.
+/// The commands of one key in the project's file.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub key: &'static Key,
@@ -13,39 +13,21 @@ pub struct Entry {
     pub trusted: bool,
 }
 
-/// What to say above and below the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    Show,
-    Granted,
-    /// Whether there was anything to take back.
-    Revoked(bool),
-}
-
-pub fn text(file: &Path, entries: &[Entry], told: Told) -> String {
+pub fn text(file: &Path, entries: &[Entry]) -> String {
     let file = clean::visible(&file.display().to_string());
-    let revoked = match told {
-        Told::Revoked(true) => "What you trusted in this project is forgotten.\n",
-        Told::Revoked(false) => "Nothing was trusted in this project.\n",
-        _ => "",
-    };
     if entries.is_empty() {
-        return format!("{revoked}{file} gives no commands: there is nothing to trust.\n");
+        return format!("There are no commands in {file}.\n");
     }
-    let mut out = match told {
-        Told::Granted => format!("Trusted: {file} runs these for you from now on.\n"),
-        _ => format!("{revoked}{file} would run:\n"),
-    };
+    let mut out = format!("Commands in {file}:\n");
     for entry in entries {
         out.push_str(&format!("{} ({})\n", entry.key.name, word(entry.trusted)));
         for command in entry.key.commands(&entry.value) {
             out.push_str(&format!("  {}\n", clean::visible(&command)));
         }
     }
-    out.push_str(match told {
-        Told::Granted => "Any change of them asks again; `ralph trust --revoke` takes it back.\n",
-        _ if entries.iter().all(|entry| entry.trusted) => "`ralph trust --revoke` takes it back.\n",
-        _ => "Where you have read and want that: `ralph trust`.\n",
+    out.push_str(match entries.iter().all(|entry| entry.trusted) {
+        true => "`ralph trust --revoke` withdraws trust. A changed command needs it again.\n",
+        false => "Read them, then run `ralph trust` to trust them.\n",
     });
     out
 }
@@ -62,7 +44,6 @@ pub fn json(project: &Path, file: &Path, entries: &[Entry]) -> String {
     format!("{}\n", json!({"project": project, "file": file, "trusted": trusted, "keys": commands}))
 }
 
-/// The word for it, wherever it is shown.
 pub fn word(trusted: bool) -> &'static str {
     if trusted { "trusted" } else { "not trusted, not run" }
 }

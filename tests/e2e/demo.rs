@@ -1,14 +1,13 @@
-//! `ralph demo` as a person sees it, on a small terminal.
+//! `ralph demo` on a small terminal.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::ralph::SOON;
 use crate::tmux::Screen;
 
-/// The demo on a screen of 80 by 24; what it leaves in its temporary folder can be looked at.
+/// Starts the demo on a screen of 80 by 24, with its own temporary folder.
 fn demo(flags: &[&str]) -> Option<(Screen, TempDir)> {
     if !Screen::available() {
         return None;
@@ -20,7 +19,7 @@ fn demo(flags: &[&str]) -> Option<(Screen, TempDir)> {
         .map(OsString::from)
         .to_vec();
     words.push(format!("TMPDIR={}", root.join("tmp").display()).into());
-    // The shell tells the exit code; it gets Ctrl-C too, and is not to die of it.
+    // The shell prints the exit code; it gets Ctrl-C too and must survive it.
     let line = format!(
         "trap : INT; '{}' demo {}; echo \"exit code $?\"",
         env!("CARGO_BIN_EXE_ralph"),
@@ -40,7 +39,7 @@ fn the_demo_fits_a_screen_of_80_by_24() {
 
     let text = screen.wait_for("exit code 0", SOON);
 
-    // A line too long would stand on the screen in two, and its second part at the very left.
+    // A line that is too long would wrap, and its second part would start at the left edge.
     let known = |line: &str| {
         let begins = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start));
         begins(&["you   ›", "agent   ", "ralph │", "      │", "      ›"])
@@ -48,17 +47,14 @@ fn the_demo_fits_a_screen_of_80_by_24() {
             || line.starts_with(|c: char| c.is_ascii_digit())
     };
     let others: Vec<_> = text.lines().map(str::trim_end).filter(|line| !known(line)).collect();
-    let said = ["A whole", "key, no", "Your word", "That is all", "For real", "exit code 0", "Pane is dead"];
+    let said = ["A whole", "key, no", "The next prompt", "Done.", "Next:", "exit code 0", "Pane is dead"];
     assert!(
         others.len() <= said.len()
             && others.iter().all(|line| said.iter().any(|part| line.starts_with(part))),
         "{others:#?}"
     );
     let last = screen.visible(true);
-    assert!(
-        last.contains("Exit:        COMPLETE (code 0)"),
-        "the summary is what stays on the screen:\n{last}"
-    );
+    assert!(last.contains("Exit:        COMPLETE (code 0)"), "the summary is visible at the end:\n{last}");
     assert!(last.contains("\u{1b}[32m"), "a terminal gets colours:\n{last:?}");
     assert_eq!(left(&folder), 0);
 }
@@ -66,14 +62,13 @@ fn the_demo_fits_a_screen_of_80_by_24() {
 #[test]
 fn ctrl_c_at_the_keyboard_leaves_nothing() {
     let Some((screen, folder)) = demo(&[]) else { return };
-    // The runner and its agent are at work by then, and the key reaches whoever is in the foreground.
     screen.wait_for("── iteration 1 of 50 ──", SOON);
     assert_eq!(left(&folder), 1);
 
     screen.key("C-c");
 
-    let text = screen.wait_for("The throw-away project is gone.", Duration::from_secs(8));
-    assert!(!text.contains("That is all"), "{text}");
+    let text = screen.wait_for("The temporary project was removed.", SOON);
+    assert!(!text.contains("Done."), "{text}");
     screen.wait_for("exit code 130", SOON);
     assert_eq!(left(&folder), 0);
 }

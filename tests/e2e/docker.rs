@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output as Answer, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::clock::{Clock, MAX_WAIT, wait_until};
 use crate::run::{Output, Running};
+use crate::signals::with_default_signals;
 use crate::skip::skip;
 
 const BUSYBOX: &str = "/bin/busybox";
-const PATIENCE: Duration = Duration::from_secs(120);
 
 fn docker(args: &[&str]) -> Answer {
     Command::new("docker").args(args).stdin(Stdio::null()).output().expect("docker runs")
@@ -90,19 +90,19 @@ impl Container {
     }
 
     fn wait_until_empty(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.processes().is_empty() {
-            assert!(Instant::now() < deadline, "{:?}", self.processes());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until("the container is empty", || self.processes().is_empty());
     }
 
     fn wait_for_process(&self, words: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.processes().iter().any(|process| process.contains(words)) {
-            assert!(Instant::now() < deadline, "{words} does not run: {:?}", self.processes());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until(words, || self.processes().iter().any(|process| process.contains(words)));
+    }
+
+    /// Sends a signal to the processes that end the agent: they name its mark among their words.
+    fn signal_the_reapers(&self, name: &str) {
+        let line = format!(
+            "for file in $(grep -l 'RALPH_RUN_ID[=]' /proc/[0-9]*/cmdline); do kill -{name} $(echo $file | tr -dc 0-9); done"
+        );
+        drop(docker(&["exec", &self.name, "sh", "-c", &line]));
     }
 }
 
@@ -116,6 +116,8 @@ impl Drop for Container {
 struct User {
     _folder: TempDir,
     root: PathBuf,
+    /// It stands still unless the test moves it.
+    clock: Clock,
 }
 
 impl User {
@@ -125,11 +127,12 @@ impl User {
         for name in ["home", "project", "data", "config"] {
             fs::create_dir(root.join(name)).unwrap();
         }
-        User { _folder: folder, root }
+        let clock = Clock::new(root.join("clock"), 1_794_816_000_000);
+        User { _folder: folder, root, clock }
     }
 
     fn start(&self, args: &[&str]) -> Running {
-        self.start_by(Command::new(env!("CARGO_BIN_EXE_ralph")), args)
+        self.start_by(with_default_signals(env!("CARGO_BIN_EXE_ralph")), args)
     }
 
     /// The same where the processes of a container are out of sight, as they are for users who are not root and where
@@ -148,13 +151,23 @@ impl User {
         command.envs(kept).env("HOME", self.root.join("home"));
         command
             .env("RALPH_DATA_DIR", self.root.join("data"))
-            .env("RALPH_CONFIG_DIR", self.root.join("config"));
+            .env("RALPH_CONFIG_DIR", self.root.join("config"))
+            .env("RALPH_NOW", self.clock.variable());
         command.current_dir(self.root.join("project"));
-        Running::start(command, &self.root, PATIENCE)
+        Running::start(command, &self.root, MAX_WAIT)
     }
 
     fn run(&self, args: &[&str]) -> Output {
         self.start(args).wait()
+    }
+
+    /// Runs an agent until its time is over, which it is once the agent has printed all of this.
+    fn run_out_of_time(&self, container: &Container, agent: &str, ready: &[&str]) -> Output {
+        let args = ["--container", &container.name, "--agent-command", agent, "--timeout", "10"];
+        let mut running = self.start(&args);
+        running.wait_until(|output| ready.iter().all(|part| output.stdout.contains(part)));
+        self.clock.advance(600);
+        running.wait()
     }
 
     fn summary(&self) -> String {
@@ -175,9 +188,7 @@ fn an_agent_in_a_container_reads_its_prompt_there_and_is_heard() {
     let output = user.run(&["--container", &container.name, "--workdir", "/w", "--agent-command", agent]);
 
     assert_eq!(output.code, Some(0), "{output:?}");
-    for said in
-        [&format!("in container {}", container.name), "\n/w\n", "\nmarked ", "The task:\n", "make it\n"]
-    {
+    for said in [&format!("in container {}", container.name), "\n/w\n", "\nmarked ", "Task:\n", "make it\n"] {
         assert!(output.stdout.contains(said), "{said}\n{output:?}");
     }
     assert_eq!(container.processes(), [""; 0]);
@@ -203,21 +214,20 @@ fn a_timed_out_iteration_leaves_no_process_in_the_container() {
     let user = User::new();
     text(&docker(&["exec", "-d", &container.name, "/bin/sleep", "8000"]));
 
-    let output =
-        user.run(&["--container", &container.name, "--agent-command", STUBBORN, "--timeout", "0.05"]);
+    let output = user.run_out_of_time(&container, STUBBORN, &["begun"]);
 
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert!(
-        output.stdout.contains("begun") && output.stdout.contains("timed out after 0.05 minutes"),
-        "{output:?}"
-    );
+    assert!(output.stdout.contains("timed out after 10m"), "{output:?}");
     assert!(
         user.summary().contains(",failed,") || user.summary().contains(",max-iterations,"),
         "{}",
         user.summary()
     );
     let left = container.processes();
-    assert!(left.len() == 1 && left[0].ends_with("/bin/sleep 8000"), "somebody else's alone: {left:?}");
+    assert!(
+        left.len() == 1 && left[0].ends_with("/bin/sleep 8000"),
+        "only the process of another user: {left:?}"
+    );
 }
 
 #[test]
@@ -228,10 +238,10 @@ fn an_agent_in_a_container_is_asked_before_it_is_killed() {
     let agent = "tidy() { trap \"echo $1 tidied up; touch /w/$1; exit 0\" TERM; echo $1 begun; \
                  while :; do sleep 0.05; done; }; (tidy second) & tidy first";
 
-    let output = user.run(&["--container", &container.name, "--agent-command", agent, "--timeout", "0.05"]);
+    let output = user.run_out_of_time(&container, agent, &["first begun", "second begun"]);
 
     assert_eq!(output.code, Some(1), "{output:?}");
-    for said in ["timed out after 0.05 minutes", "first tidied up", "second tidied up"] {
+    for said in ["timed out after 10m", "first tidied up", "second tidied up"] {
         assert!(output.stdout.contains(said), "{said}: {output:?}");
     }
     text(&docker(&["exec", &container.name, "cat", "/w/first", "/w/second"]));
@@ -242,19 +252,22 @@ fn an_agent_in_a_container_is_asked_before_it_is_killed() {
 fn a_second_ctrl_c_asks_nobody_in_the_container() {
     let Some(container) = Container::start() else { return };
     let user = User::new();
-    let agent = "trap 'echo asked; sleep 1; echo still here; exit 0' TERM; while :; do sleep 0.05; done";
+    let agent = "trap 'echo asked; sleep 600; echo still here; exit 0' TERM; while :; do sleep 0.05; done";
 
     let mut running = user.start(&["--container", &container.name, "--agent-command", agent]);
     container.wait_for_process("sleep 0.05");
     running.signal("INT");
     running.wait_until(|output| output.stdout.contains("asked"));
+    // Without this the first Ctrl-C would kill it soon, too.
+    container.signal_the_reapers("STOP");
     running.signal("INT");
     let output = running.wait();
 
     assert_eq!(output.code, Some(130), "{output:?}");
     assert!(!output.stdout.contains("still here"), "{output:?}");
     assert!(!container.processes().iter().any(|process| process.contains("still here")), "the agent is gone");
-    // Who was asking it at the first Ctrl-C sees that, and goes too.
+    // What was asking it at the first Ctrl-C sees that, and ends too.
+    container.signal_the_reapers("CONT");
     container.wait_until_empty();
 }
 

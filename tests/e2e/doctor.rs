@@ -1,4 +1,4 @@
-//! `ralph doctor` on the real client: what it calls well works, and what does not work it names.
+//! `ralph doctor` with the real Claude Code: healthy means that loops work, and problems are reported.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::skip::skip;
 
 /// A user with a repository, without the plugin.
 fn user() -> Option<Session> {
-    // The doctor brings its own model: this one must stay unasked.
+    // The doctor starts its own model; this one must not be called.
     let api = Api::start(vec![Reply::error(500)]);
     let session = Session::new(&Client::find()?, &api);
     if !runs(Path::new("git"), "--version") {
@@ -50,7 +50,7 @@ fn assert_says(report: &Value, id: &str, verdict: &str, words: &str) {
     assert!(check.to_string().contains(words), "{words}: {check:#}");
 }
 
-/// A copy of the plugin in which something may be broken.
+/// Copies the plugin, so that a test can break it.
 fn copy(session: &Session) -> PathBuf {
     let target = session.root().join("copy");
     let copied = Command::new("cp").arg("-r").arg(plugin()).arg(&target).status().unwrap();
@@ -58,7 +58,7 @@ fn copy(session: &Session) -> PathBuf {
     target
 }
 
-/// Every file below, with its bytes.
+/// Returns every file below a folder, with its bytes.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -72,7 +72,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn a_registered_plugin_is_found_and_runs_a_loop_through_the_client() {
+fn an_installed_plugin_is_found_and_runs_a_loop() {
     let Some(session) = user() else { return };
     let market = session.root().join("the market");
     fs::create_dir_all(market.join(".claude-plugin")).unwrap();
@@ -81,17 +81,17 @@ fn a_registered_plugin_is_found_and_runs_a_loop_through_the_client() {
     fs::write(market.join(".claude-plugin/marketplace.json"), manifest.to_string()).unwrap();
     fs::rename(copy(&session), market.join("plugin")).unwrap();
 
-    // A client that was never started makes no files because of us.
+    // A Claude Code that was never started is not asked, so it creates no files.
     let first = session.claude_config().join(".claude.json");
     let kept = fs::read(&first).unwrap();
     fs::remove_file(&first).unwrap();
     let (code, report) = doctor(&session, &["--quick"]);
     assert_eq!(code, Some(1));
-    assert_says(&report, "plugin", "failure", "not registered");
+    assert_says(&report, "plugin", "failure", "not installed");
     assert_eq!(fs::read_dir(session.claude_config()).unwrap().count(), 0);
     fs::write(&first, kept).unwrap();
     let (_, report) = doctor(&session, &["--quick"]);
-    assert_says(&report, "plugin", "failure", "not registered");
+    assert_says(&report, "plugin", "failure", "not installed");
 
     let add = ["plugin", "marketplace", "add", market.to_str().unwrap()];
     for args in [&add[..], &["plugin", "install", "ralph@here"]] {
@@ -106,8 +106,8 @@ fn a_registered_plugin_is_found_and_runs_a_loop_through_the_client() {
     assert_says(&report, "plugin", "ok", "ralph@here");
     assert_says(&report, "hook-programs", "ok", "6 hooks answered");
     assert_says(&report, "round-trip", "ok", "a loop of 2 turns");
-    assert!(contents(&session.claude_config()) == before, "nothing of the user's was touched");
-    assert!(!session.data_dir().join("history").exists(), "and no run among ours");
+    assert!(contents(&session.claude_config()) == before, "the user's files are unchanged");
+    assert!(!session.data_dir().join("history").exists(), "and no run is recorded");
 
     let disabled = in_project(&session, session.program(), &["plugin", "disable", "ralph@here"]);
     assert!(disabled.status.success());
@@ -117,7 +117,7 @@ fn a_registered_plugin_is_found_and_runs_a_loop_through_the_client() {
 }
 
 #[test]
-fn hooks_that_are_switched_off_are_named_and_proven_to_be_off() {
+fn disabled_hooks_are_reported_and_do_not_run() {
     let Some(session) = user() else { return };
     let dir = plugin().to_str().unwrap();
     let user = session.claude_config().join("settings.json");
@@ -131,7 +131,7 @@ fn hooks_that_are_switched_off_are_named_and_proven_to_be_off() {
         assert_says(&report, "hooks", "failure", user.to_str().unwrap());
         assert_says(&report, "round-trip", "failure", "no Stop hook");
     }
-    // The client lets the nearer file win, and so must we.
+    // Local settings win, as in Claude Code.
     fs::write(&user, r#"{"disableAllHooks": true}"#).unwrap();
     fs::write(&local, r#"{"disableAllHooks": false}"#).unwrap();
     let (code, report) = doctor(&session, &["--plugin-dir", dir]);
@@ -141,7 +141,7 @@ fn hooks_that_are_switched_off_are_named_and_proven_to_be_off() {
 }
 
 #[test]
-fn a_plugin_without_its_stop_program_is_named_and_proven_not_to_loop() {
+fn a_plugin_without_its_stop_program_is_reported_and_does_not_loop() {
     let Some(session) = user() else { return };
     let copy = copy(&session);
     fs::remove_file(copy.join("bin/ralph-stop-hook")).unwrap();

@@ -1,4 +1,4 @@
-//! A loop of the official plugin goes on as ours, in the real client, with its own Stop hook still there.
+//! `start --import` in the real Claude Code, with the Stop hook of the official plugin still installed.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::ralph::{replies, session, the_loop, working};
 
 const FILE: &str = ".claude/ralph-loop.local.md";
 
-/// A Stop hook that goes by the official plugin's file as that one does.
+/// A Stop hook that depends on the official plugin's file, as the plugin does.
 fn rival(root: &std::path::Path) -> std::path::PathBuf {
     let plugin = root.join("rival");
     let say = format!(
@@ -27,7 +27,7 @@ fn rival(root: &std::path::Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_loop_of_the_official_plugin_goes_on_as_ours() {
+fn a_loop_of_the_official_plugin_is_taken_over() {
     let mut script = replies([working("one"), working("two")]);
     script.push(Reply::text("All of it.\n\n<promise>IT'S \"REALLY\" DONE</promise>"));
     let api = Api::start(script);
@@ -45,10 +45,10 @@ fn a_loop_of_the_official_plugin_goes_on_as_ours() {
 
     let told = output.system_messages().join("\n");
     for line in [
-        "Ralph takes over: Build the API $(touch pwned).",
-        "Ends at 20 iterations or 9.0h runtime, or when the agent promises \"IT'S \"REALLY\" DONE\"",
+        "Ralph imported: Build the API $(touch pwned).",
+        "Ends at 20 iterations or 9h runtime, or when the agent promises \"IT'S \"REALLY\" DONE\"",
         "3 iterations done, limit 20",
-        "the old loop is off",
+        "the old loop is disabled",
         "Ralph 4/20",
         "Ralph 5/20",
         "Ralph ended (complete)",
@@ -60,19 +60,19 @@ fn a_loop_of_the_official_plugin_goes_on_as_ours() {
         first.contains("Build the API $(touch pwned).") && first.contains("iteration 4 of 20"),
         "{first}"
     );
-    assert_eq!(api.requests().len(), 5, "two turns of two requests, and the last word");
+    assert_eq!(api.requests().len(), 5, "two turns of two requests, and the last one");
     assert!(api.requests().iter().all(|request| !request.text().contains("THE OLD PROMPT AGAIN")));
     assert!(!file.exists() && !session.project().join("pwned").exists());
     let kept = fs::read_dir(session.project().join(".claude")).unwrap().flatten();
     let kept =
         kept.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("ralph-loop.imported-"));
     assert_eq!(fs::read_to_string(kept.unwrap()).unwrap(), text);
-    let lap = the_loop(&session);
-    assert_eq!((&lap["outcome"], &lap["iteration"]), (&json!("complete"), &json!(6)));
+    let record = the_loop(&session);
+    assert_eq!((&record["outcome"], &record["iteration"]), (&json!("complete"), &json!(6)));
 }
 
 #[test]
-fn a_file_that_cannot_be_understood_is_told_without_a_model_call() {
+fn an_invalid_file_is_reported_without_a_model_call() {
     let api = Api::start(vec![Reply::text("never")]);
     let Some(session) = session(&api) else { return };
     let file = session.project().join(FILE);

@@ -13,10 +13,14 @@
 
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../support/clock.rs"]
+mod clock;
 #[path = "../support/messages_api.rs"]
 mod messages_api;
 #[path = "../support/run.rs"]
 mod run;
+#[path = "../support/signals.rs"]
+mod signals;
 #[path = "../support/skip.rs"]
 mod skip;
 #[path = "../support/tmux.rs"]
@@ -33,6 +37,8 @@ mod ralph;
 mod release;
 mod runner;
 mod screen;
+mod session_recording;
 mod steering;
 mod support;
 mod terminal;
+mod terminal_svg;

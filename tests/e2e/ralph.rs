@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Client, Session};
+use crate::clock::MAX_WAIT;
 use crate::messages_api::{Api, Reply};
 
-pub const SOON: Duration = Duration::from_secs(30);
+/// How long to wait for what is sure to happen.
+pub const SOON: Duration = MAX_WAIT;
 
 /// The plugin as `ralph install --to` lays it out, once for all tests; the folder's name has a space.
 pub fn plugin() -> &'static Path {

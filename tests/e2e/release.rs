@@ -1,4 +1,4 @@
-//! The release archive: what is packed is whole, and the client takes it as a plugin as it is.
+//! The release archive is complete, and Claude Code loads it as a plugin.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Packs the programs under test, and unpacks them elsewhere.
+/// Packs the programs under test, and unpacks the archive.
 fn unpacked(dir: &Path) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release");
     let programs = Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap();
@@ -28,7 +28,7 @@ fn unpacked(dir: &Path) -> PathBuf {
 }
 
 #[test]
-fn the_client_runs_a_loop_with_the_unpacked_archive() {
+fn claude_code_runs_a_loop_with_the_unpacked_archive() {
     let Some(client) = Client::find() else { return };
     let dir = tempfile::tempdir().unwrap();
     let plugin = unpacked(dir.path());

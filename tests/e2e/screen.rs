@@ -1,30 +1,31 @@
 //! What a person sees and does in the terminal while the loop runs.
 
-use std::time::Duration;
+use std::fs;
 
 use serde_json::json;
 
 use crate::client::Session;
+use crate::clock::wait_until;
 use crate::messages_api::{Api, Reply};
-use crate::ralph::{SOON, ralph, session, status, the_loop};
+use crate::ralph::{SOON, ralph, session, status, the_loop, working};
 use crate::tmux::Screen;
 
-/// Turns that work and take their time, so that there is a middle to type in.
-fn slow_turns(count: usize) -> Vec<Reply> {
-    let turn = |number: usize| {
-        let command = json!({"command": "echo work >> work.txt", "description": "work"});
-        let pause = Duration::from_millis(700);
-        [Reply::tool("Bash", command).delay(pause), Reply::text(&format!("turn {number} done")).delay(pause)]
-    };
-    (1..=count).flat_map(turn).collect()
+/// Turns of two requests each.
+fn turns(count: usize) -> Vec<Reply> {
+    (1..=count).flat_map(|number| working(&format!("turn {number} done"))).collect()
 }
 
-/// A session on the screen with a loop that has ended its first turn.
+/// An API that answers the first turn, and the second one up to its tool: there a test can type.
+fn holding_the_second_turn() -> Api {
+    Api::start_holding(turns(30), 3)
+}
+
+/// A session on the screen with a loop in its second turn, after its tool.
 fn looping(api: &Api) -> Option<(Session, Screen)> {
-    looping_in(session(api)?)
+    looping_in(api, session(api)?)
 }
 
-fn looping_in(session: Session) -> Option<(Session, Screen)> {
+fn looping_in(api: &Api, session: Session) -> Option<(Session, Screen)> {
     if !Screen::available() {
         return None;
     }
@@ -32,55 +33,66 @@ fn looping_in(session: Session) -> Option<(Session, Screen)> {
     screen.type_line("/ralph:start keep going --max-iterations 40");
     screen.wait_for("Ralph started: keep going", SOON);
     screen.wait_for("Ralph 1/40", SOON);
+    api.wait_for_requests(4, SOON);
     Some((session, screen))
+}
+
+/// Types a line in the middle of a turn. It waits in the client's queue when this returns.
+pub fn queue(session: &Session, screen: &Screen, line: &str) {
+    screen.type_line(line);
+    wait_until("the line is in the queue", || {
+        let transcript = fs::read_to_string(session.transcript()).unwrap_or_default();
+        transcript.lines().any(|entry| entry.contains("queue-operation") && entry.contains(line))
+    });
 }
 
 #[test]
 fn status_typed_in_mid_loop_is_shown_at_the_end_of_the_turn_and_the_loop_goes_on() {
-    let api = Api::start(slow_turns(30));
+    let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
 
-    screen.type_line("/ralph:status");
-    screen.wait_for("goes first, then the loop goes on", SOON);
+    queue(&session, &screen, "/ralph:status");
+    api.answer(4);
+    screen.wait_for("first, then continuing", SOON);
     screen.wait_for("● running · this session", SOON);
     let shown_at = the_loop(&session)["iteration"].as_u64().unwrap();
 
+    api.answer_all();
     screen.wait_for(&format!("Ralph {}/40", shown_at + 2), SOON);
-    assert!(shown_at < 10, "it did not wait for the end of the loop");
     ralph(&session, &["stop"]);
 }
 
 #[test]
 fn stop_typed_in_mid_loop_ends_it_at_the_end_of_the_turn() {
-    let api = Api::start(slow_turns(30));
+    let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
 
-    screen.type_line("/ralph:stop");
+    queue(&session, &screen, "/ralph:stop");
+    api.answer_all();
     screen.wait_for("Ralph ended (stopped): stopped by you", SOON);
 
     let requests = api.requests().len();
     screen.type_line("are you still there");
     api.wait_for_requests(requests + 1, SOON);
-    let lap = the_loop(&session);
-    assert_eq!((&lap["state"], &lap["outcome"]), (&json!("stopped"), &json!("stopped")));
+    let record = the_loop(&session);
+    assert_eq!((&record["state"], &record["outcome"]), (&json!("stopped"), &json!("stopped")));
 }
 
 #[test]
 fn esc_pauses_until_the_user_says_go_on() {
-    let api = Api::start(slow_turns(30));
+    let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
 
-    let requests = api.requests().len();
-    api.wait_for_requests(requests + 1, SOON);
     screen.key("Escape");
     screen.wait_for("Interrupted", SOON);
+    api.answer_all();
     screen.type_line("what are you doing?");
     screen.wait_for("PAUSED: you interrupted the agent", SOON);
     let paused = the_loop(&session);
     assert_eq!(paused["state"], "paused");
 
     screen.type_line("/ralph:start --resume");
-    screen.wait_for("Ralph goes on: keep going", SOON);
+    screen.wait_for("Ralph resumed: keep going", SOON);
     let next = paused["iteration"].as_u64().unwrap() + 2;
     screen.wait_for(&format!("Ralph {next}/40"), SOON);
     ralph(&session, &["stop"]);
@@ -88,12 +100,11 @@ fn esc_pauses_until_the_user_says_go_on() {
 
 #[test]
 fn after_esc_not_even_a_command_sends_the_agent_on() {
-    let api = Api::start(slow_turns(30));
+    let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
-    let requests = api.requests().len();
-    api.wait_for_requests(requests + 1, SOON);
     screen.key("Escape");
     screen.wait_for("Interrupted", SOON);
+    api.answer_all();
 
     let before = api.requests().len();
     screen.type_line("/ralph:status");
@@ -108,12 +119,13 @@ fn after_esc_not_even_a_command_sends_the_agent_on() {
 
 #[test]
 fn a_command_that_brings_no_turn_does_not_put_the_loop_to_sleep() {
-    let api = Api::start(slow_turns(30));
+    let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
 
     // Answered by the client itself: no turn of the agent, and so no Stop, follows from it.
-    screen.type_line("/compact");
-    screen.wait_for("your \"/compact\" goes first", SOON);
+    queue(&session, &screen, "/compact");
+    api.answer_all();
+    screen.wait_for("running your \"/compact\" first", SOON);
     let before = the_loop(&session)["iteration"].as_u64().unwrap();
 
     screen.wait_for(&format!("Ralph {}/40", before + 2), SOON);
@@ -122,10 +134,11 @@ fn a_command_that_brings_no_turn_does_not_put_the_loop_to_sleep() {
 
 #[test]
 fn text_typed_in_mid_loop_reaches_the_agent_and_the_loop_goes_on() {
-    let api = Api::start(slow_turns(30));
+    let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
 
-    screen.type_line("mind the quokka");
+    queue(&session, &screen, "mind the quokka");
+    api.answer_all();
     let before = the_loop(&session)["iteration"].as_u64().unwrap();
     screen.wait_for(&format!("Ralph {}/40", before + 2), SOON);
 
@@ -135,14 +148,15 @@ fn text_typed_in_mid_loop_reaches_the_agent_and_the_loop_goes_on() {
 
 #[test]
 fn clear_orphans_the_loop_and_the_new_session_adopts_it() {
-    let api = Api::start(slow_turns(30));
+    let api = holding_the_second_turn();
     let Some(session) = session(&api) else { return };
     // Outside the alternate screen this client does not draw what a hook says after /clear.
     let session = session.env("CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN", "0");
-    let Some((session, screen)) = looping_in(session) else { return };
+    let Some((session, screen)) = looping_in(&api, session) else { return };
 
     screen.type_line("/clear");
-    screen.wait_for("Ralph: a loop lost its session", SOON);
+    api.answer_all();
+    screen.wait_for("Ralph: found a loop whose session was cleared", SOON);
     let orphan = the_loop(&session);
     assert_eq!((&orphan["orphaned"], &orphan["state"]), (&json!(true), &json!("running")));
     let requests = api.requests().len();
@@ -159,12 +173,35 @@ fn clear_orphans_the_loop_and_the_new_session_adopts_it() {
 
 #[test]
 fn the_screen_says_where_the_loop_is_and_why_it_ended() {
-    let mut script = slow_turns(1);
+    let mut script = turns(2);
     script.push(Reply::text("all proven\n<promise>COMPLETE</promise>"));
-    let api = Api::start(script);
+    let api = Api::start_holding(script, 3);
     let Some((_session, screen)) = looping(&api) else { return };
+    api.answer_all();
 
     let text = screen.wait_for("Ralph ended (complete): task complete", SOON);
 
     assert!(text.contains("Runtime: 0.0h/9.0h | Wall: 0.0h"), "{text}");
+}
+
+/// On the screen, because a printed run ends without waiting for this hook.
+#[test]
+fn an_api_error_is_remembered_and_the_loop_stays_armed() {
+    let mut script = turns(1);
+    script.push(Reply::error(529));
+    let api = Api::start(script);
+    let Some(session) = session(&api) else { return };
+    if !Screen::available() {
+        return;
+    }
+    let session = session.env("CLAUDE_CODE_MAX_RETRIES", "0");
+    let screen = Screen::start(&session);
+
+    screen.type_line("/ralph:start go on regardless");
+
+    screen.wait_for("Ralph 1/50", SOON);
+    wait_until("the error is remembered", || the_loop(&session)["last_error"].is_string());
+    let record = the_loop(&session);
+    assert_eq!((&record["state"], &record["iteration"]), (&json!("running"), &json!(1)));
+    assert!(record["last_error"].as_str().is_some_and(|error| !error.is_empty()), "{record}");
 }

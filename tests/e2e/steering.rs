@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::json;
 
 use crate::client::Session;
 use crate::messages_api::{Api, Reply};
 use crate::ralph::{SOON, ralph, replies, session, status, working};
+use crate::screen::queue;
 use crate::tmux::Screen;
 
 /// Runs `ralph-guidance` from another terminal, at a time of its own.
@@ -42,10 +42,8 @@ fn a_forbidden_thing_arrives_to_the_letter_and_runs_nothing() {
 
 #[test]
 fn guidance_typed_in_mid_loop_is_in_the_next_prompt_and_the_loop_goes_on() {
-    let pause = Duration::from_millis(700);
-    let turns: Vec<Reply> =
-        (0..30).flat_map(|_| working("going on").map(|reply| reply.delay(pause))).collect();
-    let api = Api::start(turns);
+    // In its second turn the agent waits for its reply, and the user types.
+    let api = Api::start_holding((0..30).flat_map(|_| working("going on")).collect(), 3);
     let Some(session) = session(&api) else { return };
     if !Screen::available() {
         return;
@@ -53,15 +51,17 @@ fn guidance_typed_in_mid_loop_is_in_the_next_prompt_and_the_loop_goes_on() {
     let screen = Screen::start(&session);
     screen.type_line("/ralph:start keep going --max-iterations 40");
     screen.wait_for("Ralph 1/40", SOON);
+    api.wait_for_requests(4, SOON);
 
-    screen.type_line("/ralph:forbid touching the quokka");
+    queue(&session, &screen, "/ralph:forbid touching the quokka");
+    api.answer(4);
     screen.wait_for("forbidden: touching the quokka; 1 active", SOON);
-    let told = api.requests().len();
-    api.wait_for_requests(told + 1, SOON);
+    api.wait_for_requests(5, SOON);
 
-    let next = api.requests()[told].text();
+    let next = api.requests()[4].text();
     assert!(next.contains("FORBIDDEN:\n- touching the quokka"), "{next}");
     let iteration = status(&session)["loops"][0]["iteration"].as_u64().unwrap();
+    api.answer_all();
     screen.wait_for(&format!("Ralph {}/40", iteration + 1), SOON);
     assert_eq!(status(&session)["guidance"]["forbidden"][0]["delivered"], true);
     ralph(&session, &["stop"]);
@@ -120,7 +120,7 @@ fn a_critical_constraint_refuses_a_start_without_a_model_call() {
         .unwrap();
 
     let refused = session.print("/ralph:start build it");
-    assert!(refused.stdout.contains("a critical constraint stands in the way"), "{}", refused.stdout);
+    assert!(refused.stdout.contains("critical constraint found"), "{}", refused.stdout);
     assert!(api.requests().is_empty());
 
     session.print("/ralph:start build it --skip-constraint-scan");

@@ -5,15 +5,15 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::clock::Clock;
 use crate::ralph::SOON;
 use crate::tmux::Screen;
 
-/// Far shorter than any wait or sleep here.
-const AT_ONCE: Duration = Duration::from_secs(8);
+/// When the clock begins: 2026-11-16T08:00:00Z.
+const T0: i64 = 1_794_816_000;
 
 /// What every agent has: its number, the prompt out of the way, and the client's events.
 const PREAMBLE: &str = r#"#!/bin/sh
@@ -24,14 +24,15 @@ text() { printf '{"type":"assistant","message":{"content":[{"type":"text","text"
 result() { printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","total_cost_usd":0.5,"usage":{"output_tokens":5},"session_id":"s"}\n' "$1"; exit 0; }
 limit() { printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s},"session_id":"s"}\n' "$1"
   printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"limit","session_id":"s"}\n'; exit 1; }
-go() { until [ -e ../go ]; do sleep 0.02; done; }
+go() { until [ -e ../go ]; do sleep 0.05; done; }
 complete='<promise>COMPLETE</promise>'
 "#;
 
-/// A person at a shell in a project.
+/// A person at a shell in a project, with a clock that stands still unless the test moves it.
 struct Terminal {
     screen: Screen,
     folder: TempDir,
+    clock: Clock,
 }
 
 impl Terminal {
@@ -48,6 +49,7 @@ impl Terminal {
         let path = root.join("agent");
         fs::write(&path, format!("{PREAMBLE}{agent}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let clock = Clock::new(root.join("clock"), T0 * 1000);
         let at = |name: &str, path: PathBuf| format!("{name}={}", path.display());
         let mut words: Vec<OsString> = ["env", "-i", "TERM=xterm-256color", "LANG=C.UTF-8", variable]
             .into_iter()
@@ -60,6 +62,7 @@ impl Terminal {
                 "PS1=shell> ".into(),
                 "RALPH_DELAY=0".into(),
                 "AGENT=--claude ../agent".into(),
+                format!("RALPH_NOW={}", clock.variable().display()),
                 at("RALPH", env!("CARGO_BIN_EXE_ralph").into()),
                 at("HOME", root.join("home")),
                 at("RALPH_DATA_DIR", root.join("data")),
@@ -70,7 +73,7 @@ impl Terminal {
         words.extend(["bash", "--norc", "--noprofile", "-i"].map(Into::into));
         let screen = Screen::open(&root, &root.join("project"), (columns, 30), &words);
         screen.wait_for("shell>", SOON);
-        Some(Terminal { screen, folder })
+        Some(Terminal { screen, folder, clock })
     }
 
     fn run(&self, flags: &str) {
@@ -102,7 +105,7 @@ impl Terminal {
         self.last_line_when(|line| line == "shell>");
         self.screen.type_line("echo \"code $?.\"");
         let text = self.sees(&format!("code {code}."));
-        let debris = [" silent", " elapsed", " left", "circuit closed", "^"];
+        let debris = [" silent", " elapsed", " left", "circuit ok", "^"];
         let left: Vec<&str> =
             text.lines().filter(|line| debris.iter().any(|part| line.contains(part))).collect();
         assert_eq!(left, [""; 0], "{text}");
@@ -118,16 +121,19 @@ fn one_line_is_kept_up_to_date_and_leaves_nothing() {
     for (columns, variable) in [(120, ""), (80, "NO_COLOR=1")] {
         let Some(terminal) = Terminal::open(columns, variable, TWO_STEPS) else { return };
         terminal.run("");
+        terminal.sees("\non it");
+        terminal.clock.advance(1);
         let first = terminal.last_line_when(|line| line.starts_with("Ralph 2/50 · "));
-        for part in ["Runtime: 0.0h/", " · $0.50 · ", "circuit closed"] {
+        for part in ["Runtime: 0.0h/", " · $0.50 · ", "circuit ok"] {
             assert!(first.contains(part), "{columns}, {part}: {first}");
         }
         let (elapsed, silence) = match columns {
             80 => (" · 2s", " · 2s silent"),
             _ => (" · 2s elapsed", " · last output 2s ago"),
         };
+        terminal.clock.advance(1);
         let later = terminal.last_line_when(|line| line.ends_with(silence));
-        assert!(later.contains(elapsed) || later.contains(&elapsed.replace('2', "3")), "{later}");
+        assert!(later.contains(elapsed), "{later}");
         let shown = terminal.screen.visible(true);
         assert_eq!(shown.matches("Ralph 2/50").count(), 1, "{shown}");
         assert_eq!(shown.contains('\u{1b}'), variable.is_empty(), "{shown:?}");
@@ -149,12 +155,13 @@ fn left(line: &str) -> Option<u32> {
 #[test]
 fn a_wait_is_counted_down_and_enter_ends_it() {
     // The limit ends in twenty seconds, and half a minute is added for the clocks of others.
-    let agent = "[ $n = 1 ] && limit $(( $(date +%s) + 20 )); [ $n = 2 ] && result one; result $complete";
-    let Some(terminal) = Terminal::open(100, "", agent) else { return };
+    let limit = T0 + 20;
+    let agent = format!("[ $n = 1 ] && limit {limit}; [ $n = 2 ] && result one; result $complete");
+    let Some(terminal) = Terminal::open(100, "", &agent) else { return };
     terminal.run("--calls-per-hour 2");
-    let first = left(&terminal.last_line_when(|line| left(line).is_some())).expect("seconds");
-    let later = terminal.last_line_when(|line| left(line).is_some_and(|left| left < first));
-    assert!(first <= 50 && left(&later).is_some_and(|left| left + 10 > first), "{first}: {later}");
+    terminal.last_line_when(|line| left(line) == Some(50));
+    terminal.clock.advance(3);
+    terminal.last_line_when(|line| left(line) == Some(47));
     terminal.screen.key("Enter");
     terminal.sees("── iteration 1 ok");
     // Two agents were started, and two are the user's own limit.
@@ -166,23 +173,27 @@ fn a_wait_is_counted_down_and_enter_ends_it() {
     assert!(text.contains("Iterations:  2 / 50"), "{text}");
 }
 
-const DEAF: &str = "trap 'text asked; sleep 1.5; text \"still here\"; exit 1' TERM; text 'at work'; while :; do sleep 0.05; done";
+/// It ends when it may, and no earlier: the clock stands still, and with it the time until it is killed.
+const DEAF: &str =
+    "trap 'text asked; go; text \"still here\"; exit 1' TERM; text 'at work'; while :; do sleep 0.05; done";
 
 #[test]
 fn ctrl_c_asks_and_a_second_one_does_not() {
     let Some(terminal) = Terminal::open(100, "", DEAF) else { return };
     terminal.run("");
-    terminal.last_line_when(|line| line.starts_with("Ralph 1/50"));
+    terminal.sees("\nat work");
     terminal.screen.key("C-c");
+    terminal.sees("\nasked");
+    terminal.go();
     let text = terminal.ended(130);
-    assert!(text.contains("\nasked\n") && text.contains("\nstill here\n"), "{text}");
+    assert!(text.contains("\nstill here\n"), "{text}");
     assert!(text.contains("INTERRUPTED (code 130)") && text.contains("Ctrl-C"), "{text}");
 
     let Some(terminal) = Terminal::open(100, "", DEAF) else { return };
     terminal.run("");
-    terminal.last_line_when(|line| line.starts_with("Ralph 1/50"));
+    terminal.sees("\nat work");
     terminal.screen.key("C-c");
-    terminal.screen.wait_for("\nasked", AT_ONCE);
+    terminal.sees("\nasked");
     terminal.screen.key("C-c");
     let text = terminal.ended(130);
     assert!(!text.contains("still here"), "{text}");
@@ -190,11 +201,11 @@ fn ctrl_c_asks_and_a_second_one_does_not() {
 
 #[test]
 fn ctrl_c_ends_a_wait_at_once() {
-    let Some(terminal) = Terminal::open(100, "", "limit $(( $(date +%s) + 3600 ))") else { return };
+    let Some(terminal) = Terminal::open(100, "", &format!("limit {}", T0 + 3600)) else { return };
     terminal.run("");
-    terminal.last_line_when(|line| line.ends_with("1.0h left (Enter tries now)"));
+    terminal.last_line_when(|line| line.ends_with("1h left (Enter tries now)"));
     terminal.screen.key("C-c");
-    terminal.screen.wait_for("INTERRUPTED (code 130)", AT_ONCE);
+    terminal.sees("INTERRUPTED (code 130)");
     let text = terminal.ended(130);
     assert!(text.contains("Iterations:  0 / 50"), "{text}");
 }
@@ -204,13 +215,13 @@ fn ctrl_z_stops_the_heart_too() {
     let agent = "text 'at work'; go; result $complete";
     let Some(terminal) = Terminal::open(100, "", agent) else { return };
     terminal.run("--heartbeat-interval 3 --heartbeat-threshold 2 --startup-grace-period 0");
-    terminal.last_line_when(|line| line.starts_with("Ralph 1/50"));
+    terminal.sees("\nat work");
     terminal.screen.key("C-z");
     terminal.sees("Stopped");
-    // Longer than the limit, and than a busy machine may be late.
-    std::thread::sleep(Duration::from_millis(6500));
+    // Longer than a stall takes.
+    terminal.clock.advance(7);
     terminal.screen.type_line("fg");
-    terminal.last_line_when(|line| line.starts_with("Ralph 1/50"));
+    terminal.last_line_when(|line| line.starts_with("Ralph 1/50") && line.contains("7s"));
     terminal.go();
     let text = terminal.sees("COMPLETE (code 0)");
     assert!(!text.contains("event=") && !text.contains("No agent output"), "{text}");
@@ -231,7 +242,7 @@ fn a_run_in_the_background_goes_on() {
     // From the foreground, where it listened to the keyboard.
     let Some(terminal) = Terminal::open(100, "", agent) else { return };
     terminal.run("");
-    terminal.last_line_when(|line| line.starts_with("Ralph 1/50"));
+    terminal.sees("\nat work");
     terminal.screen.key("C-z");
     terminal.sees("Stopped");
     terminal.screen.type_line("bg");

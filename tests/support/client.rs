@@ -78,7 +78,7 @@ impl Session {
             root,
             env: Vec::new(),
             args: Vec::new(),
-            timeout: Duration::from_secs(90),
+            timeout: Duration::from_secs(300),
         };
         let folders = [
             session.home(),

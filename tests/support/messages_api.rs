@@ -1,20 +1,12 @@
-//! A scripted Messages API on loopback, so that the real Claude Code runs without a key or a network.
-//!
-//! Every request that carries tools is a turn of the agent and takes the next reply; the last reply repeats
-//! forever. Everything else the client asks (titles, token counts, probes) gets a harmless answer and is not
-//! recorded. Each connection serves one request, which spares both sides the rules of keep-alive.
+//! A script for the Messages API of `claude::round_trip`: each turn of the agent takes the next reply, and the last
+//! reply repeats forever.
 #![allow(dead_code, reason = "each test crate uses its own part of the support")]
 
-use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use ralph::claude::round_trip::messages_api::{self, MessagesApi};
 use serde_json::{Value, json};
-
-#[path = "messages_wire.rs"]
-mod wire;
 
 /// What the agent says in one turn, or how the request for it fails.
 #[derive(Clone, Debug)]
@@ -126,9 +118,8 @@ fn message_text(message: &Value) -> String {
 
 /// The running API; it stops when dropped.
 pub struct Api {
-    address: SocketAddr,
+    server: MessagesApi,
     shared: Arc<Shared>,
-    accepting: Option<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -137,45 +128,49 @@ struct Shared {
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     requests: Vec<Request>,
+    /// The turns after so many wait for their reply.
+    answered: usize,
     stopped: bool,
 }
 
 impl Api {
     pub fn start(script: Vec<Reply>) -> Self {
+        Self::start_holding(script, usize::MAX)
+    }
+
+    /// Starts an API that answers the first turns and holds the others back until `answer`: so a test acts in the
+    /// middle of a turn, however long that takes.
+    pub fn start_holding(script: Vec<Reply>, answered: usize) -> Self {
         assert!(!script.is_empty(), "the script needs at least one reply");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
-        let address = listener.local_addr().expect("the address of a bound listener");
-        let shared = Arc::new(Shared { script, state: Mutex::default(), changed: Condvar::new() });
-        let accepting = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || {
-                for stream in listener.incoming() {
-                    if shared.lock().stopped {
-                        break;
-                    }
-                    let Ok(stream) = stream else { continue };
-                    let shared = Arc::clone(&shared);
-                    // A client that was killed or lost interest is part of the tests, not a failure of the API.
-                    thread::spawn(move || drop(serve(&shared, &stream)));
-                }
-            }
-        });
-        Self { address, shared, accepting: Some(accepting) }
+        let state = Mutex::new(State { requests: Vec::new(), answered, stopped: false });
+        let shared = Arc::new(Shared { script, state, changed: Condvar::new() });
+        let answering = Arc::clone(&shared);
+        let server = MessagesApi::start(move |body| answering.answer(body)).expect("a free port on loopback");
+        Self { server, shared }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.url()
     }
 
-    /// The turns asked for so far, oldest first.
+    /// The turns requested so far, oldest first.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.lock().requests.clone()
     }
 
-    /// Returns as soon as `count` turns were asked for; panics when that takes longer than `timeout`.
+    /// Lets the first turns be answered up to this number.
+    pub fn answer(&self, count: usize) {
+        self.shared.lock().answered = count;
+        self.shared.changed.notify_all();
+    }
+
+    pub fn answer_all(&self) {
+        self.answer(usize::MAX);
+    }
+
+    /// Returns as soon as `count` turns were requested; panics if that takes longer than `timeout`.
     pub fn wait_for_requests(&self, count: usize, timeout: Duration) {
         let missing = |state: &mut State| state.requests.len() < count;
         let (state, waited) = self
@@ -193,11 +188,6 @@ impl Drop for Api {
     fn drop(&mut self) {
         self.shared.lock().stopped = true;
         self.shared.changed.notify_all();
-        // `accept` has no timeout: a last connection makes it look at the flag.
-        let woken = TcpStream::connect(self.address).is_ok();
-        if let Some(accepting) = self.accepting.take().filter(|_| woken) {
-            drop(accepting.join());
-        }
     }
 }
 
@@ -206,58 +196,43 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a turn and gives its number and its reply.
-    fn take_turn(&self, request: Request) -> (usize, Reply) {
-        let mut state = self.lock();
-        let turn = state.requests.len();
-        state.requests.push(request);
-        self.changed.notify_all();
-        (turn, self.script[turn.min(self.script.len() - 1)].clone())
-    }
-
-    /// Sleeps, unless the API stops first.
-    fn pause(&self, delay: Duration) {
+    /// Records a turn and returns its reply, after its delay.
+    fn answer(&self, body: &Value) -> messages_api::Reply {
+        let (turn, reply) = {
+            let mut state = self.lock();
+            let turn = state.requests.len();
+            state.requests.push(Request { messages: body["messages"].clone() });
+            self.changed.notify_all();
+            (turn, self.script[turn.min(self.script.len() - 1)].clone())
+        };
+        let held = |state: &mut State| turn >= state.answered && !state.stopped;
+        drop(self.changed.wait_while(self.lock(), held));
         let running = |state: &mut State| !state.stopped;
-        drop(self.changed.wait_timeout_while(self.lock(), delay, running));
-    }
-}
-
-fn serve(shared: &Shared, stream: &TcpStream) -> io::Result<()> {
-    // A connection that never asks anything must not keep its thread for the whole test run.
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    let Some(request) = wire::read_request(stream)? else { return Ok(()) };
-    let path = request.path.split('?').next().unwrap_or_default();
-    match request.method.as_str() {
-        "POST" if path.ends_with("/v1/messages") => answer(shared, stream, &request.body),
-        "POST" if path.ends_with("/count_tokens") => {
-            wire::send_json(stream, 200, &[], &json!({"input_tokens": 10}))
-        }
-        "POST" => wire::send_json(stream, 200, &[], &json!({})),
-        "HEAD" => wire::send_head(stream, 200, &[]),
-        _ => wire::send_json(stream, 404, &[], &json!({})),
-    }
-}
-
-fn answer(shared: &Shared, stream: &TcpStream, body: &Value) -> io::Result<()> {
-    let is_turn = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let (id, reply) = if is_turn {
-        let (turn, reply) = shared.take_turn(Request { messages: body["messages"].clone() });
-        (turn.to_string(), reply)
-    } else {
-        ("aside".to_owned(), Reply::text("title"))
-    };
-    shared.pause(reply.delay);
-    match &reply.content {
-        Content::Error(status) => {
-            wire::send_json(stream, *status, &reply.headers, &wire::error_body(*status))
-        }
-        Content::Blocks(blocks) => {
-            let message = wire::message(&id, &body["model"], blocks, &reply.usage);
-            if body["stream"] == true {
-                wire::send_events(stream, &reply.headers, &wire::events(&message))
-            } else {
-                wire::send_json(stream, 200, &reply.headers, &message)
+        drop(self.changed.wait_timeout_while(self.lock(), reply.delay, running));
+        let (status, body) = match reply.content {
+            Content::Error(status) => (status, error_body(status)),
+            Content::Blocks(blocks) => {
+                let mut message = messages_api::message(&turn.to_string(), &body["model"], blocks);
+                for (name, count) in reply.usage.as_object().into_iter().flatten() {
+                    message["usage"][name] = count.clone();
+                }
+                (200, message)
             }
-        }
+        };
+        messages_api::Reply { status, headers: reply.headers, body }
     }
+}
+
+fn error_body(status: u16) -> Value {
+    let kind = match status {
+        400 => "invalid_request_error",
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        529 => "overloaded_error",
+        _ => "api_error",
+    };
+    json!({"type": "error", "error": {"type": kind, "message": format!("scripted {status}")}})
 }

@@ -73,6 +73,15 @@ impl Running {
         }
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("the state of a child process").is_some()
+    }
+
+    /// Returns what was printed so far.
+    pub fn so_far(&self) -> Output {
+        self.output(None)
+    }
+
     /// Sends a signal to the process alone, by its name without `SIG`.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

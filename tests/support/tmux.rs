@@ -9,15 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::client::{Session, runs};
+use crate::clock::MAX_WAIT;
 use crate::run::kill_process_group;
 use crate::skip::skip;
 
 const POLL: Duration = Duration::from_millis(50);
-const START: Duration = Duration::from_secs(60);
-const ECHO: Duration = Duration::from_secs(5);
 
-/// Time for the client to settle, for example its menu of commands, before Enter acts on what it shows.
-const BEFORE_ENTER: Duration = Duration::from_millis(150);
+const PRESS_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the prompt shows in place of a text of more than about 800 characters.
 const LONG_TEXT: &str = "[Pastedtext";
@@ -45,6 +43,11 @@ impl Screen {
 
     /// The same with arguments for this run only, for example `--resume` and an id.
     pub fn start_with(session: &Session, args: &[&str]) -> Self {
+        Self::start_sized(session, args, (120, 45))
+    }
+
+    /// Starts the client on a screen of this many columns and rows.
+    pub fn start_sized(session: &Session, args: &[&str], size: (u16, u16)) -> Self {
         let mut words: Vec<OsString> = vec!["env".into(), "-i".into()];
         words.extend(assignments(session));
         words.push(session.program().into());
@@ -52,8 +55,8 @@ impl Screen {
         words.extend(["--permission-mode", "default"].map(Into::into));
         words.extend(session.args().iter().map(OsString::from));
         words.extend(args.iter().map(Into::into));
-        let screen = Self::open(session.root(), &session.project(), (120, 45), &words);
-        screen.wait_until(prompt_is_ready, START);
+        let screen = Self::open(session.root(), &session.project(), size, &words);
+        screen.wait_until(prompt_is_ready, MAX_WAIT);
         screen
     }
 
@@ -78,10 +81,24 @@ impl Screen {
         screen
     }
 
-    /// Types a line into the prompt and sends it.
+    /// Types a line and sends it. The client has taken it when this returns: its prompt is empty again.
     pub fn type_line(&self, line: &str) {
         self.type_text(line);
         self.key("Enter");
+        let mut pressed = Instant::now();
+        let is_taken = |screen: &str| !is_client(screen) || !shows(&prompt_area(screen), line);
+        self.wait_until(
+            |screen| {
+                let taken = is_taken(screen);
+                // A menu that was being drawn may have swallowed the key; an empty prompt ignores it.
+                if !taken && pressed.elapsed() > PRESS_AGAIN {
+                    self.key("Enter");
+                    pressed = Instant::now();
+                }
+                taken
+            },
+            MAX_WAIT,
+        );
     }
 
     /// Types without sending; returns when the prompt shows it.
@@ -89,10 +106,7 @@ impl Screen {
         // tmux takes an argument's last semicolon for the end of a command.
         let literal = text.strip_suffix(';').map_or_else(|| text.to_owned(), |rest| format!("{rest}\\;"));
         self.control(&["send-keys", "-t", "client", "-l", "--", &literal]);
-        let tail = tail_without_spaces(text, 20);
-        let shown = |area: &str| area.contains(&tail) || area.contains(LONG_TEXT);
-        self.wait_until(|screen| shown(&prompt_area(screen)), ECHO);
-        thread::sleep(BEFORE_ENTER);
+        self.wait_until(|screen| shows(&prompt_area(screen), text), MAX_WAIT);
     }
 
     /// Presses a key by tmux's name for it: `Escape`, `Enter`, `Up`, `C-c`.
@@ -117,11 +131,11 @@ impl Screen {
     }
 
     /// The same for any condition on the text.
-    pub fn wait_until(&self, enough: impl Fn(&str) -> bool, timeout: Duration) -> String {
+    pub fn wait_until(&self, enough: impl FnMut(&str) -> bool, timeout: Duration) -> String {
         self.poll(enough, timeout, "the expected screen")
     }
 
-    fn poll(&self, enough: impl Fn(&str) -> bool, timeout: Duration, what: &str) -> String {
+    fn poll(&self, mut enough: impl FnMut(&str) -> bool, timeout: Duration, what: &str) -> String {
         let deadline = Instant::now() + timeout;
         loop {
             let text = self.text();
@@ -181,6 +195,16 @@ fn assignments(session: &Session) -> Vec<OsString> {
 fn prompt_is_ready(screen: &str) -> bool {
     let lines: Vec<_> = screen.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     lines.iter().rposition(|line| line.starts_with('❯')).is_some_and(|prompt| prompt + 2 < lines.len())
+}
+
+/// Whether this is the client's screen, and not a shell's.
+fn is_client(screen: &str) -> bool {
+    screen.contains("\n❯")
+}
+
+/// Whether the input box holds this text, or stands for it.
+fn shows(area: &str, text: &str) -> bool {
+    area.contains(&tail_without_spaces(text, 20)) || area.contains(LONG_TEXT)
 }
 
 /// The input box and what is below it, without the spaces and line breaks that wrapping moves around. Only the

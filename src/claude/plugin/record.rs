@@ -1,20 +1,19 @@
-//! What was laid out, written down inside the plugin: by it an edited plugin is told from an old one.
+//! The digests of all installed files, saved in the plugin: they tell an edited plugin from an old one.
 
-use crate::store::file::{self, Privacy};
+use crate::store::file::{self, Privacy, walk};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub const MANIFEST: &str = ".claude-plugin/plugin.json";
 const NAME: &str = "staged.json";
-const LARGEST: u64 = 1 << 20;
-const LARGEST_PROGRAM: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 20;
+const MAX_PROGRAM_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     version: String,
-    /// Each file by its path, with `/`, and a digest of what was written.
+    /// The digest of each file, by its path with `/`.
     files: BTreeMap<String, String>,
 }
 
@@ -27,7 +26,7 @@ impl Record {
     }
 
     pub fn read(folder: &Path) -> Option<Record> {
-        serde_json::from_slice(&file::read_bounded(&folder.join(NAME), LARGEST).ok()??).ok()
+        serde_json::from_slice(&file::read_bounded(&folder.join(NAME), MAX_BYTES).ok()??).ok()
     }
 
     pub fn write(&self, folder: &Path) -> Result<()> {
@@ -35,11 +34,11 @@ impl Record {
         file::replace(&folder.join(NAME), text.as_bytes(), Privacy::Shared)
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    fn has(&self, name: &str) -> bool {
         name == NAME || self.files.contains_key(name)
     }
 
-    /// Files that are not as they were written, gone, or not ours.
+    /// Returns the files that were changed, removed or added.
     pub fn edited(&self, folder: &Path) -> Result<Vec<String>> {
         let changed = self.files.iter().filter(|(name, written)| {
             digest_of(&folder.join(name.as_str())).map_or(true, |found| found != **written)
@@ -50,41 +49,19 @@ impl Record {
     }
 }
 
-/// The version of the plugin in a folder, where it is one of ours.
-pub fn version_of(folder: &Path) -> Result<Option<String>> {
-    let manifest = file::read_bounded(&folder.join(MANIFEST), LARGEST)?.unwrap_or_default();
-    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap_or_default();
-    let version = manifest["version"].as_str().unwrap_or("of an unknown version");
-    Ok((manifest["name"] == "ralph").then(|| version.to_owned()))
-}
-
-/// Every file below a folder, with `/`; links are files here and are not followed.
+/// Returns every file below a folder, with `/`.
 pub fn names_in(folder: &Path) -> Result<Vec<String>> {
-    let (mut folders, mut names) = (vec![folder.to_owned()], Vec::new());
-    while let Some(dir) = folders.pop() {
-        let entries = std::fs::read_dir(&dir);
-        let entries = entries.with_context(|| format!("could not read the folder {}", dir.display()))?;
-        for entry in entries.flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push(entry.path());
-            } else if let Ok(name) = entry.path().strip_prefix(folder) {
-                let parts: Vec<_> =
-                    name.components().map(|part| part.as_os_str().to_string_lossy()).collect();
-                names.push(parts.join("/"));
-            }
-        }
-    }
-    names.sort();
-    Ok(names)
+    let name = |path: PathBuf| path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
+    Ok(walk::files_below(folder)?.into_iter().map(name).collect())
 }
 
 fn digest_of(path: &Path) -> Result<String> {
-    let bytes = file::read_bounded(path, LARGEST_PROGRAM)?;
-    Ok(digest(&bytes.with_context(|| format!("{} is gone", path.display()))?))
+    let bytes = file::read_bounded(path, MAX_PROGRAM_BYTES)?;
+    Ok(digest(&bytes.with_context(|| format!("{} is missing", path.display()))?))
 }
 
-/// Tells contents apart, and is the same in every release; it is no proof against forgery. By words, not bytes:
-/// programs are large.
+/// Returns a digest that is the same in every release. Not cryptographic; it works on words because programs are
+/// large.
 fn digest(bytes: &[u8]) -> String {
     let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, byte| (word << 8) | u64::from(*byte));
@@ -100,12 +77,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_tells_contents_apart() {
+    fn different_contents_have_different_digests() {
         let texts = ["", "\0", "a", "b", "ab", "12345678", "123456789", "12345678\0", "x2345678"];
         let digests: std::collections::BTreeSet<_> =
             texts.iter().map(|text| digest(text.as_bytes())).collect();
         assert_eq!(digests.len(), texts.len());
-        // Written to disk by one release and compared by the next.
+        // Saved by one release and compared by the next.
         assert_eq!(digest(b"the same for ever"), "7a0dc9743c63c918-17");
     }
 }

@@ -1,8 +1,8 @@
-//! One line of the stream, read leniently.
+//! Reads one line of the stream, leniently.
 
 use super::{Event, Limit, Outcome};
-use crate::core::clean;
 use crate::core::record::Usage;
+use crate::core::text::clean;
 use crate::core::time::Stamp;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -10,264 +10,140 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// What a line says: several events where it holds several blocks, none where it is blank.
+/// Returns what a line says: several events if it holds several blocks, none if it is blank.
 pub fn events(line: &str) -> Vec<Event> {
     if line.trim().is_empty() {
         return Vec::new();
     }
-    let Ok(wire) = serde_json::from_str::<Wire>(line) else { return vec![Event::Other] };
-    let found = match text(wire.kind).as_deref() {
-        Some("system") => system(&wire).into_iter().collect(),
-        Some("assistant") => assistant(&wire),
-        Some("user") => blocks(&wire).iter().filter_map(tool_ended).collect(),
-        Some("rate_limit_event") => rate_limit(wire.rate_limit_info).into_iter().collect(),
-        Some("result") => vec![Event::Result(Box::new(outcome(&wire)))],
+    let Ok(line) = serde_json::from_str::<Object>(line) else { return vec![Event::Other] };
+    let found = match line.text("type").as_deref() {
+        Some("system") => system(&line).into_iter().collect(),
+        Some("assistant") => assistant(&line),
+        Some("user") => blocks(&line).iter().filter_map(tool_ended).collect(),
+        Some("rate_limit_event") => rate_limit(&line.object("rate_limit_info")).into_iter().collect(),
+        Some("result") => vec![Event::Result(Box::new(outcome(&line)))],
         _ => Vec::new(),
     };
     if found.is_empty() { vec![Event::Other] } else { found }
 }
 
-/// A value that is looked at only where it is needed.
-type Raw<'a> = Option<&'a RawValue>;
-
+/// A JSON object whose values are read only when they are needed.
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct Wire<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
+#[serde(transparent)]
+struct Object<'a> {
     #[serde(borrow)]
-    subtype: Raw<'a>,
-    #[serde(borrow)]
-    session_id: Raw<'a>,
-    #[serde(borrow)]
-    parent_tool_use_id: Raw<'a>,
-    #[serde(borrow)]
-    message: Raw<'a>,
-    #[serde(borrow)]
-    model: Raw<'a>,
-    #[serde(borrow)]
-    tools: Raw<'a>,
-    #[serde(borrow)]
-    plugin_errors: Raw<'a>,
-    #[serde(borrow)]
-    tasks: Raw<'a>,
-    #[serde(borrow)]
-    attempt: Raw<'a>,
-    #[serde(borrow)]
-    retry_delay_ms: Raw<'a>,
-    #[serde(borrow)]
-    error_status: Raw<'a>,
-    #[serde(borrow)]
-    rate_limit_info: Raw<'a>,
-    #[serde(borrow)]
-    is_api_error_message: Raw<'a>,
-    #[serde(borrow)]
-    error: Raw<'a>,
-    #[serde(borrow)]
-    api_error: Raw<'a>,
-    #[serde(borrow)]
-    api_error_params: Raw<'a>,
-    #[serde(borrow)]
-    api_error_status: Raw<'a>,
-    #[serde(borrow)]
-    is_error: Raw<'a>,
-    #[serde(borrow)]
-    result: Raw<'a>,
-    #[serde(borrow)]
-    errors: Raw<'a>,
-    #[serde(borrow)]
-    total_cost_usd: Raw<'a>,
-    #[serde(borrow)]
-    usage: Raw<'a>,
-    #[serde(borrow)]
-    num_turns: Raw<'a>,
-    #[serde(borrow)]
-    permission_denials: Raw<'a>,
+    fields: BTreeMap<String, &'a RawValue>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Message<'a> {
-    #[serde(borrow)]
-    model: Raw<'a>,
-    #[serde(borrow)]
-    content: Raw<'a>,
+impl<'a> Object<'a> {
+    fn raw(&self, key: &str) -> Option<&'a RawValue> {
+        self.fields.get(key).copied().filter(|raw| raw.get() != "null")
+    }
+
+    fn read<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        serde_json::from_str(self.raw(key)?.get()).ok()
+    }
+
+    fn object(&self, key: &str) -> Object<'a> {
+        self.raw(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.read(key)
+    }
+
+    fn is_true(&self, key: &str) -> bool {
+        self.read(key) == Some(true)
+    }
+
+    /// Reads a number that may be written with a fraction.
+    fn number(&self, key: &str) -> Option<f64> {
+        self.read::<f64>(key).filter(|number| number.is_finite())
+    }
+
+    fn count(&self, key: &str) -> u64 {
+        // A float that is out of range becomes the nearest number.
+        self.number(key).unwrap_or(0.0) as u64
+    }
+
+    fn length(&self, key: &str) -> usize {
+        self.read::<Vec<IgnoredAny>>(key).map_or(0, |list| list.len())
+    }
+
+    /// Reads the id of a tool call; real ones are far shorter than this bound.
+    fn id(&self, key: &str) -> String {
+        self.text(key).unwrap_or_default().chars().take(128).collect()
+    }
+
+    /// Reads a short word of the client, safe to show.
+    fn word(&self, key: &str) -> Option<String> {
+        self.text(key).map(|text| clean::excerpt(&text, 80)).filter(|text| !text.is_empty())
+    }
+
+    fn status(&self, key: &str) -> Option<u16> {
+        self.read::<u16>(key).filter(|status| *status > 0)
+    }
+
+    /// Reads the session id. It is handed back to the client as an argument, so anything else is refused.
+    fn session_id(&self) -> Option<String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_id =
+            |id: &String| (1..=128).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with('-');
+        self.text("session_id").filter(is_id)
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    text: Raw<'a>,
-    #[serde(borrow)]
-    id: Raw<'a>,
-    #[serde(borrow)]
-    name: Raw<'a>,
-    #[serde(borrow)]
-    input: Raw<'a>,
-    #[serde(borrow)]
-    tool_use_id: Raw<'a>,
-    #[serde(borrow)]
-    is_error: Raw<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct LimitInfo<'a> {
-    #[serde(borrow)]
-    status: Raw<'a>,
-    #[serde(borrow, rename = "resetsAt")]
-    resets_at: Raw<'a>,
-    #[serde(borrow, rename = "isUsingOverage")]
-    is_using_overage: Raw<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Tokens<'a> {
-    #[serde(borrow)]
-    input_tokens: Raw<'a>,
-    #[serde(borrow)]
-    output_tokens: Raw<'a>,
-    #[serde(borrow)]
-    cache_read_input_tokens: Raw<'a>,
-    #[serde(borrow)]
-    cache_creation_input_tokens: Raw<'a>,
-}
-
-fn read<T: DeserializeOwned>(raw: Raw) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-fn part<'a, T: Deserialize<'a> + Default>(raw: Raw<'a>) -> T {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-}
-
-fn text(raw: Raw) -> Option<String> {
-    read(raw)
-}
-
-fn is_true(raw: Raw) -> bool {
-    read(raw) == Some(true)
-}
-
-/// A number that may be written with a fraction.
-fn number(raw: Raw) -> Option<f64> {
-    read::<f64>(raw).filter(|number| number.is_finite())
-}
-
-fn count(raw: Raw) -> u64 {
-    // A float becomes the nearest number there is.
-    number(raw).unwrap_or(0.0) as u64
-}
-
-fn length(raw: Raw) -> usize {
-    read::<Vec<IgnoredAny>>(raw).map_or(0, |list| list.len())
-}
-
-/// An id of a tool call, of which nobody has seen one half as long.
-fn id(raw: Raw) -> String {
-    text(raw).unwrap_or_default().chars().take(128).collect()
-}
-
-/// A short word of the client's, fit to be shown.
-fn word(raw: Raw) -> Option<String> {
-    text(raw).map(|text| clean::excerpt(&text, 80)).filter(|text| !text.is_empty())
-}
-
-fn status(raw: Raw) -> Option<u16> {
-    read::<u16>(raw).filter(|status| *status > 0)
-}
-
-/// An id is handed back to the client as an argument: what does not look like one is none.
-fn session_id(raw: Raw) -> Option<String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let is_id =
-        |id: &String| (1..=128).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with('-');
-    text(raw).filter(is_id)
-}
-
-fn system(wire: &Wire) -> Option<Event> {
-    match text(wire.subtype).as_deref()? {
-        "init" => Some(Event::Init {
-            session_id: session_id(wire.session_id).unwrap_or_default(),
-            model: word(wire.model).unwrap_or_default(),
-            tools: length(wire.tools),
-            plugin_errors: plugin_errors(wire.plugin_errors),
-        }),
-        "api_retry" => Some(Event::Retry {
-            attempt: count(wire.attempt),
-            delay_ms: number(wire.retry_delay_ms).unwrap_or(0.0).max(0.0) as i64,
-            error_status: status(wire.error_status),
-        }),
-        "background_tasks_changed" => Some(Event::Background { running: length(wire.tasks) }),
+fn system(line: &Object) -> Option<Event> {
+    match line.text("subtype")?.as_str() {
+        "init" => Some(Event::Init { session_id: line.session_id() }),
+        "api_retry" => {
+            let (attempt, error_status) = (line.count("attempt"), line.status("error_status"));
+            Some(Event::Retry { attempt, error_status })
+        }
+        "background_tasks_changed" => Some(Event::Background { running: line.length("tasks") }),
         _ => None,
     }
 }
 
-fn plugin_errors(raw: Raw) -> Vec<String> {
-    const MOST: usize = 8;
-    let errors = read::<Vec<Value>>(raw).unwrap_or_default();
-    let shown = |error: &Value| {
-        let part = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let whole = match error {
-            Value::String(text) => text.clone(),
-            Value::Object(_) if !part("message").is_empty() => {
-                format!("{}: {}", part("plugin"), part("message"))
-            }
-            other => other.to_string(),
-        };
-        clean::excerpt(whole.trim_start_matches(": "), 200)
-    };
-    errors.iter().take(MOST).map(shown).collect()
+/// Returns the blocks of a message; a message that is one text has none.
+fn blocks<'a>(line: &Object<'a>) -> Vec<Object<'a>> {
+    let content = line.object("message").raw("content");
+    let list: Vec<&RawValue> =
+        content.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    list.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
 }
 
-/// The blocks of a message; a message that is one text has none.
-fn blocks<'a>(wire: &Wire<'a>) -> Vec<Block<'a>> {
-    let message: Message = part(wire.message);
-    let list: Vec<&RawValue> = part(message.content);
-    list.into_iter().map(|raw| part(Some(raw))).collect()
-}
-
-fn assistant(wire: &Wire) -> Vec<Event> {
-    let is_sub_agent = wire.parent_tool_use_id.is_some();
-    if is_true(wire.is_api_error_message) || wire.error.is_some() {
-        return api_error(wire, is_sub_agent);
+fn assistant(line: &Object) -> Vec<Event> {
+    let is_sub_agent = line.raw("parent_tool_use_id").is_some();
+    if line.is_true("is_api_error_message") || line.raw("error").is_some() {
+        return api_error(line, is_sub_agent);
     }
     // The client also speaks in the agent's place, and says so.
-    let is_synthetic = text(part::<Message>(wire.message).model).as_deref() == Some("<synthetic>");
+    let is_synthetic = line.object("message").text("model").as_deref() == Some("<synthetic>");
     let is_own = !is_sub_agent && !is_synthetic;
-    blocks(wire)
-        .iter()
-        .filter_map(|block| match text(block.kind)?.as_str() {
-            "text" if is_own => text(block.text).filter(|text| !text.trim().is_empty()).map(Event::Text),
-            "tool_use" => Some(Event::ToolStarted {
-                id: id(block.id),
-                name: word(block.name).unwrap_or_default(),
-                summary: summary(block.input),
-            }),
-            _ => None,
-        })
-        .collect()
+    let event = |block: &Object| match block.text("type")?.as_str() {
+        "text" if is_own => block.text("text").filter(|text| !text.trim().is_empty()).map(Event::Text),
+        "tool_use" => Some(Event::ToolStarted {
+            id: block.id("id"),
+            name: block.word("name").unwrap_or_default(),
+            summary: summary(&block.object("input")),
+        }),
+        _ => None,
+    };
+    blocks(line).iter().filter_map(event).collect()
 }
 
-fn api_error(wire: &Wire, is_sub_agent: bool) -> Vec<Event> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Params<'a> {
-        #[serde(borrow)]
-        rate_limit_info: Raw<'a>,
-    }
-    let limit = rate_limit(part::<Params>(wire.api_error_params).rate_limit_info);
-    let error =
-        Event::ApiError { kind: word(wire.error).unwrap_or_default(), status: status(wire.api_error_status) };
+fn api_error(line: &Object, is_sub_agent: bool) -> Vec<Event> {
+    let limit = rate_limit(&line.object("api_error_params").object("rate_limit_info"));
+    let error = Event::ApiError {
+        kind: line.word("error").unwrap_or_default(),
+        status: line.status("api_error_status"),
+    };
     limit.into_iter().chain((!is_sub_agent).then_some(error)).collect()
 }
 
-/// What a tool is asked to do, in the words of the input that say most.
-fn summary(input: Raw) -> String {
+/// Returns the value of a tool's input that says most about it.
+fn summary(input: &Object) -> String {
     const TELLING: [&str; 14] = [
         "command",
         "file_path",
@@ -285,67 +161,56 @@ fn summary(input: Raw) -> String {
         "task_id",
     ];
     const WIDTH: usize = 120;
-    // The input of a Write is the whole file: only the values that may be shown are read.
-    let fields: BTreeMap<String, &RawValue> = part(input);
-    let telling = TELLING.iter().filter_map(|key| scalar(fields.get(*key).copied()));
-    let mut found = telling.map(|text| clean::excerpt(&text, WIDTH)).filter(|text| !text.is_empty());
-    found.next().unwrap_or_default()
+    let scalar =
+        |key: &&str| input.text(key).or_else(|| input.read::<i64>(key).map(|number| number.to_string()));
+    let mut found = TELLING.iter().filter_map(scalar).map(|text| clean::excerpt(&text, WIDTH));
+    found.find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-fn scalar(raw: Raw) -> Option<String> {
-    text(raw).or_else(|| read::<i64>(raw).map(|number| number.to_string()))
+fn tool_ended(block: &Object) -> Option<Event> {
+    (block.text("type")? == "tool_result")
+        .then(|| Event::ToolEnded { id: block.id("tool_use_id"), failed: block.is_true("is_error") })
 }
 
-fn tool_ended(block: &Block) -> Option<Event> {
-    (text(block.kind)? == "tool_result")
-        .then(|| Event::ToolEnded { id: id(block.tool_use_id), failed: is_true(block.is_error) })
-}
-
-fn rate_limit(raw: Raw) -> Option<Event> {
-    /// Above this a number cannot be seconds.
-    const MOST_SECONDS: f64 = 1e11;
-    let info: LimitInfo = part(raw);
-    let limit = match text(info.status)?.as_str() {
+fn rate_limit(info: &Object) -> Option<Event> {
+    /// A larger number cannot be seconds.
+    const MAX_SECONDS: f64 = 1e11;
+    let status = match info.text("status")?.as_str() {
         "allowed" => Limit::Allowed,
         "allowed_warning" => Limit::Warning,
         // Extra usage pays for what the plan rejects.
-        "rejected" if is_true(info.is_using_overage) => Limit::Warning,
+        "rejected" if info.is_true("isUsingOverage") => Limit::Warning,
         "rejected" => Limit::Rejected,
         _ => return None,
     };
-    let resets_at = number(info.resets_at).filter(|at| *at > 0.0).map(|at| match at > MOST_SECONDS {
+    let resets_at = info.number("resetsAt").filter(|at| *at > 0.0).map(|at| match at > MAX_SECONDS {
         true => Stamp(at as i64),
         false => Stamp::from_seconds(at),
     });
-    Some(Event::RateLimit { status: limit, resets_at })
+    Some(Event::RateLimit { status, resets_at })
 }
 
-fn outcome(wire: &Wire) -> Outcome {
-    let subtype = word(wire.subtype).unwrap_or_default();
-    let errors: Vec<String> = read::<Vec<Value>>(wire.errors)
-        .unwrap_or_default()
-        .iter()
-        .filter_map(Value::as_str)
-        .map(String::from)
-        .collect();
-    let tokens: Tokens = part(wire.usage);
+fn outcome(line: &Object) -> Outcome {
+    let subtype = line.word("subtype").unwrap_or_default();
+    let errors: Vec<Value> = line.read("errors").unwrap_or_default();
+    let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
+    let tokens = line.object("usage");
     Outcome {
-        is_error: read(wire.is_error).unwrap_or_else(|| subtype.starts_with("error")),
+        is_error: line.read("is_error").unwrap_or_else(|| subtype.starts_with("error")),
         subtype,
-        api_error_status: status(wire.api_error_status),
-        api_error: word(wire.api_error),
-        text: text(wire.result).unwrap_or_else(|| errors.join("\n")),
-        cost_usd: number(wire.total_cost_usd).filter(|cost| *cost >= 0.0),
+        api_error_status: line.status("api_error_status"),
+        api_error: line.word("api_error"),
+        text: line.text("result").unwrap_or_else(|| errors.join("\n")),
         usage: Usage {
-            input_tokens: count(tokens.input_tokens),
-            output_tokens: count(tokens.output_tokens),
-            cache_read_tokens: count(tokens.cache_read_input_tokens),
-            cache_write_tokens: count(tokens.cache_creation_input_tokens),
+            input_tokens: tokens.count("input_tokens"),
+            output_tokens: tokens.count("output_tokens"),
+            cache_read_tokens: tokens.count("cache_read_input_tokens"),
+            cache_write_tokens: tokens.count("cache_creation_input_tokens"),
+            cost_usd: line.number("total_cost_usd").filter(|cost| *cost >= 0.0),
             ..Usage::default()
         },
-        turns: count(wire.num_turns),
-        session_id: session_id(wire.session_id),
-        permission_denials: length(wire.permission_denials),
+        session_id: line.session_id(),
+        permission_denials: line.length("permission_denials"),
     }
 }
 
@@ -366,23 +231,17 @@ mod tests {
     #[test]
     fn a_real_turn_with_tools() {
         let found: Vec<Event> = include_str!("samples/tools.jsonl").lines().flat_map(events).collect();
-        let usage = Usage { input_tokens: 40, output_tokens: 20, ..Usage::default() };
+        let cost_usd = Some(0.0005600000000000001);
+        let usage = Usage { input_tokens: 40, output_tokens: 20, cost_usd, ..Usage::default() };
         let outcome = Outcome {
             subtype: "success".into(),
             text: "finished".into(),
-            cost_usd: Some(0.0005600000000000001),
             usage,
-            turns: 7,
             session_id: Some("s-tools".into()),
             ..Outcome::default()
         };
         let expected = [
-            Event::Init {
-                session_id: "s-tools".into(),
-                model: "claude-opus-5-5".into(),
-                tools: 3,
-                plugin_errors: vec![],
-            },
+            Event::Init { session_id: Some("s-tools".into()) },
             Event::Text("working".into()),
             tool("t1_0", "Bash", "echo 1 >> f; ls"),
             tool("t2_0", "Write", "/proj/a.txt"),
@@ -421,22 +280,12 @@ mod tests {
             (
                 "init of nulls",
                 r#"{"type":"system","subtype":"init","session_id":null,"model":7,"tools":{},"plugin_errors":null}"#,
-                vec![Event::Init {
-                    session_id: String::new(),
-                    model: String::new(),
-                    tools: 0,
-                    plugin_errors: vec![],
-                }],
+                vec![Event::Init { session_id: None }],
             ),
             (
                 "an id that is an option",
                 r#"{"type":"system","subtype":"init","session_id":"--help"}"#,
-                vec![Event::Init {
-                    session_id: String::new(),
-                    model: String::new(),
-                    tools: 0,
-                    plugin_errors: vec![],
-                }],
+                vec![Event::Init { session_id: None }],
             ),
             (
                 "several blocks",
@@ -487,12 +336,12 @@ mod tests {
             (
                 "a retry",
                 r#"{"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":604.5,"error_status":500,"error":"server_error"}"#,
-                vec![Event::Retry { attempt: 2, delay_ms: 604, error_status: Some(500) }],
+                vec![Event::Retry { attempt: 2, error_status: Some(500) }],
             ),
             (
                 "a retry without an answer",
                 r#"{"type":"system","subtype":"api_retry","attempt":1,"retry_delay_ms":-5,"error_status":null}"#,
-                vec![Event::Retry { attempt: 1, delay_ms: 0, error_status: None }],
+                vec![Event::Retry { attempt: 1, error_status: None }],
             ),
             (
                 "background",
@@ -606,18 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_plugins_suffer_from() {
-        let found = include_str!("samples/plugin-error.jsonl").lines().flat_map(events).next();
-        let Some(Event::Init { plugin_errors, .. }) = found else { panic!("{found:?}") };
-        assert_eq!(plugin_errors, ["inline[0]: Path not found: /tmp/stream-samples/nosuch"]);
-        let line = json!({"type": "system", "subtype": "init", "plugin_errors": ["a\nb", {"message": "m"}, {"odd": 1}]});
-        let found = events(&line.to_string());
-        let [Event::Init { plugin_errors, .. }] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!(plugin_errors, &["a b", "m", r#"{"odd":1}"#]);
-    }
-
-    #[test]
-    fn a_huge_result_is_passed_over() {
+    fn a_huge_result_is_skipped() {
         let big = "é\\n".repeat(2 << 20);
         let line = format!(
             r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"1","content":"{big}"}}]}},"tool_use_result":"{big}"}}"#

@@ -1,19 +1,24 @@
-//! What the agent says about itself, read from its last message alone and only from its own words:
-//! never from a code fence or a quotation.
+//! What the agent says about itself, read from the prose of its last message: never from a code fence or a
+//! quotation.
 
 mod error;
-mod own;
 mod phrases;
 mod promise;
+mod prose;
 mod status;
 mod usage_limit;
 
 pub use error::error_signature;
-pub use own::{Fence, item};
 pub use phrases::completion_phrases;
 pub use promise::{Promise, promise};
-pub use status::{State, Status, Tests, Work, status};
-pub use usage_limit::{Day, Reset, UsageLimit, usage_limit};
+pub use prose::{Fence, item};
+pub use status::{State, Status, Work, status};
+pub use usage_limit::{Reset, UsageLimit, usage_limit};
+
+/// Returns whether a `|`-separated list contains the word.
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split('|').any(|known| known == word)
+}
 
 #[cfg(test)]
 mod tests {
@@ -21,7 +26,7 @@ mod tests {
     use proptest::prelude::*;
     use std::fmt::Write;
 
-    /// Pieces that lead deep into every parser, so that random joins meet their edges.
+    /// Pieces of input that reach deep into every parser.
     const PIECES: &[&str] = &[
         "```",
         "~~~",
@@ -109,7 +114,6 @@ mod tests {
         usage_limit(message);
     }
 
-    /// What is fenced or quoted says nothing, whatever it holds.
     fn quoted(message: &str) -> String {
         message.lines().fold(String::new(), |mut text, line| {
             let _ = writeln!(text, "> {line}");
@@ -117,7 +121,7 @@ mod tests {
         })
     }
 
-    fn says_nothing(message: &str) -> Result<(), TestCaseError> {
+    fn has_no_signal(message: &str) -> Result<(), TestCaseError> {
         prop_assert_eq!(promise(message, "COMPLETE"), None);
         prop_assert_eq!(status(message), None);
         prop_assert_eq!(completion_phrases(message), 0);
@@ -133,21 +137,20 @@ mod tests {
         }
 
         #[test]
-        fn a_quotation_is_never_the_agents_word(message in joined()) {
+        fn a_quotation_is_never_a_signal(message in joined()) {
             let message = quoted(&message);
-            says_nothing(&message)?;
+            has_no_signal(&message)?;
         }
 
         #[test]
-        fn a_fence_is_never_the_agents_word(message in joined()) {
+        fn a_fence_is_never_a_signal(message in joined()) {
             let message = format!("~~~~~~~~~~~~\n{message}");
             prop_assume!(!message[12..].contains("~~~~~~~~~~~~"));
-            says_nothing(&message)?;
+            has_no_signal(&message)?;
         }
     }
 
-    /// Each of these made a naive reading quadratic. The sizes are such that quadratic time would not
-    /// end within a test run.
+    /// Each of these makes a naive parser quadratic, which would not end within a test run.
     #[test]
     fn a_huge_message_is_read_in_linear_time() {
         let rising: String = (1..450).map(|length| "`".repeat(length) + " ").collect();

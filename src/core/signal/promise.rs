@@ -1,7 +1,7 @@
 //! The promise on the last line of a message.
 
-use super::own::Fence;
-use crate::core::clean;
+use super::prose::Fence;
+use crate::core::text::clean;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promise {
@@ -13,17 +13,17 @@ pub enum Promise {
 const OPEN: &str = "<promise>";
 const CLOSE: &str = "</promise>";
 
-/// The promise that stands alone on the last non-empty line, outside a code fence.
+/// Returns the promise that is alone on the last non-empty line, outside a code fence.
 ///
-/// `expected` is the configured completion text. A sentence that mentions the tag is no promise, and
-/// neither is a tag with an empty reason or another text than the expected one.
+/// `expected` is the configured completion text. A sentence that mentions the tag is no promise, and neither is a tag
+/// with an empty reason or a text other than the expected one.
 pub fn promise(message: &str, expected: &str) -> Option<Promise> {
     let (before, last) = last_line(message)?;
     let inner = last.strip_prefix(OPEN)?.strip_suffix(CLOSE)?.trim();
     if inner.contains(OPEN) || inner.contains(CLOSE) {
         return None;
     }
-    // Whether deep marks belong to a list is not asked: inside a fence either way, it is no promise.
+    // Whether indented marks belong to a list is unknown: a fence under either reading excludes the promise.
     if ends_inside(Fence::default(), before) || ends_inside(Fence::outside_lists(), before) {
         return None;
     }
@@ -40,7 +40,7 @@ pub fn promise(message: &str, expected: &str) -> Option<Promise> {
     }
 }
 
-/// The last line that shows anything, cleaned, and what stands before it.
+/// Returns the text before the last visible line, and that line, cleaned.
 fn last_line(message: &str) -> Option<(&str, String)> {
     let mut rest = message;
     while !rest.is_empty() {
@@ -54,9 +54,9 @@ fn last_line(message: &str) -> Option<(&str, String)> {
     None
 }
 
-/// Whether a fence opened in `text` is still open at its end.
+/// Returns whether a fence opened in `text` is still open at its end.
 fn ends_inside(mut fence: Fence, text: &str) -> bool {
-    // One mark after the other: to look for both at once goes through a huge message letter by letter.
+    // Two splits by one character each are much faster than one split by two.
     for line in text.split('\n').flat_map(|line| line.split('\r')) {
         fence.covers(line);
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn promises_and_what_only_looks_like_one() {
+    fn only_the_last_line_alone_is_a_promise() {
         let complete = Some(Promise::Complete);
         let blocked = |s: &str| Some(Promise::Blocked(s.into()));
         let cases: &[(&str, &str, Option<Promise>)] = &[

@@ -1,24 +1,16 @@
 //! The status block: what the agent reports about its turn, field by field.
 //!
-//! Agents decorate what they were shown: bold names, list marks and indentation are seen through. A
-//! block without its end is none: a message that was cut off must not end a loop, and an earlier whole
-//! block stands.
+//! Bold names, list marks and indentation are ignored. A block without its end does not count: a message that was cut
+//! off must not end a loop, and an earlier whole block stays valid.
 
-use super::own;
-use crate::core::clean;
+use super::prose;
+use crate::core::text::clean;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     InProgress,
     Complete,
     Blocked,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tests {
-    Passing,
-    Failing,
-    NotRun,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +21,13 @@ pub enum Work {
     Refactoring,
 }
 
-/// Every field may be missing; what is empty or not understood counts as missing.
+/// Every field may be missing; an empty or unknown value counts as missing. `TESTS_STATUS` is for readers of the
+/// message only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     pub state: Option<State>,
     pub tasks_completed: Option<u64>,
     pub files_modified: Option<u64>,
-    pub tests: Option<Tests>,
     pub work: Option<Work>,
     pub exit_signal: Option<bool>,
     /// One line, cleaned.
@@ -44,15 +36,15 @@ pub struct Status {
 
 const NAME: &str = "RALPH_STATUS";
 const END: &str = "END_RALPH_STATUS";
-const RECOMMENDATION_COLUMNS: usize = 500;
+const MAX_RECOMMENDATION_COLUMNS: usize = 500;
 
-/// The last whole status block among the agent's own words.
+/// Returns the last whole status block in the agent's prose.
 pub fn status(message: &str) -> Option<Status> {
-    // Most messages have none, and then nothing is read line by line.
+    // Most messages have none, and are then not read line by line.
     message.contains(NAME).then_some(())?;
     let (mut open, mut last) = (None, None);
-    for line in own::lines(message) {
-        let (line, _) = own::item(line);
+    for line in prose::lines(message) {
+        let (line, _) = prose::item(line);
         match marker(line) {
             Some(NAME) => open = Some(Status::default()),
             Some(END) => last = open.take().or(last),
@@ -69,86 +61,58 @@ pub fn status(message: &str) -> Option<Status> {
 impl Status {
     fn read(&mut self, line: &str) {
         let Some((key, value)) = line.split_once(':') else { return };
-        let (key, word) = (bare(key), bare(value));
-        let is = |name: &str| same(key, name);
-        if is("STATUS") {
-            self.state = State::parse(word);
-        } else if is("TASKS_COMPLETED_THIS_LOOP") {
-            self.tasks_completed = number(word);
-        } else if is("FILES_MODIFIED") {
-            self.files_modified = number(word);
-        } else if is("TESTS_STATUS") {
-            self.tests = Tests::parse(word);
-        } else if is("WORK_TYPE") {
-            self.work = Work::parse(word);
-        } else if is("EXIT_SIGNAL") {
-            self.exit_signal = choose(word, &[("true", true), ("false", false)]);
-        } else if is("RECOMMENDATION") {
-            let text = value.trim().trim_matches('*');
-            let text = clean::excerpt(text, RECOMMENDATION_COLUMNS);
-            self.recommendation = Some(text).filter(|text| !text.is_empty());
+        let word = name(value);
+        match name(key).as_str() {
+            "STATUS" => {
+                self.state = match word.as_str() {
+                    "IN_PROGRESS" => Some(State::InProgress),
+                    "COMPLETE" => Some(State::Complete),
+                    "BLOCKED" => Some(State::Blocked),
+                    _ => None,
+                }
+            }
+            "TASKS_COMPLETED_THIS_LOOP" => self.tasks_completed = number(&word),
+            "FILES_MODIFIED" => self.files_modified = number(&word),
+            "WORK_TYPE" => {
+                self.work = match word.as_str() {
+                    "IMPLEMENTATION" => Some(Work::Implementation),
+                    "TESTING" => Some(Work::Testing),
+                    "DOCUMENTATION" => Some(Work::Documentation),
+                    "REFACTORING" => Some(Work::Refactoring),
+                    _ => None,
+                }
+            }
+            "EXIT_SIGNAL" => {
+                self.exit_signal = match word.as_str() {
+                    "TRUE" => Some(true),
+                    "FALSE" => Some(false),
+                    _ => None,
+                }
+            }
+            "RECOMMENDATION" => {
+                let text = clean::excerpt(value.trim().trim_matches('*'), MAX_RECOMMENDATION_COLUMNS);
+                self.recommendation = Some(text).filter(|text| !text.is_empty());
+            }
+            _ => {}
         }
     }
 }
 
-impl State {
-    fn parse(word: &str) -> Option<Self> {
-        choose(
-            word,
-            &[("IN_PROGRESS", State::InProgress), ("COMPLETE", State::Complete), ("BLOCKED", State::Blocked)],
-        )
-    }
-}
-
-impl Tests {
-    fn parse(word: &str) -> Option<Self> {
-        choose(word, &[("PASSING", Tests::Passing), ("FAILING", Tests::Failing), ("NOT_RUN", Tests::NotRun)])
-    }
-}
-
-impl Work {
-    fn parse(word: &str) -> Option<Self> {
-        choose(
-            word,
-            &[
-                ("IMPLEMENTATION", Work::Implementation),
-                ("TESTING", Work::Testing),
-                ("DOCUMENTATION", Work::Documentation),
-                ("REFACTORING", Work::Refactoring),
-            ],
-        )
-    }
-}
-
-/// The name between the dashes of a marker line.
+/// Returns the name between the dashes of a marker line.
 fn marker(line: &str) -> Option<&str> {
     let line = line.trim_matches(|c: char| c == '*' || c.is_whitespace());
     let name = line.strip_prefix("---")?.strip_suffix("---")?;
     Some(name.trim_matches(|c: char| c == '-' || c.is_whitespace()))
 }
 
-/// A name or word without emphasis around it. Back-quotes go too: in a block that is the agent's own,
-/// they are decoration like bold.
-fn bare(text: &str) -> &str {
-    text.trim_matches(|c: char| matches!(c, '*' | '_' | '`') || c.is_whitespace())
-}
-
-fn choose<T: Copy>(word: &str, values: &[(&str, T)]) -> Option<T> {
-    let word = word.trim_end_matches('.');
-    values.iter().find(|(name, _)| same(word, name)).map(|&(_, value)| value)
-}
-
-/// Equal but for case, and for a space or hyphen where the name has an underscore.
-fn same(text: &str, name: &str) -> bool {
-    text.len() == name.len()
-        && text
-            .bytes()
-            .zip(name.bytes())
-            .all(|(a, b)| a.eq_ignore_ascii_case(&b) || (b == b'_' && matches!(a, b' ' | b'-')))
+/// Returns a key or value in upper case, without emphasis and final dot, and with underscores for spaces and hyphens.
+fn name(text: &str) -> String {
+    let text = text.trim_matches(|c: char| matches!(c, '*' | '_' | '`') || c.is_whitespace());
+    text.trim_end_matches('.').to_ascii_uppercase().replace([' ', '-'], "_")
 }
 
 fn number(word: &str) -> Option<u64> {
-    // `parse` would take a sign too.
+    // `parse` would accept a sign.
     word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok())?
 }
 
@@ -166,7 +130,6 @@ mod tests {
             state: Some(State::InProgress),
             tasks_completed: Some(2),
             files_modified: Some(5),
-            tests: Some(Tests::Passing),
             work: Some(Work::Implementation),
             exit_signal: Some(false),
             recommendation: Some("Write the parser next: it is small".into()),
@@ -174,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_block_however_it_is_decorated() {
+    fn decoration_does_not_change_a_block() {
         let fields = [
             ("STATUS", "IN_PROGRESS"),
             ("TASKS_COMPLETED_THIS_LOOP", "2"),
@@ -213,10 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn each_field_alone() {
+    fn each_field_is_read_alone() {
         let none = Status::default();
         let state = |state| Status { state: Some(state), ..Status::default() };
-        let tests = |tests| Status { tests: Some(tests), ..Status::default() };
         let work = |work| Status { work: Some(work), ..Status::default() };
         let exit = |exit| Status { exit_signal: Some(exit), ..Status::default() };
         let advice = |text: &str| Status { recommendation: Some(text.into()), ..Status::default() };
@@ -239,11 +201,7 @@ mod tests {
             ("STATUS: COMPLETE\nSTATUS: BLOCKED", state(State::Blocked)),
             ("STATUS", none.clone()),
             ("STATUS COMPLETE", none.clone()),
-            ("TESTS_STATUS: failing", tests(Tests::Failing)),
-            ("TESTS_STATUS: not_run", tests(Tests::NotRun)),
-            ("TESTS_STATUS: Not run", tests(Tests::NotRun)),
-            ("TESTS_STATUS: PASSING | FAILING | NOT_RUN", none.clone()),
-            ("TESTS_STATUS: NOT_PASSING", none.clone()),
+            ("TESTS_STATUS: failing", none.clone()),
             ("WORK_TYPE: testing", work(Work::Testing)),
             ("WORK_TYPE: Documentation", work(Work::Documentation)),
             ("WORK_TYPE: REFACTORING", work(Work::Refactoring)),
@@ -294,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn which_block_counts() {
+    fn the_last_whole_block_counts() {
         let (open, close) = ("---RALPH_STATUS---", "---END_RALPH_STATUS---");
         let state = |state| Some(Status { state: Some(state), ..Status::default() });
         let done = "STATUS: COMPLETE";
@@ -356,12 +314,12 @@ mod tests {
     fn a_recommendation_is_bounded() {
         let status = status(&block(&format!("RECOMMENDATION: {}", "word ".repeat(100_000)))).unwrap();
         let text = status.recommendation.unwrap();
-        assert!(text.chars().count() <= RECOMMENDATION_COLUMNS && text.ends_with('…'));
+        assert!(text.chars().count() <= MAX_RECOMMENDATION_COLUMNS && text.ends_with('…'));
     }
 
     proptest! {
         #[test]
-        fn whatever_stands_around_a_block_changes_nothing(
+        fn text_around_a_block_changes_nothing(
             before in "[a-zA-Z :\n*.-]{0,80}",
             after in "[a-zA-Z :\n*.-]{0,80}",
             tasks in any::<u64>(),

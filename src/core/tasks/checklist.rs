@@ -1,23 +1,27 @@
-//! A Markdown checklist as a task list: every box in a list is a task, done where it is ticked.
+//! A Markdown checklist as a task list: every box in a list is a task, done if it is ticked.
 //!
-//! People arrange such lists as they like, so little is asked of the agent: it ticks what is done, and no open item
-//! disappears.
+//! The agent ticks what is done, and must keep every open item; anything else is up to it.
 
 use super::{Form, Source, Story, TaskList};
-use crate::core::clean;
 use crate::core::signal::{Fence, item};
+use crate::core::text::clean;
 use std::collections::BTreeMap;
 
-/// The boxes of a text, in their order. What is fenced as code, quoted or commented out is none.
+/// Returns the boxes of a text in order, without those in code fences, quotations and comments.
 pub fn checklist(text: &str) -> TaskList {
     let mut stories: Vec<Story> = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    // The boxes that the next one may lie below: where each is in the list, and its indentation.
-    let mut above: Vec<(usize, usize)> = Vec::new();
+    // The boxes that the next one may be nested in: index and indentation.
+    let mut parents: Vec<(usize, usize)> = Vec::new();
     let mut fence = Fence::default();
-    let mut comment = Comment::default();
+    let mut in_comment = false;
     for line in text.trim_start_matches('\u{feff}').lines() {
-        if comment.covers(line, fence.is_open()) || fence.covers(line) || line.trim().is_empty() {
+        in_comment |= !fence.is_open() && line.trim_start().starts_with("<!--");
+        if in_comment {
+            in_comment = !line.contains("-->");
+            continue;
+        }
+        if fence.covers(line) || line.trim().is_empty() {
             continue;
         }
         let indent = columns(line);
@@ -25,27 +29,27 @@ pub fn checklist(text: &str) -> TaskList {
         if !marked {
             // A heading or a paragraph ends the list; an indented line belongs to its item.
             if indent == 0 {
-                above.clear();
+                parents.clear();
             }
             continue;
         }
-        while above.last().is_some_and(|(_, of)| *of >= indent) {
-            above.pop();
+        while parents.last().is_some_and(|(_, of)| *of >= indent) {
+            parents.pop();
         }
         let Some((passes, words)) = tick(rest) else { continue };
         let words = clean::line(words);
         let (id, title) = numbered(&mut seen, words);
-        if let Some((parent, _)) = above.last() {
+        if let Some((parent, _)) = parents.last() {
             stories[*parent].depends_on.push(id.clone());
         }
-        above.push((stories.len(), indent));
+        parents.push((stories.len(), indent));
         stories.push(Story { id, title, passes, ..Story::default() });
     }
     let source = Source { file: String::new(), form: Form::Checklist };
     TaskList { source, stories, ..TaskList::default() }
 }
 
-/// A box and its words. Marks for "begun" and "set aside" are not done; other letters are no box.
+/// Parses a box and its words. Marks for "in progress" and "dropped" are not done; other letters are no box.
 fn tick(text: &str) -> Option<(bool, &str)> {
     let mut chars = text.strip_prefix('[')?.chars();
     let passes = match chars.next()? {
@@ -57,14 +61,14 @@ fn tick(text: &str) -> Option<(bool, &str)> {
     (!clean::line(words).is_empty()).then_some((passes, words))
 }
 
-/// The same words twice are two items: the id says which, and the title keeps the words.
+/// Returns id and title of an item. Repeated words get a number in the id, and the title keeps them.
 fn numbered(seen: &mut BTreeMap<String, usize>, words: String) -> (String, String) {
     let count = seen.entry(words.clone()).or_insert(0);
     *count += 1;
     if *count == 1 { (words, String::new()) } else { (format!("{words} ({count})"), words) }
 }
 
-/// An item's words.
+/// Returns an item's words.
 pub fn words(story: &Story) -> &str {
     if story.title.is_empty() { &story.id } else { &story.title }
 }
@@ -73,33 +77,7 @@ fn columns(line: &str) -> usize {
     line.chars().take_while(|c| matches!(c, ' ' | '\t')).map(|c| if c == '\t' { 4 } else { 1 }).sum()
 }
 
-/// Follows comments that span lines.
-#[derive(Default)]
-struct Comment {
-    open: bool,
-}
-
-impl Comment {
-    /// Takes the next line and tells whether it begins inside a comment, or with one. In a fence nothing opens.
-    fn covers(&mut self, line: &str, fenced: bool) -> bool {
-        let covered = self.open || (!fenced && line.trim_start().starts_with("<!--"));
-        let mut rest = line;
-        loop {
-            if self.open {
-                let Some(end) = rest.find("-->") else { return covered };
-                (self.open, rest) = (false, &rest[end + 3..]);
-            }
-            // Behind back-quotes it is a word about comments.
-            match rest.find("<!--").filter(|at| !fenced && !rest[..*at].contains('`')) {
-                Some(start) => (self.open, rest) = (true, &rest[start + 4..]),
-                None => return covered,
-            }
-        }
-    }
-}
-
-/// Open items that are gone, a sentence each. Words may be added behind an item's own, as people do who say how it
-/// went.
+/// Checks that no open item is gone; each problem is a sentence. Words may be added after an item's own.
 pub fn kept(before: &TaskList, after: &TaskList) -> Result<(), Vec<String>> {
     let mut there: BTreeMap<String, usize> = BTreeMap::new();
     for story in &after.stories {
@@ -121,14 +99,14 @@ pub fn kept(before: &TaskList, after: &TaskList) -> Result<(), Vec<String>> {
         .map(|story| {
             let words = clean::excerpt(words(story), 80);
             format!(
-                "the open item \"{words}\" is gone: put it back in its own words, and tick it once it is done"
+                "the open item \"{words}\" is gone: put it back in its own words, and tick it when it is done"
             )
         })
         .collect();
     if gone.is_empty() { Ok(()) } else { Err(gone) }
 }
 
-/// Without the marks of Markdown: an item is the same one struck out or set in bold.
+/// Returns an item's words without Markdown marks, so that an item struck out or in bold is the same one.
 fn plain(story: &Story) -> String {
     clean::line(&words(story).replace(['*', '_', '~', '`'], ""))
 }
@@ -155,16 +133,16 @@ mod tests {
             ("numbered", "1. [ ] a\n2) [x] b\n10. [ ] c", &["- a", "x b", "- c"]),
             ("nested", "- [ ] a\n  - [x] b\n\t- [ ] c\n", &["- a", "x b", "- c"]),
             ("carriage returns", "- [ ] a\r\n- [x] b\r\n", &["- a", "x b"]),
-            ("a mark of bytes", "\u{feff}- [ ] a", &["- a"]),
+            ("a byte order mark", "\u{feff}- [ ] a", &["- a"]),
             ("in a fence", "- [x] a\n```md\n- [ ] b\n```\n- [ ] c", &["x a", "- c"]),
             ("in a fence of an item", "- [x] a\n  ```\n  - [ ] b\n  ```\n- [ ] c", &["x a", "- c"]),
             ("in a tilde fence", "~~~\n- [ ] b\n~~~", &[]),
             ("in a quotation", "> - [ ] a", &[]),
             ("in a comment", "<!-- - [ ] a -->\n<!--\n- [ ] b\n-->\n- [ ] c", &["- c"]),
             ("about comments", "- [ ] close `<!--` rightly\n- [ ] b", &["- close `<!--` rightly", "- b"]),
-            ("a comment behind an item", "- [ ] a <!-- why\n- [ ] b -->\n- [ ] c", &["- a <!-- why", "- c"]),
+            ("a comment after an item", "- [ ] a <!-- why -->\n- [ ] c", &["- a <!-- why -->", "- c"]),
             ("a comment mark in a fence", "```\n<!--\n```\n- [ ] a", &["- a"]),
-            ("begun and set aside", "- [~] a\n- [/] b\n- [-] c", &["- a", "- b", "- c"]),
+            ("in progress and dropped", "- [~] a\n- [/] b\n- [-] c", &["- a", "- b", "- c"]),
             ("ticked otherwise", "- [✓] a\n- [✔] b", &["x a", "x b"]),
             ("no box", "- [] a\n- [1] b\n- [ x ] c\n- [x]d\n- [x](link) e\n[ ] f\n-[ ] g", &[]),
             ("no words", "- [ ]\n- [ ]   \n- [x] \u{200b}", &[]),
@@ -178,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_an_item_goes_first() {
+    fn nested_items_go_first() {
         for (name, text, expected) in [
             ("in order", "- [ ] a\n- [ ] b", Some("a")),
             ("below", "- [ ] a\n  - [x] b\n  - [ ] c\n- [ ] d", Some("c")),
@@ -202,7 +180,7 @@ mod tests {
         for (name, after, gone) in [
             ("nothing", before, 0),
             ("ticked", "- [x] a\n- [x] b\n- [x] c d\n- [x] c d", 0),
-            ("ticked ones tidied away", "- [ ] a\n- [ ] c d\n- [ ] c d", 0),
+            ("ticked ones removed", "- [ ] a\n- [ ] c d\n- [ ] c d", 0),
             ("added to", "- [ ] a\n- [ ] e\n- [ ] c d\n- [ ] c d", 0),
             ("with a word how it went", "- [x] **a** (in 4711)\n- [x] ~~c d~~\n- [x] c d, twice", 0),
             ("in another order", "- [ ] c d\n- [ ] c d\n- [ ] a", 0),
@@ -217,10 +195,10 @@ mod tests {
         assert_eq!(
             kept(&checklist("- [x] a\n- [ ] a"), &checklist("- [ ] a")),
             Ok(()),
-            "the ticked one was tidied away"
+            "the ticked one was removed"
         );
-        let told = kept(&checklist("- [ ] a"), &checklist("")).unwrap_err();
-        assert!(told[0].starts_with("the open item \"a\" is gone: put it back"), "{told:?}");
+        let problems = kept(&checklist("- [ ] a"), &checklist("")).unwrap_err();
+        assert!(problems[0].starts_with("the open item \"a\" is gone: put it back"), "{problems:?}");
     }
 
     const PIECES: &[&str] = &[
@@ -236,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_and_has_a_next_item_until_all_are_ticked(text in joined()) {
+        fn any_text_has_a_next_item_until_all_are_ticked(text in joined()) {
             let list = checklist(&text);
             prop_assert_eq!(pick(&list, mode(&list, false)).is_none(), is_done(&list, false));
             prop_assert_eq!(kept(&list, &list), Ok(()));
@@ -246,7 +224,7 @@ mod tests {
         }
 
         #[test]
-        fn boxes_are_read_as_they_were_written(
+        fn boxes_are_read_as_written(
             boxes in prop::collection::vec((any::<bool>(), "[a-z]{1,8}", 0..3_usize, 0..4_usize), 0..20),
             crlf: bool,
         ) {

@@ -1,22 +1,23 @@
-//! The task list: its stories, where each stands, and what an iteration may change of it. It comes from
-//! `ralph/tasks.json`, a `prd.json` or a Markdown checklist; [`Source`] knows what differs between them.
+//! The task list: its stories, their states, and what an iteration may change in it. It comes from
+//! `ralph/tasks.json`, a `prd.json` or a Markdown checklist; [`Source`] knows the differences.
 //!
-//! People, agents and other tools write these files, so what we do not know stays in them, in its order.
+//! People, agents and other tools write these files, so unknown fields and the order are kept.
 
-mod change;
 mod checklist;
 mod mode;
-mod reading;
 mod review;
 mod source;
+mod transition;
+mod validation;
 
-pub use change::transitions;
 pub use checklist::checklist;
 pub use mode::{Mode, assignment, mode, pick};
-pub use reading::validate;
-pub use review::{MARK, apply_review_cap, keep_review};
-pub use source::{Form, Source, USUAL, prompt, understood};
+pub use review::{apply_review_cap, keep_review};
+pub use source::{DEFAULT_FILE, Form, Source, prompt, summary};
+pub use transition::transitions;
+pub use validation::validate;
 
+use crate::core::text::clean;
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value, json};
@@ -28,10 +29,8 @@ pub struct TaskList {
     pub project: String,
     pub branch_name: String,
     pub description: String,
-    /// Commands the agent runs before it puts a story forward. Ralph never runs them: they come with the project.
-    pub verify_commands: Vec<String>,
     pub stories: Vec<Story>,
-    /// The file as it was read, with what we do not know.
+    /// The file as it was read, with unknown fields.
     document: Value,
 }
 
@@ -39,7 +38,6 @@ pub struct TaskList {
 pub struct Story {
     pub id: String,
     pub title: String,
-    pub acceptance_criteria: Vec<String>,
     /// 1 comes before 2; a story without a number comes last.
     pub priority: Option<f64>,
     pub passes: bool,
@@ -48,7 +46,7 @@ pub struct Story {
     pub review_feedback: String,
     pub notes: String,
     pub depends_on: Vec<String>,
-    /// It was approved because it had been reviewed often enough, not because a reviewer was content.
+    /// Approved by the review cap, not by a reviewer.
     pub approved_at_cap: bool,
 }
 
@@ -67,13 +65,13 @@ pub struct Counts {
     pub total: u64,
     pub passing: u64,
     pub approved: u64,
-    /// Stories that need no more work: the figure of telemetry and summary.
+    /// Stories that need no more work, as counted in telemetry and summary.
     pub done: u64,
 }
 
 impl Review {
-    /// As it stands in the file.
-    pub fn word(self) -> &'static str {
+    /// Returns the value in the file, as JSON.
+    pub fn json(self) -> &'static str {
         match self {
             Review::Open => "null",
             Review::Needed => "\"needs_review\"",
@@ -83,27 +81,39 @@ impl Review {
     }
 
     fn value(self) -> Value {
-        serde_json::from_str(self.word()).unwrap_or_default()
+        serde_json::from_str(self.json()).unwrap_or_default()
     }
 }
 
 impl Story {
-    /// Somebody says that it is done, and nobody has looked yet.
+    /// Returns whether the story is said to be done and has not been reviewed.
     pub fn awaits_review(&self) -> bool {
         self.review == Review::Needed || (self.passes && self.review == Review::Open)
+    }
+
+    /// Returns the fields that Ralph writes.
+    fn written(&self) -> [(&'static str, Value); 6] {
+        [
+            ("passes", json!(self.passes)),
+            ("reviewStatus", self.review.value()),
+            ("reviewCount", json!(self.review_count)),
+            ("reviewFeedback", json!(self.review_feedback)),
+            ("notes", json!(self.notes)),
+            (APPROVED_AT_CAP, json!(self.approved_at_cap)),
+        ]
     }
 
     pub fn is_done(&self, skip_review: bool) -> bool {
         self.passes && (skip_review || self.review == Review::Approved)
     }
 
-    /// Id and title in one, for sentences.
+    /// Returns id and title, for sentences.
     pub fn name(&self) -> String {
         if self.title.is_empty() { self.id.clone() } else { format!("{} ({})", self.id, self.title) }
     }
 }
 
-/// Whether a claim of completion may be believed. An empty list asks for nothing.
+/// Returns whether every story is done. An empty list is done.
 pub fn is_done(list: &TaskList, skip_review: bool) -> bool {
     let skip_review = list.skips_review(skip_review);
     list.stories.iter().all(|story| story.is_done(skip_review))
@@ -122,16 +132,12 @@ pub fn counts(list: &TaskList, skip_review: bool) -> Counts {
 }
 
 impl TaskList {
-    /// Reviews are left out where the user says so, or where the format knows none.
+    /// Returns whether reviews are skipped, by the user or by a format without reviews.
     pub fn skips_review(&self, asked: bool) -> bool {
         asked || !self.source.form.has_reviews()
     }
 
-    pub fn story(&self, id: &str) -> Option<&Story> {
-        self.stories.iter().find(|story| story.id == id)
-    }
-
-    /// The file's text with what has changed in the stories, in the layout of `like`, its text before.
+    /// Returns the file's text with the changes in the stories, in the layout of `like`, its previous text.
     pub fn text(&self, like: &str) -> String {
         let document = self.document();
         let ending = if like.ends_with('\n') { "\n" } else { "" };
@@ -141,33 +147,23 @@ impl TaskList {
         }
     }
 
-    /// Only fields whose meaning changed are written, so that what was absent or spelled otherwise stays.
+    /// Writes only fields whose meaning changed, so that absent fields and other spellings stay.
     fn document(&self) -> Value {
         let mut document = self.document.clone();
         let Some(rows) = document["userStories"].as_array_mut() else { return document };
         for (story, row) in self.stories.iter().zip(rows.iter_mut().filter_map(Value::as_object_mut)) {
-            let before = reading::story(row);
-            let mut put = |changed: bool, field: &str, value: Value| {
-                if changed {
-                    row.insert(field.into(), value);
+            let before = validation::story(row);
+            for ((field, was), (_, is)) in before.written().into_iter().zip(story.written()) {
+                if was != is {
+                    row.insert(field.into(), is);
                 }
-            };
-            put(before.passes != story.passes, "passes", json!(story.passes));
-            put(before.review != story.review, "reviewStatus", story.review.value());
-            put(before.review_count != story.review_count, "reviewCount", json!(story.review_count));
-            put(
-                before.review_feedback != story.review_feedback,
-                "reviewFeedback",
-                json!(story.review_feedback),
-            );
-            put(before.notes != story.notes, "notes", json!(story.notes));
-            put(before.approved_at_cap != story.approved_at_cap, MARK, json!(story.approved_at_cap));
+            }
         }
         document
     }
 }
 
-/// The white space that the second line begins with; nothing where all is on one line.
+/// Returns the indentation of the second line, or `None` if all is on one line.
 fn indent(text: &str) -> Option<&str> {
     let line = text.trim_end().lines().nth(1)?;
     let indent = &line[..line.len() - line.trim_start().len()];
@@ -183,19 +179,26 @@ fn pretty(document: &Value, indent: &str) -> String {
 
 type Row = Map<String, Value>;
 
+/// The field that marks a story approved by the review cap.
+const APPROVED_AT_CAP: &str = "approvedAtCap";
+
+fn short_id(id: &str) -> String {
+    clean::excerpt(id, 40)
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use proptest::prelude::*;
 
     /// A list with these stories, each given as JSON.
-    #[allow(clippy::needless_pass_by_value, reason = "made where it is used")]
+    #[allow(clippy::needless_pass_by_value, reason = "callers pass a literal")]
     pub fn list(stories: Value) -> TaskList {
         validate(&json!({"userStories": stories})).unwrap_or_else(|errors| panic!("{errors:?}"))
     }
 
     #[test]
-    fn done_is_passing_and_approved_unless_reviews_are_skipped() {
+    fn a_story_is_done_when_it_passes_and_is_approved_unless_reviews_are_skipped() {
         let cases = [
             ("nothing to do", json!([]), true, true),
             ("open", json!([{"id": "a", "passes": false}]), false, false),
@@ -207,7 +210,12 @@ pub(crate) mod tests {
                 false,
                 false,
             ),
-            ("put up", json!([{"id": "a", "passes": true, "reviewStatus": "needs_review"}]), false, true),
+            (
+                "up for review",
+                json!([{"id": "a", "passes": true, "reviewStatus": "needs_review"}]),
+                false,
+                true,
+            ),
         ];
         for (name, stories, reviewed, skipped) in cases {
             let list = list(stories);
@@ -221,7 +229,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_rewrite_changes_what_changed_and_nothing_else() {
+    fn a_rewrite_keeps_everything_that_did_not_change() {
         let text = "{\n    \"zeta\": [1],\n    \"userStories\": [\n        {\n            \"passes\": false,\n            \
                     \"mine\": {\"b\": 1, \"a\": 2},\n            \"id\": \"a\",\n            \"reviewStatus\": null\n        \
                     }\n    ],\n    \"alpha\": null\n}\n";
@@ -270,14 +278,14 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn an_iteration_that_changed_nothing_broke_no_rule(list in any_list()) {
+        fn no_change_is_always_allowed(list in any_list()) {
             for mode in [Mode::Implement, Mode::Review, Mode::ReviewFix] {
                 prop_assert_eq!(transitions(&list, &list, mode), Ok(()));
             }
         }
 
         #[test]
-        fn what_ralph_writes_is_read_as_it_was_meant(before in any_list(), after in any_list(), cap in 0..4_u64) {
+        fn a_written_list_is_read_back_unchanged(before in any_list(), after in any_list(), cap in 0..4_u64) {
             let mut changed = after;
             keep_review(&before, &mut changed);
             apply_review_cap(&mut changed, cap);
@@ -289,7 +297,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_layout_is_kept() {
+    fn the_layout_is_kept() {
         let cases = [
             ("{\"userStories\":[]}", "{\"userStories\":[]}"),
             ("{\"userStories\":[]}\n", "{\"userStories\":[]}\n"),

@@ -1,9 +1,9 @@
-//! What an iteration is for, and which story it is about. Both follow from the task list alone.
+//! The mode and the story of an iteration. Both follow from the task list alone.
 
 use super::checklist::words;
 use super::source::how_to_tick;
 use super::{Form, Review, Story, TaskList, counts};
-use crate::core::clean;
+use crate::core::text::clean;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As in telemetry and prompts.
+    /// Returns the name used in telemetry and prompts.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Implement => "implement",
@@ -31,8 +31,8 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What was begun is finished first: feedback is answered before anything else is reviewed, and work is reviewed
-/// before anything new is begun.
+/// Returns the mode of the next iteration. Feedback is answered before anything is reviewed, and work is reviewed
+/// before anything new is started.
 pub fn mode(list: &TaskList, skip_review: bool) -> Mode {
     let skip_review = list.skips_review(skip_review);
     let any = |wanted: &dyn Fn(&Story) -> bool| !skip_review && list.stories.iter().any(wanted);
@@ -45,8 +45,7 @@ pub fn mode(list: &TaskList, skip_review: bool) -> Mode {
     }
 }
 
-/// The story of an iteration in this mode: the first by priority, then by its place in the file, whose
-/// dependencies pass. Nothing where nothing is left to do.
+/// Returns the story of an iteration in this mode: the first by priority, then by position, whose dependencies pass.
 pub fn pick(list: &TaskList, mode: Mode) -> Option<&Story> {
     let passing: BTreeSet<&str> =
         list.stories.iter().filter(|story| story.passes).map(|story| story.id.as_str()).collect();
@@ -59,7 +58,7 @@ pub fn pick(list: &TaskList, mode: Mode) -> Option<&Story> {
     list.stories.iter().filter(wanted).min_by(|a, b| rank(a).total_cmp(&rank(b)))
 }
 
-/// What the runner tells the agent of all this, in one paragraph beside its prompt.
+/// Returns what the runner tells the agent about its story, in one paragraph after the prompt.
 pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String {
     let mode = mode(list, skip_review);
     let counts = counts(list, skip_review);
@@ -79,7 +78,7 @@ pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String
     text.push_str(&how_to_tick(&list.source));
     if mode == Mode::Review && review_cap > 0 {
         let number = story.review_count + 1;
-        text.push_str(&format!(" This is its review {number}, of at most {review_cap}."));
+        text.push_str(&format!(" This is review {number} of at most {review_cap}."));
     }
     if skip_review && form.has_reviews() {
         text.push_str(" Reviews are switched off: a story is done when it passes.");
@@ -109,8 +108,8 @@ mod tests {
             ("which passes", json!([open("c", 2), after("a", "b"), approved("b")]), "implement", Some("a")),
             ("all done", json!([approved("a")]), "implement", None),
             ("it passes", json!([open("a", 1), {"id": "b", "passes": true}]), "review", Some("b")),
-            ("put up", json!([open("a", 1), with("b", true, "needs_review")]), "review", Some("b")),
-            ("put up, not passing", json!([with("b", false, "needs_review")]), "review", Some("b")),
+            ("up for review", json!([open("a", 1), with("b", true, "needs_review")]), "review", Some("b")),
+            ("up for review, not passing", json!([with("b", false, "needs_review")]), "review", Some("b")),
             (
                 "changes come first",
                 json!([open("a", 1), with("b", true, "needs_review"), with("c", false, "changes_requested")]),
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn without_reviews_there_is_only_work() {
+    fn without_reviews_every_iteration_implements() {
         let list = list(json!([
             {"id": "a", "passes": false, "reviewStatus": "changes_requested", "reviewFeedback": "f"}, {"id": "b", "passes": true}
         ]));
@@ -139,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_told_its_part() {
+    fn the_assignment_names_mode_story_and_count() {
         let list = list(json!([
             {"id": "a", "title": "Dates", "passes": true, "reviewCount": 1},
             {"id": "b", "title": "Times", "passes": false}
         ]));
         assert_eq!(
             assignment(&list, false, 5),
-            "Mode of this iteration: review. Story: a (Dates). 0 of 2 stories are done. This is its review 2, of at most 5."
+            "Mode of this iteration: review. Story: a (Dates). 0 of 2 stories are done. This is review 2 of at most 5."
         );
         assert_eq!(
             assignment(&list, true, 5),
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn another_format_is_explained_where_it_is_given() {
+    fn other_formats_are_explained_in_the_assignment() {
         let list = |source: Source, list: TaskList| TaskList { source, ..list };
         let prd = list(
             Source { file: "prd.json".into(), form: Form::Stories },
@@ -164,20 +163,20 @@ mod tests {
                 json!([{"id": "a", "title": "Dates", "passes": true}, {"id": "b", "passes": false}]),
             ),
         );
-        let told = assignment(&prd, false, 5);
+        let text = assignment(&prd, false, 5);
         assert!(
-            told.starts_with("Mode of this iteration: implement. Story: b. 1 of 2 stories are done. The stories are in prd.json. Once")
-                && told.contains("set its passes to true")
-                && !told.contains("review"),
-            "{told}"
+            text.starts_with("Mode of this iteration: implement. Story: b. 1 of 2 stories are done. The stories are in prd.json. When")
+                && text.contains("set its passes to true")
+                && !text.contains("review"),
+            "{text}"
         );
         let boxes = list(Source::of_markdown("fix_plan.md".into()), checklist("- [x] a\n- [ ] b"));
-        let told = assignment(&boxes, true, 5);
+        let text = assignment(&boxes, true, 5);
         assert!(
-            told.starts_with("Mode of this iteration: implement. Item: b. 1 of 2 items are done. The items are lines of fix_plan.md.")
-                && told.contains("[ ] to [x]")
-                && !told.contains("review"),
-            "{told}"
+            text.starts_with("Mode of this iteration: implement. Item: b. 1 of 2 items are done. The items are lines of fix_plan.md.")
+                && text.contains("[ ] to [x]")
+                && !text.contains("review"),
+            "{text}"
         );
         let done = list(Source::of_markdown("p.md".into()), checklist("- [x] a"));
         assert_eq!(

@@ -1,14 +1,10 @@
-//! What Ralph itself does to review fields: it ends a review that goes on for ever, and it undoes what an iteration
-//! did that gave up.
+//! Ralph's own changes to review fields: the review cap, and undoing the review of an iteration that gave up.
 
 use super::{Review, TaskList};
 use std::collections::BTreeMap;
 
-/// The field that marks a story approved for want of another review.
-pub const MARK: &str = "approvedAtCap";
-
-/// After so many reviews that still ask for changes a person is needed, not another round: the story is
-/// approved, marked, and keeps the feedback. Returns the ids; a cap of 0 is none.
+/// Approves and marks stories that have been reviewed `cap` times and still need changes: another round would not
+/// help. They keep the feedback. Returns their ids; a cap of 0 is off.
 pub fn apply_review_cap(list: &mut TaskList, cap: u64) -> Vec<String> {
     let mut approved = Vec::new();
     for story in &mut list.stories {
@@ -19,7 +15,7 @@ pub fn apply_review_cap(list: &mut TaskList, cap: u64) -> Vec<String> {
         story.passes = true;
         story.approved_at_cap = true;
         let note = format!(
-            "Approved at the review cap ({} reviews); what is open is in reviewFeedback.",
+            "Approved at the review cap ({} reviews); open points are in reviewFeedback.",
             story.review_count
         );
         story.notes = if story.notes.trim().is_empty() { note } else { format!("{}\n{note}", story.notes) };
@@ -28,11 +24,11 @@ pub fn apply_review_cap(list: &mut TaskList, cap: u64) -> Vec<String> {
     approved
 }
 
-/// After BLOCKED or DECIDE: whoever could not go on has not judged either, so the review fields are again what
-/// they were. Whether a story passes is not touched. Returns the ids of those that had changed.
+/// Restores the review fields after BLOCKED or DECIDE: an iteration that gave up has not reviewed anything. Leaves
+/// `passes` as it is. Returns the ids of the stories that had changed.
 pub fn keep_review(before: &TaskList, after: &mut TaskList) -> Vec<String> {
     let earlier: BTreeMap<_, _> = before.stories.iter().map(|story| (story.id.as_str(), story)).collect();
-    let mut put_back = Vec::new();
+    let mut restored = Vec::new();
     for story in &mut after.stories {
         let Some(was) = earlier.get(story.id.as_str()) else { continue };
         let same = story.review == was.review
@@ -46,9 +42,9 @@ pub fn keep_review(before: &TaskList, after: &mut TaskList) -> Vec<String> {
         story.review_feedback = was.review_feedback.clone();
         // An approved story passes, or the file would contradict itself.
         story.passes |= was.review == Review::Approved;
-        put_back.push(story.id.clone());
+        restored.push(story.id.clone());
     }
-    put_back
+    restored
 }
 
 #[cfg(test)]
@@ -81,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_blocked_has_not_judged() {
+    fn a_blocked_iteration_has_not_reviewed() {
         let before = list(json!([
             {"id": "a", "passes": true, "reviewStatus": "needs_review", "reviewCount": 1},
             {"id": "b", "passes": false},

@@ -1,15 +1,15 @@
-//! Which file holds the tasks, and in which format. Everything that differs between the formats is asked of here.
+//! The file that holds the tasks and its format, with everything that differs between formats.
 
 use super::{TaskList, counts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Where the tasks are unless something else is found or named.
-pub const USUAL: &str = "ralph/tasks.json";
+/// The task list unless another file is named or found.
+pub const DEFAULT_FILE: &str = "ralph/tasks.json";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Below the project's folder, with slashes. An empty name is no list: the user wants none.
+    /// The path below the project, with slashes. Empty if the user wants no list.
     pub file: String,
     pub form: Form,
 }
@@ -17,10 +17,10 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// JSON with stories that are put forward, reviewed and approved.
+    /// JSON with stories that are reviewed and approved.
     #[default]
     Reviewed,
-    /// JSON with stories that pass or do not, as in `prd.json`.
+    /// JSON with stories that only pass or fail, as in `prd.json`.
     Stories,
     /// Boxes in a Markdown list.
     Checklist,
@@ -28,7 +28,7 @@ pub enum Form {
 
 impl Default for Source {
     fn default() -> Self {
-        Source { file: USUAL.into(), form: Form::Reviewed }
+        Source { file: DEFAULT_FILE.into(), form: Form::Reviewed }
     }
 }
 
@@ -45,12 +45,12 @@ impl Source {
         *self == Source::default()
     }
 
-    /// A JSON list of another tool: it has reviews where a story speaks of them.
+    /// Returns the source for a JSON list, which has reviews if it is ours or any story has a review field.
     pub fn of_json(file: String, document: &Value) -> Source {
         let fields = ["reviewStatus", "reviewCount", "reviewFeedback"];
-        let speaks = |story: &Value| fields.iter().any(|field| story.get(field).is_some());
+        let has_field = |story: &Value| fields.iter().any(|field| story.get(field).is_some());
         let stories = document["userStories"].as_array();
-        let reviewed = file == USUAL || stories.is_some_and(|stories| stories.iter().any(speaks));
+        let reviewed = file == DEFAULT_FILE || stories.is_some_and(|stories| stories.iter().any(has_field));
         Source { file, form: if reviewed { Form::Reviewed } else { Form::Stories } }
     }
 
@@ -60,12 +60,12 @@ impl Source {
 }
 
 impl Form {
-    /// Whether a story is done only when somebody else has approved it.
+    /// Returns whether a story is done only when it is approved.
     pub fn has_reviews(self) -> bool {
         self == Form::Reviewed
     }
 
-    /// What one task is called.
+    /// Returns what one task is called.
     pub fn noun(self) -> &'static str {
         if self == Form::Checklist { "item" } else { "story" }
     }
@@ -74,18 +74,18 @@ impl Form {
         if self == Form::Checklist { "items" } else { "stories" }
     }
 
-    /// What a task that is done does.
+    /// Returns the verb for tasks that are done.
     pub fn done(self) -> &'static str {
         if self == Form::Checklist { "are ticked" } else { "pass" }
     }
 }
 
-/// What was understood of a list, told once at the start.
-pub fn understood(list: &TaskList, skip_review: bool) -> String {
+/// Returns one line about the list, shown at the start of a run.
+pub fn summary(list: &TaskList, skip_review: bool) -> String {
     let Source { file, form } = &list.source;
     let counts = counts(list, skip_review);
     if counts.total == 0 {
-        return format!("{file}: no {} in it, so it holds nothing back", form.nouns());
+        return format!("{file}: no {}, so completion does not depend on it", form.nouns());
     }
     let mut text = format!("{file}: {} of {} {} {}", counts.passing, counts.total, form.nouns(), form.done());
     text.push_str(&match form {
@@ -97,34 +97,34 @@ pub fn understood(list: &TaskList, skip_review: bool) -> String {
     text
 }
 
-/// How the agent ticks a task off, where no prompt of ours explains the file.
+/// Returns how the agent marks a task as done, for formats that our prompt template does not explain.
 pub fn how_to_tick(source: &Source) -> String {
     let file = &source.file;
     match source.form {
         Form::Reviewed => String::new(),
         Form::Stories => format!(
-            " The stories are in {file}. Once this one is done and proven, set its passes to true there and commit that \
-             with the work. Do no other story in this iteration; add stories where work is missing, with passes false; \
+            " The stories are in {file}. When this one is done and verified, set its passes to true there and commit that \
+             with the work. Work on no other story in this iteration; add stories with passes false for missing work; \
              remove none."
         ),
         Form::Checklist => format!(
-            " The items are lines of {file}. Once this one is done and proven, change its [ ] to [x] there and commit \
-             that with the work. What you find to do is a new line with [ ]; keep every open item and its words."
+            " The items are lines of {file}. When this one is done and verified, change its [ ] to [x] there and commit \
+             that with the work. Add new work as a line with [ ]; keep every open item and its words."
         ),
     }
 }
 
-/// The prompt of a run that was given a list and nothing else.
+/// Returns the prompt of a run that has a task list and no other prompt.
 pub fn prompt(source: &Source) -> String {
     let Source { file, form } = source;
     let branch = if *form == Form::Checklist {
         ""
     } else {
-        " If branchName is set there, work on that branch; create it if it is not there."
+        " If branchName is set there, work on that branch; create it if it does not exist."
     };
     format!(
-        "Work through the {} of {file}, one an iteration, until every one is done.{branch} Read the file and the code around \
-         your {} first, and prove the work with the project's own checks before you tick it off.",
+        "Work through the {} of {file}, one per iteration, until all are done.{branch} First read the file and the code \
+         around your {}, and verify the work with the project's own checks before you mark it as done.",
         form.nouns(),
         form.noun()
     )
@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_json_list_has_reviews_where_it_speaks_of_them() {
+    fn a_json_list_has_reviews_if_a_story_has_a_review_field() {
         let plain = json!({"userStories": [{"id": "a", "passes": true}, {"id": "b", "passes": false}]});
         let reviewed = json!({"userStories": [{"id": "a", "passes": true}, {"id": "b", "passes": false, "reviewStatus": null}]});
         for (file, document, form) in [
             ("prd.json", &plain, Form::Stories),
             ("ralph/prd.json", &plain, Form::Stories),
             ("prd.json", &reviewed, Form::Reviewed),
-            (USUAL, &plain, Form::Reviewed),
+            (DEFAULT_FILE, &plain, Form::Reviewed),
             ("prd.json", &json!({"userStories": []}), Form::Stories),
             ("prd.json", &json!([]), Form::Stories),
         ] {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_understood_is_one_line() {
+    fn the_summary_is_one_line() {
         let plain = json!({"userStories": [{"id": "a", "passes": true}, {"id": "b", "passes": false}]});
         for (list, skip, expected) in [
             (
@@ -166,16 +166,16 @@ mod tests {
                 false,
                 "prd.json: 1 of 2 stories pass; no review fields: implement only",
             ),
-            (of(USUAL, &plain), false, "ralph/tasks.json: 1 of 2 stories pass, 0 approved"),
+            (of(DEFAULT_FILE, &plain), false, "ralph/tasks.json: 1 of 2 stories pass, 0 approved"),
             (
-                of(USUAL, &plain),
+                of(DEFAULT_FILE, &plain),
                 true,
                 "ralph/tasks.json: 1 of 2 stories pass; reviews are skipped: implement only",
             ),
             (
                 of("prd.json", &json!({"userStories": []})),
                 false,
-                "prd.json: no stories in it, so it holds nothing back",
+                "prd.json: no stories, so completion does not depend on it",
             ),
             (
                 TaskList { source: Source::of_markdown("TODO.md".into()), ..checklist("- [x] a\n- [ ] b") },
@@ -183,7 +183,7 @@ mod tests {
                 "TODO.md: 1 of 2 items are ticked; a checklist has no reviews: implement only",
             ),
         ] {
-            assert_eq!(understood(&list, skip), expected);
+            assert_eq!(summary(&list, skip), expected);
         }
     }
 }

@@ -1,18 +1,17 @@
-//! The error a message reports, as a signature that stays the same while the error does.
+//! The error a message reports, as a signature that is the same whenever the error is.
 //!
-//! Only a line that is an error counts, by its form: a label ("error[E0308]: …"), an exception
-//! ("TypeError: …"), a log level, a tool's complaint. Prose about errors has none of these forms. Of
-//! several the first counts: it is mostly the cause, those behind it follow from it, and the last is
-//! often a summary that is the same for every cause.
+//! A line is an error by its form: a label ("error[E0308]: …"), an exception ("TypeError: …"), a log level, a tool's
+//! complaint. Prose about errors has none of these forms. The first error line counts: it is usually the cause, and
+//! the last is often a summary that is the same for every cause.
 
-use super::own;
+use super::prose;
 
-mod form;
-mod normal;
+mod line;
+mod signature;
 
-/// The first line among the agent's own words that is an error, without what changes from run to run.
+/// Returns the first error line of the agent's prose, without what changes from run to run.
 pub fn error_signature(message: &str) -> Option<String> {
-    own::lines(message).find_map(|line| form::error(line)).map(normal::signature)
+    prose::lines(message).find_map(|line| line::error(line)).map(signature::signature)
 }
 
 #[cfg(test)]
@@ -26,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fenced_or_quoted_is_no_error() {
+    fn a_fenced_or_quoted_error_does_not_count() {
         for message in [
             "```\nerror: x is broken\n```",
             "> error: x is broken",

@@ -1,36 +1,34 @@
 //! The agent program's own message that a usage limit was reached.
 //!
-//! Structured events come first; this is for where there is only text. The whole text has to be the
-//! message: a headline in the program's words, then nothing but the reset time and known advice. Prose
-//! about limits goes on in its own words and is none. A throttle of seconds, a warning that a limit is
-//! near and an empty balance are other things.
+//! Structured events come first; this is for programs that only print text. The whole text has to be the message: a
+//! headline in the program's words, then nothing but the reset time and known advice. Prose about limits has other
+//! words and is none. A throttle of seconds, a warning that a limit is near and an empty balance are no usage limits.
 
-use super::own;
-use crate::core::clean;
+use super::{is_one_of, prose};
+use crate::core::text::clean;
 
 mod reset;
-mod resolve;
 
-pub use reset::{Day, Reset};
+pub use reset::Reset;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageLimit {
-    /// When it ends, as far as the message says so in a form we know.
+    /// When it ends, if the message states it in a known form.
     pub resets: Option<Reset>,
 }
 
-/// Longer than any such message with its advice.
-const LONGEST: usize = 600;
-const MOST_LINES: usize = 3;
+/// More than any such message with its advice.
+const MAX_BYTES: usize = 600;
+const MAX_LINES: usize = 3;
 
 /// Recognises a text that is the program's limit message and nothing else.
 pub fn usage_limit(text: &str) -> Option<UsageLimit> {
     let text = text.trim();
-    if text.len() > LONGEST || own::lines(text).count() < text.lines().count() {
+    if text.len() > MAX_BYTES || prose::lines(text).count() < text.lines().count() {
         return None;
     }
     let lines: Vec<String> = text.lines().map(undecorated).filter(|line| !line.is_empty()).collect();
-    if lines.len() > MOST_LINES {
+    if lines.len() > MAX_LINES {
         return None;
     }
     let mut parts = lines.iter().flat_map(|line| sentences(line));
@@ -38,22 +36,21 @@ pub fn usage_limit(text: &str) -> Option<UsageLimit> {
     let mut resets = None;
     for part in parts {
         let found = reset::epoch(part).or_else(|| reset::phrase(part).and_then(reset::when));
-        let known = found.is_some() || reset::phrase(part).is_some() || is_advice(part);
-        known.then_some(())?;
+        let is_known = found.is_some() || reset::phrase(part).is_some() || is_advice(part);
+        is_known.then_some(())?;
         resets = resets.or(found);
     }
     Some(UsageLimit { resets })
 }
 
-/// A line as the program wrote it: white space folded, straight apostrophes, without the signs that a
-/// terminal puts before it.
+/// Returns a line with white space folded and straight apostrophes, without the signs a terminal puts around it.
 fn undecorated(line: &str) -> String {
     let line = clean::line(line).replace('’', "'");
     let line = line.trim_start_matches(|c: char| c.is_whitespace() || "⎿└●•▸■⚠❌*\u{fe0f}".contains(c));
     line.trim_end_matches('*').trim_end().to_owned()
 }
 
-/// The pieces between the separators that versions of the program used.
+/// Splits a line at the separators that versions of the program used.
 fn sentences(line: &str) -> impl Iterator<Item = &str> {
     let dots = line.split(['·', '∙', '•', '|', '–', '—', '!']);
     let dashes = dots.flat_map(|part| part.split(" - "));
@@ -61,114 +58,64 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
     stops.map(|part| part.trim().trim_end_matches('.')).filter(|part| !part.is_empty())
 }
 
-/// "You've hit your session limit", "5-hour limit reached", "You're out of extra usage".
+/// Recognises "You've hit your session limit", "5-hour limit reached", "You're out of extra usage".
 fn is_headline(text: &str) -> bool {
-    let text = text.to_lowercase();
+    let text = text.to_lowercase().replace("you have ", "you've ").replace("you are ", "you're ");
+    let text = text.trim_end_matches(" for claude messages");
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.as_slice() {
-        ["you've", verb, "your", rest @ ..] | ["you", "have", verb, "your", rest @ ..] => {
-            matches!(*verb, "hit" | "reached" | "exceeded") && is_limit(rest)
+        ["you've", "hit" | "reached" | "exceeded", "your", kinds @ .., "limit" | "limits"] => {
+            are_kinds(kinds)
         }
         ["you're", "out", "of", rest @ ..]
-        | ["you", "are", "out", "of", rest @ ..]
         | ["your", "org" | "organization", "is", "out", "of", rest @ ..] => {
             matches!(rest, ["usage"] | ["extra", "usage"] | ["usage", "credits"])
         }
-        [kinds @ .., "limit", "reached"] => kinds.iter().any(|word| NAMES.contains(word)) && are_kinds(kinds),
+        [kinds @ .., "limit", "reached"] => {
+            kinds.iter().any(|word| is_one_of(word, NAMES)) && are_kinds(kinds)
+        }
         _ => false,
     }
 }
 
-/// "Limit" with what kind it is, behind "your".
-fn is_limit(words: &[&str]) -> bool {
-    let words = words.strip_suffix(&["for", "claude", "messages"]).unwrap_or(words);
-    matches!(words, [kinds @ .., "limit" | "limits"] if are_kinds(kinds))
-}
-
 fn are_kinds(words: &[&str]) -> bool {
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    words.len() <= 6
-        && words.iter().all(|word| NAMES.contains(word) || OWNERS.contains(word) || is_number(word))
+    words.iter().all(|word| is_one_of(word, NAMES) || is_one_of(word, OWNERS) || is_number(word))
 }
 
-/// What limits are called, by window, by model, by plan.
-const NAMES: &[&str] = &[
-    "usage",
-    "session",
-    "weekly",
-    "monthly",
-    "daily",
-    "5-hour",
-    "five-hour",
-    "hour",
-    "opus",
-    "sonnet",
-    "haiku",
-    "fable",
-    "spend",
-    "plan",
-    "claude",
-];
+/// What limits are called, by window, model and plan.
+const NAMES: &str =
+    "usage|session|weekly|monthly|daily|5-hour|five-hour|hour|opus|sonnet|haiku|fable|spend|plan|claude";
+/// Words beside those names.
+const OWNERS: &str =
+    "ai|code|model|extra|credit|credits|individual|specified|workspace|api|org's|organization's|team's";
 
-/// Words that stand beside those names, or behind "your" alone.
-const OWNERS: &[&str] = &[
-    "ai",
-    "code",
-    "model",
-    "extra",
-    "credit",
-    "credits",
-    "individual",
-    "specified",
-    "workspace",
-    "api",
-    "org's",
-    "organization's",
-    "team's",
-    "channel's",
-    "group's",
-];
-
-/// What the program advises behind the headline.
+/// Recognises what the program advises after the headline.
 fn is_advice(text: &str) -> bool {
-    const BEGINNINGS: &[&str] = &[
-        "/",
-        "run /",
-        "or /",
-        "raise it at",
-        "contact your admin",
-        "contact an admin",
-        "ask your admin",
-        "progress saved",
-        "upgrade",
-        "switch to",
-        "continuing",
-        "view your usage",
-        "visit ",
-        "reset your session limit",
-        "please ",
-    ];
+    const BEGINNINGS: &str = "/|run /|or /|raise it at|contact your admin|contact an admin|ask your admin|progress saved|\
+        upgrade|switch to|continuing|view your usage|visit |reset your session limit|please |you will regain access";
     let text = text.to_lowercase();
-    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+    BEGINNINGS.split('|').any(|beginning| text.starts_with(beginning))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::time::Stamp;
-    use chrono::Weekday;
+    use chrono::NaiveTime;
     use proptest::prelude::*;
 
-    fn clock(hour: u8, minute: u8, zone: Option<&str>, day: Option<Day>) -> Option<Reset> {
-        Some(Reset::Clock { hour, minute, zone: zone.map(str::to_owned), day })
+    fn clock(hour: u32, minute: u32, zone: Option<&str>, date: Option<(u32, u32)>) -> Option<Reset> {
+        let time = NaiveTime::from_hms_opt(hour, minute, 0).unwrap();
+        Some(Reset::Clock { time, date, zone: zone.map(str::to_owned) })
     }
 
-    fn date(month: u8, day: u8) -> Option<Day> {
-        Some(Day::Date { year: None, month, day })
+    fn date(month: u32, day: u32) -> Option<(u32, u32)> {
+        Some((month, day))
     }
 
     #[test]
-    fn messages_of_the_program() {
+    fn limit_messages_are_recognised() {
         let cases: Vec<(&str, Option<Reset>)> = vec![
             ("Claude AI usage limit reached|1736035200", Some(Reset::At(Stamp(1_736_035_200_000)))),
             ("Claude AI usage limit reached|1736035200000", Some(Reset::At(Stamp(1_736_035_200_000)))),
@@ -215,14 +162,8 @@ mod tests {
                 "You've hit your session limit · resets 3pm (UTC) · progress saved",
                 clock(15, 0, Some("UTC"), None),
             ),
-            (
-                "You've hit your weekly limit · resets Mon 12:00am",
-                clock(0, 0, None, Some(Day::Weekday(Weekday::Mon))),
-            ),
-            (
-                "You've hit your weekly limit · resets Monday",
-                clock(0, 0, None, Some(Day::Weekday(Weekday::Mon))),
-            ),
+            ("You've hit your weekly limit · resets Mon 12:00am", None),
+            ("You've hit your weekly limit · resets Monday", None),
             (
                 "You've hit your weekly limit · resets Sep 21, 6pm (America/Toronto)",
                 clock(18, 0, Some("America/Toronto"), date(9, 21)),
@@ -233,9 +174,17 @@ mod tests {
             ),
             (
                 "You've hit your Opus limit · resets Feb 29, 2028, 3pm (UTC)",
-                clock(15, 0, Some("UTC"), Some(Day::Date { year: Some(2028), month: 2, day: 29 })),
+                clock(15, 0, Some("UTC"), date(2, 29)),
             ),
-            ("You've hit your Opus limit · resets tomorrow at 6am", clock(6, 0, None, Some(Day::Tomorrow))),
+            ("You've hit your Opus limit · resets tomorrow at 6am", None),
+            (
+                "You've hit your limit · resets Dec 17 at 6am (Europe/Oslo)",
+                clock(6, 0, Some("Europe/Oslo"), date(12, 17)),
+            ),
+            (
+                "You’ve hit your usage limit. Try again at Nov 19th, 2026 9:53 AM.",
+                clock(9, 53, None, date(11, 19)),
+            ),
             ("You've hit your Sonnet limit", None),
             ("You've hit your Fable 5 limit · resets 3pm (Etc/GMT+5)", clock(15, 0, Some("Etc/GMT+5"), None)),
             (
@@ -272,12 +221,9 @@ mod tests {
             ("Usage limit reached · resets in 30h", Some(Reset::In { minutes: 1_800 })),
             ("Usage limit reached · resets in 4h 51m", Some(Reset::In { minutes: 291 })),
             ("Usage limit reached · resets in 4h51m", Some(Reset::In { minutes: 291 })),
-            ("You've hit your usage limit. Try again in 3 days 2 hours.", Some(Reset::In { minutes: 4_440 })),
+            ("You've hit your usage limit. Try again in 3 days 2 hours.", None),
             ("You've hit your usage limit. Try again at 8:10 PM.", clock(20, 10, None, None)),
-            (
-                "Usage limit reached. Your limit will reset at 2026-09-21 18:55:29",
-                clock(18, 55, None, Some(Day::Date { year: Some(2026), month: 9, day: 21 })),
-            ),
+            ("Usage limit reached. Your limit will reset at 2026-09-21 18:55:29", None),
             ("You've hit your monthly spend limit · raise it at claude.ai/settings/usage", None),
             (
                 "**You've hit your monthly spend limit.**\n/usage-credits to adjust your monthly spend limit.",
@@ -290,7 +236,7 @@ mod tests {
             ("You've hit your org's monthly usage limit", None),
             (
                 "You have reached your specified workspace API usage limits. You will regain access on 2025-06-01 at 00:00 UTC.",
-                clock(0, 0, Some("UTC"), Some(Day::Date { year: Some(2025), month: 6, day: 1 })),
+                None,
             ),
             ("You've hit your session limit · resets at the next full moon", None),
             ("You've hit your session limit · resets 25pm", None),
@@ -302,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_and_other_messages() {
+    fn prose_and_other_messages_are_no_limit() {
         let cases = [
             "",
             "I implemented the RateLimiter; requests are limited to 100 per 15 hours.",
@@ -355,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_prose() {
+    fn a_long_text_is_prose() {
         let text = format!("You've hit your limit · resets 3pm\n/{}", "upgrade ".repeat(200));
         assert_eq!(usage_limit(&text), None);
         assert_eq!(usage_limit(&"usage limit reached\n".repeat(4)), None);
@@ -363,7 +309,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_of_day_is_read(hour in 0u8..24, minute in 0u8..60, upper in any::<bool>(), gap in any::<bool>()) {
+        fn every_time_of_day_is_parsed(hour in 0u32..24, minute in 0u32..60, upper in any::<bool>(), gap in any::<bool>()) {
             let half = match (hour < 12, upper) { (true, false) => "am", (true, true) => "AM", (false, false) => "pm", _ => "PM" };
             let twelve = match hour % 12 { 0 => 12, hour => hour };
             let minutes = if minute == 0 { String::new() } else { format!(":{minute:02}") };
@@ -375,7 +321,7 @@ mod tests {
         }
 
         #[test]
-        fn a_sentence_of_its_own_makes_it_prose(words in "[a-z]{2,8}( [a-z]{2,8}){2,6}") {
+        fn an_unknown_sentence_makes_it_prose(words in "[a-z]{2,8}( [a-z]{2,8}){2,6}") {
             prop_assume!(!is_advice(&words) && reset::phrase(&words).is_none());
             for text in [
                 format!("You've hit your session limit · resets 3pm (UTC)\n{words}"),

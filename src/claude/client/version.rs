@@ -1,0 +1,50 @@
+//! The version of Claude Code, and the oldest ones that work.
+
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u64, pub u64, pub u64);
+
+/// The oldest version whose output the runner understands.
+pub const OLDEST: Version = Version(2, 0, 0);
+/// The oldest version in which every part of the plugin works.
+pub const OLDEST_FOR_PLUGIN: Version = Version(2, 1, 163);
+
+impl Version {
+    /// Parses the output of `claude --version`, e.g. `2.1.325 (Claude Code)`.
+    pub fn parse(text: &str) -> Option<Version> {
+        let mut parts = text.split_whitespace().next()?.splitn(3, '.');
+        let first = parts.next()?.parse().ok()?;
+        let second = parts.next()?.parse().ok()?;
+        let third = parts.next().unwrap_or("0");
+        let digits = third.find(|c: char| !c.is_ascii_digit()).map_or(third, |end| &third[..end]);
+        Some(Version(first, second, digits.parse().ok()?))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_compared_by_number() {
+        for (text, version) in [
+            ("2.1.325 (Claude Code)\n", Some(Version(2, 1, 325))),
+            ("1.0.7", Some(Version(1, 0, 7))),
+            ("2.2", Some(Version(2, 2, 0))),
+            ("2.1.9-beta.1 (Claude Code)", Some(Version(2, 1, 9))),
+            ("claude native binary not installed", None),
+            ("2", None),
+            ("", None),
+        ] {
+            assert_eq!(Version::parse(text), version, "{text}");
+        }
+        assert!(Version(2, 1, 99) < OLDEST_FOR_PLUGIN && OLDEST < Version(2, 1, 0));
+    }
+}

@@ -1,0 +1,213 @@
+//! Hook input: accepts everything but invalid JSON, and returns a typed event.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub session_id: Option<String>,
+    pub transcript: Option<PathBuf>,
+    pub cwd: Option<PathBuf>,
+    pub prompt_id: Option<String>,
+    pub event: Event,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    Stop {
+        message: Option<String>,
+        /// The turn continues a blocked one.
+        continued: bool,
+        /// Names of running background tasks.
+        background: Vec<String>,
+    },
+    StopFailure {
+        error: String,
+    },
+    SessionStart {
+        source: String,
+    },
+    SessionEnd {
+        reason: String,
+    },
+    /// A slash command, before it expands.
+    Expansion {
+        command: String,
+        arguments: String,
+    },
+    /// An event that this version ignores.
+    Other(String),
+}
+
+/// A JSON object whose values may be absent, `null` or of an unexpected type.
+#[derive(Default, Deserialize)]
+struct Fields<'a>(#[serde(borrow)] BTreeMap<String, &'a RawValue>);
+
+impl Fields<'_> {
+    fn string(&self, name: &str) -> Option<String> {
+        let json = self.0.get(name)?.get();
+        serde_json::from_str(json).ok().or_else(|| serde_json::from_str(&replace_lone_surrogates(json)?).ok())
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.string(name).filter(|text| !text.is_empty()).map(PathBuf::from)
+    }
+}
+
+/// Parses the input of a hook; `assumed` is the event if the input names none. Only input that is not a JSON object
+/// is an error.
+pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
+    let text = String::from_utf8_lossy(bytes);
+    if text.trim().is_empty() {
+        return Err("the hook's input was empty".into());
+    }
+    let fields: Fields = serde_json::from_str(&text)
+        .map_err(|error| format!("the hook's input is not a JSON object: {error}"))?;
+    let text = |name: &str| fields.string(name).unwrap_or_default();
+    let event = match fields.string("hook_event_name").as_deref().unwrap_or(assumed) {
+        "Stop" => Event::Stop {
+            message: fields.string("last_assistant_message"),
+            continued: fields.0.get("stop_hook_active").is_some_and(|raw| raw.get() == "true"),
+            background: background(&fields),
+        },
+        "StopFailure" => Event::StopFailure { error: text("error") },
+        "SessionStart" => Event::SessionStart { source: text("source") },
+        "SessionEnd" => Event::SessionEnd { reason: text("reason") },
+        "UserPromptExpansion" => {
+            Event::Expansion { command: text("command_name"), arguments: text("command_args") }
+        }
+        other => Event::Other(other.to_owned()),
+    };
+    Ok(Input {
+        session_id: fields.string("session_id"),
+        transcript: fields.path("transcript_path"),
+        cwd: fields.path("cwd"),
+        prompt_id: fields.string("prompt_id"),
+        event,
+    })
+}
+
+/// Replaces each half of a surrogate pair (`\udXXX`), which JavaScript writes when it cuts a string inside a
+/// character, by the replacement character.
+fn replace_lone_surrogates(json: &str) -> Option<String> {
+    json.starts_with('"').then_some(())?;
+    let unit = |at: usize| {
+        let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut out, mut at) = (String::with_capacity(json.len()), 0);
+    while let Some(c) = json[at..].chars().next() {
+        let step = match (unit(at), c) {
+            (Some(0xd800..=0xdbff), _) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                out.push('\u{fffd}');
+                at += 6;
+                continue;
+            }
+            (Some(_), _) => 6,
+            (None, '\\') => 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
+            (None, c) => c.len_utf8(),
+        };
+        out.push_str(&json[at..at + step]);
+        at += step;
+    }
+    Some(out)
+}
+
+/// Returns the background tasks that still run, by description or command.
+fn background(fields: &Fields) -> Vec<String> {
+    let raw = fields.0.get("background_tasks").map(|raw| raw.get());
+    let items: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
+    let tasks = items.iter().filter_map(|item| serde_json::from_str::<Fields>(item.get()).ok());
+    let is_active =
+        |task: &Fields| task.string("status").is_none_or(|status| status == "running" || status == "pending");
+    let name = |task: Fields| {
+        let texts = ["description", "command", "type"].iter().filter_map(|name| task.string(name));
+        texts.into_iter().find(|text| !text.is_empty()).unwrap_or("a task".into())
+    };
+    tasks.filter(is_active).map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stop(message: Option<&str>, continued: bool, background: &[&str]) -> Event {
+        let background = background.iter().map(|&text| text.to_owned()).collect();
+        Event::Stop { message: message.map(str::to_owned), continued, background }
+    }
+
+    #[test]
+    fn real_payloads_are_read() {
+        let cases: &[(&str, &str, Option<&str>, Event)] = &[
+            (
+                "a whole stop",
+                r#"{"session_id":"s","transcript_path":"/t.jsonl","cwd":"/p","prompt_id":"q","permission_mode":"auto",
+                   "effort":{"level":"medium"},"hook_event_name":"Stop","stop_hook_active":true,
+                   "last_assistant_message":"hi","background_tasks":[{"id":"b","type":"shell","status":"running",
+                   "description":"w","command":"sleep 3"},{"id":"c","status":"completed","description":"old"}],"session_crons":[]}"#,
+                Some("s"),
+                stop(Some("hi"), true, &["w"]),
+            ),
+            (
+                "an older version",
+                r#"{"session_id":"s","hook_event_name":"Stop"}"#,
+                Some("s"),
+                stop(None, false, &[]),
+            ),
+            (
+                "nulls everywhere",
+                r#"{"session_id":null,"transcript_path":null,"hook_event_name":"Stop","stop_hook_active":null,
+                   "last_assistant_message":null,"background_tasks":null}"#,
+                None,
+                stop(None, false, &[]),
+            ),
+            (
+                "wrong types",
+                r#"{"session_id":7,"cwd":[],"hook_event_name":"Stop","stop_hook_active":"yes",
+                   "last_assistant_message":{"a":1},"background_tasks":[1,null,{"status":null,"command":"x"}]}"#,
+                None,
+                stop(None, false, &["x"]),
+            ),
+            (
+                "half a character",
+                r#"{"session_id":"s","hook_event_name":"Stop","last_assistant_message":"a\ud83d b\ude00 \ud83d\ude00 \\ud83d"}"#,
+                Some("s"),
+                stop(Some("a\u{fffd} b\u{fffd} 😀 \\ud83d"), false, &[]),
+            ),
+            (
+                "an unknown event",
+                r#"{"session_id":"s","hook_event_name":"Later"}"#,
+                Some("s"),
+                Event::Other("Later".into()),
+            ),
+            ("no event", r#"{}"#, None, stop(None, false, &[])),
+            (
+                "a slash command",
+                r#"{"session_id":"s","hook_event_name":"UserPromptExpansion","command_name":"ralph:start",
+                   "command_args":"do \"it\" $(x)\n`y`"}"#,
+                Some("s"),
+                Event::Expansion { command: "ralph:start".into(), arguments: "do \"it\" $(x)\n`y`".into() },
+            ),
+        ];
+        for (name, payload, session, event) in cases {
+            let input = parse(payload.as_bytes(), "Stop").unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!((input.session_id.as_deref(), &input.event), (*session, event), "{name}");
+        }
+        for broken in ["", "  \n", "{", "[]", "\"x\"", "{\"session_id\":\"s\"", "{} {}", "null"] {
+            assert!(parse(broken.as_bytes(), "Stop").is_err(), "{broken}");
+        }
+        assert!(parse(b"{\"session_id\":\"a\xffb\"}", "Stop").is_ok(), "invalid UTF-8");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "[\\\\\"u{}:,d8c0-9a-f\\[\\]]*") {
+            let _ = parse(&bytes, "Stop");
+            let _ = parse(format!("{{\"hook_event_name\":\"Stop\",\"last_assistant_message\":\"{text}\"}}").as_bytes(), "Stop");
+        }
+    }
+}

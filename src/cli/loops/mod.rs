@@ -1,0 +1,11 @@
+pub mod answer;
+pub mod guidance;
+pub mod guidance_program;
+pub mod history;
+pub mod import;
+pub mod reset;
+pub mod scan;
+pub mod slash;
+pub mod start;
+pub mod status;
+pub mod stop;

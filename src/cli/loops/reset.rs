@@ -1,0 +1,52 @@
+//! `ralph reset`: resets tripped circuit breakers.
+
+use super::stop::Scope;
+use crate::cli::failure::Failure;
+use crate::core::text::clean;
+use crate::store::project::Project;
+use crate::store::state::{self, Locked};
+use crate::store::user::circuit::{self, Record};
+use crate::store::world::World;
+
+pub fn reset(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
+    let records = match scope {
+        Scope::All => circuit::records(world, None),
+        Scope::Project => circuit::records(world, Some(project)),
+        Scope::Session(id) => {
+            let record = circuit::record(world, project, id);
+            let unknown = || {
+                Failure::refused(format!("no circuit breaker for session {id} in this project"))
+                    .hint("`ralph status` shows the loops of this project")
+            };
+            vec![record.ok_or_else(unknown)?]
+        }
+    };
+    let mut told = Vec::new();
+    for record in records {
+        let place = record.project.clone();
+        match reset_one(world, project, record) {
+            Ok(line) => told.push(line),
+            // A project that cannot be written does not prevent the others from being reset.
+            Err(failure) if *scope == Scope::All => told.push(format!("{place}: {}", failure.message)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(if told.is_empty() { "No circuit breaker to reset.".into() } else { told.join("\n") })
+}
+
+fn reset_one(world: &World, here: &Project, record: Record) -> Result<String, Failure> {
+    // A record has its project as text, and not every path is valid text.
+    let own = record.project == here.real_root().to_string_lossy();
+    let project = if own { here.clone() } else { record.project() };
+    let session = record.session_id.clone();
+    // A hook that is counting a turn must not overwrite this.
+    let has_state = state::peek(&project).is_ok_and(|document| document.is_some());
+    let _lock = if has_state { Some(Locked::open(&project, world.now)?) } else { None };
+    let record = circuit::record(world, &project, &session).unwrap_or(record);
+    let tripped = match record.reset(world, &project)? {
+        Some(reason) => format!("It had tripped: {}", clean::excerpt(&reason, 200)),
+        None => "It had not tripped.".into(),
+    };
+    let (session, root) = (clean::excerpt(&session, 36), project.root.display());
+    Ok(format!("Reset the circuit breaker of session {session} in {root}. {tripped}"))
+}

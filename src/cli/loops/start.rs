@@ -1,0 +1,465 @@
+//! `ralph start`: starts a loop in a session, or resumes one.
+
+use super::import::{self, Import};
+use super::slash::Reply;
+use crate::cli::failure::Failure;
+use crate::core::decide::account;
+use crate::core::decide::limits;
+use crate::core::decide::turn::Turn;
+use crate::core::guidance::finding::Finding;
+use crate::core::guidance::merge;
+use crate::core::outcome::Outcome;
+use crate::core::record::{ArmedLoop, Given, LoopState, StoredLoop, Timing};
+use crate::core::request::StartRequest;
+use crate::core::settings::{Resolved, Settings};
+use crate::core::text::clean;
+use crate::core::time::Stamp;
+use crate::core::{message, prompt, time};
+use crate::scan::briefing::{self, BriefingContext};
+use crate::scan::{self, Scan, ScanBudget};
+use crate::store::project::Project;
+use crate::store::project::git;
+use crate::store::state::question::{self, Question};
+use crate::store::state::{self, Document, Locked};
+use crate::store::state::{ending, expiry, stop as stops};
+use crate::store::user::{armed, circuit, history};
+use crate::store::world::{self, World};
+use crate::store::{config, tasks};
+
+/// Where a loop is started.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    world: &'a World,
+    project: &'a Project,
+    session: &'a str,
+}
+
+/// What a start is going to do.
+struct StartPlan {
+    run: ArmedLoop,
+    resolved: Resolved,
+    settings: Settings,
+    /// `started`, `resumed`, `adopted` or `imported`.
+    verb: &'static str,
+    import: Option<Import>,
+    question: Option<Question>,
+    /// The session that had the loop before.
+    adopted_from: Option<String>,
+    /// The loop that made room for this one.
+    replaced: Option<ArmedLoop>,
+    /// The tripped breaker that is reset.
+    tripped: Option<circuit::Record>,
+}
+
+/// Starts or resumes a loop. `told` says that the agent is going to read [`Reply::agent`]; otherwise it gets the
+/// whole task at its next turn.
+pub fn start(
+    world: &World,
+    project: &Project,
+    session: &str,
+    request: &StartRequest,
+    told: bool,
+) -> Result<Reply, Failure> {
+    check_session(session)?;
+    let target = Target { world, project, session };
+    let (request, import) = match request.import {
+        true => import::read(world, project, request).map(|(request, import)| (request, Some(import)))?,
+        false => (request.clone(), None),
+    };
+    let question = open_question(project, &request)?;
+    let scan = scan_before_start(world, project, &request);
+
+    let mut state = Locked::open(project, world.now)?;
+    let tripped = refuse_tripped(world, project, session, &request)?;
+    let mut ended = match stops::kill_switch(project) {
+        true => ending::kill_all(world, project, None, &mut state.document)?,
+        false => Vec::new(),
+    };
+    let mut plan = plan(&target, &request, &state.document, import, tripped)?;
+    plan.question = question;
+    prepare(&target, &mut plan, told);
+
+    let baseline = baseline(&target, &plan, scan.as_ref());
+    let context = BriefingContext { world, project, session, run: &plan.run, resolved: &plan.resolved, told };
+    let brief = briefing::prepare(&context, &mut state.document, scan)?;
+    if !request.skip_constraint_scan {
+        refuse_critical(&brief.critical)?;
+    }
+    let agent = prompt::full(&plan.run, &brief.lists, &plan.settings, world.now);
+    let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
+    notes.extend(brief.notes);
+    notes.extend(brief.warnings);
+
+    plan.run.circuit.baseline.move_to(&baseline);
+    arm_and_save(&target, &mut plan, &mut state, &mut notes)?;
+    drop(state);
+    if let Some(replaced) = plan.replaced.take() {
+        ending::record(world, project, session, &replaced);
+        ended.push(replaced);
+    }
+    stops::clear_kill_switch(project);
+    ending::announce_all(world, project, &ended);
+    notes.extend(tidy_up(&target, &plan));
+    notes.extend(plan.resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
+    Ok(Reply { user: announcement(&plan, &notes), agent: Some(agent) })
+}
+
+/// Decides which loop is started or resumed, or refuses.
+fn plan(
+    target: &Target,
+    request: &StartRequest,
+    document: &Document,
+    import: Option<Import>,
+    mut tripped: Option<circuit::Record>,
+) -> Result<StartPlan, Failure> {
+    let Target { world, project, .. } = *target;
+    let (mut adopted_from, mut replaced) = (None, None);
+    let mut run;
+    let verb = if request.resume {
+        (run, adopted_from) = resume(target, request, document)?;
+        if adopted_from.is_some() { "adopted" } else { "resumed" }
+    } else {
+        replaced = make_room(target, request, document)?;
+        run = begin(world, project, request);
+        if let Some(import) = &import {
+            let settings = config::load_for(world, project, &run).settings();
+            import.count(&mut run, &settings);
+        }
+        if import.is_some() { "imported" } else { "started" }
+    };
+    if let Some(from) = &adopted_from {
+        tripped = refuse_tripped(world, project, from, request)?.or(tripped);
+    }
+    let resolved = config::load_for(world, project, &run);
+    let settings = resolved.settings();
+    if verb != "started" {
+        refuse_at_limit(&run, &settings)?;
+    }
+    Ok(StartPlan { run, resolved, settings, verb, import, question: None, adopted_from, replaced, tripped })
+}
+
+/// Completes the loop's record.
+fn prepare(target: &Target, plan: &mut StartPlan, told: bool) {
+    let StartPlan { run, resolved, settings, question, .. } = plan;
+    circuit::expire(target.world, target.project, settings.session_expiration_ms);
+    config::freeze_checks(run, resolved);
+    run.told.warnings = resolved.warnings.join("\n");
+    run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
+    run.given.files = resolved.files.clone();
+    run.pending.answers.extend(question.as_ref().map(Question::whole));
+    run.pending.repeat_task = !told;
+}
+
+/// Returns the state of the project that progress is measured against.
+fn baseline(target: &Target, plan: &StartPlan, scan: Option<&Scan>) -> Turn {
+    Turn {
+        head: git::head(&target.project.root),
+        tasks: tasks::read(target.project, &plan.run.tasks),
+        tree: scan.and_then(|scan| scan.tree),
+        ..Turn::default()
+    }
+}
+
+/// Writes the loop down, or nothing. The arming is recorded first: a loop in the state without that record does not
+/// count.
+fn arm_and_save(
+    target: &Target,
+    plan: &mut StartPlan,
+    state: &mut Locked,
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let Target { world, project, session } = *target;
+    expiry::remove_ended(world, project, session, &mut state.document, plan.settings.session_expiration_ms);
+    state.document.set_loop(session, &plan.run)?;
+    if let Some(from) = &plan.adopted_from {
+        leave_session(&mut state.document, from, session, world.now)?;
+    }
+    if let Some(record) = plan.tripped.take() {
+        record.reset(world, project)?;
+    }
+    let before = armed::backup(world, project, session)?;
+    armed::arm(world, project, session, &plan.run)?;
+    if let Err(error) = circuit::save(world, project, session, &plan.run.run_id, &plan.run.circuit) {
+        notes.push(format!("could not save the circuit breaker: {error:#}"));
+    }
+    let import = plan.import.as_ref();
+    let moved = import.map(|import| import.switch_off(world)).transpose().map_err(|error| {
+        armed::restore(&before);
+        Failure::refused(format!("{error:#}"))
+    })?;
+    let moved = import.zip(moved);
+    if let Err(error) = state.save() {
+        armed::restore(&before);
+        moved.iter().for_each(|(import, to)| import.switch_on_again(to));
+        return Err(error.into());
+    }
+    match moved {
+        Some((import, to)) => notes.extend(import.told(session, &plan.settings, &to)),
+        None => notes.extend(import::rival(world, project, session)),
+    }
+    if let Some(from) = plan.adopted_from.as_ref().filter(|from| state.document.loop_of(from).is_none()) {
+        armed::disarm(world, project, from);
+        circuit::forget(world, project, from);
+    }
+    Ok(())
+}
+
+/// Keeps our files out of git and files the answered question away. Returns what failed.
+fn tidy_up(target: &Target, plan: &StartPlan) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Err(error) = git::exclude_ours(target.project) {
+        notes.push(format!("could not exclude Ralph's files from git: {error:#}"));
+    }
+    if let Some(question) = &plan.question
+        && let Err(error) = question::file_away(question, target.world.now)
+    {
+        notes.push(format!("could not file away {}: {error:#}", question.path.display()));
+    }
+    notes
+}
+
+/// Refuses if the breaker of this session has tripped. Returns the breaker if it is to be reset.
+pub fn refuse_tripped(
+    world: &World,
+    project: &Project,
+    session: &str,
+    request: &StartRequest,
+) -> Result<Option<circuit::Record>, Failure> {
+    let Some(record) = circuit::record(world, project, session).filter(|record| record.circuit.is_tripped())
+    else {
+        return Ok(None);
+    };
+    if request.reset {
+        return Ok(Some(record));
+    }
+    let reason = clean::excerpt(record.circuit.reason.as_deref().unwrap_or("unknown"), 300);
+    Err(Failure::refused(format!("the circuit breaker has tripped: {reason}"))
+        .hint("fix the cause, then start with --reset or run `ralph reset`"))
+}
+
+pub fn check_session(session: &str) -> Result<(), Failure> {
+    if state::usable_session_id(session) {
+        return Ok(());
+    }
+    let what = if session.is_empty() { "no session id" } else { "invalid session id" };
+    let max = state::MAX_SESSION_ID_BYTES;
+    Err(Failure::usage(what).hint(format!(
+        "use /ralph:start in Claude Code, or pass its session id with --session (at most {max} characters)"
+    )))
+}
+
+/// Refuses if this session has a loop, unless it is to be replaced. Returns the loop that ended.
+fn make_room(
+    target: &Target,
+    request: &StartRequest,
+    document: &Document,
+) -> Result<Option<ArmedLoop>, Failure> {
+    let Target { world, project, session } = *target;
+    let present = armed::load_armed(world, project, session, document).filter(|run| run.is_alive());
+    let Some(mut present) = present else { return Ok(None) };
+    if !request.replace {
+        let state = if present.state == LoopState::Paused { "paused" } else { "already running" };
+        let (task, iterations) = (clean::excerpt(&present.task, 60), message::iterations(present.iteration));
+        return Err(Failure::refused(format!("a loop is {state} in this session: \"{task}\", {iterations}"))
+            .hint("continue it with --resume, replace it with --replace, or end it with /ralph:stop"));
+    }
+    present.end(Outcome::Stopped, "replaced by a new start", world.now);
+    Ok(Some(present))
+}
+
+pub fn begin(world: &World, project: &Project, request: &StartRequest) -> ArmedLoop {
+    let mut given = Given {
+        flags: request.flags.clone(),
+        preset: request.preset.clone(),
+        environment: config::environment(),
+        ..Given::default()
+    };
+    let commands = config::take_commands(&mut given);
+    let stored = StoredLoop {
+        run_id: format!("{:032x}", world::unique()),
+        state: LoopState::Running,
+        task: request.task.clone(),
+        started_at: world.now,
+        last_hook_timestamp: world.now.seconds(),
+        timing: Timing {
+            armed_at: world.now,
+            stop_all_seen: stops::stopped_all_at(world),
+            previous_ended_at: history::last_ending(world, project),
+            ..Timing::default()
+        },
+        given,
+        ..StoredLoop::default()
+    };
+    armed::begin(stored, commands)
+}
+
+/// Finds the loop to resume and prepares it. Returns the session it had, if that was another one.
+fn resume(
+    target: &Target,
+    request: &StartRequest,
+    document: &Document,
+) -> Result<(ArmedLoop, Option<String>), Failure> {
+    let Target { world, project, session } = *target;
+    let (id, mut run) = pick_resumable(target, request, document)?;
+    if id != session && armed::load_armed(world, project, session, document).is_some_and(|run| run.is_alive())
+    {
+        return Err(Failure::refused("a loop is already running in this session")
+            .hint("end it with /ralph:stop first"));
+    }
+    if !request.task.is_empty() {
+        run.task.clone_from(&request.task);
+    }
+    run.given.flags.extend(request.flags.clone());
+    let commands = config::take_commands(&mut run.given);
+    run.commands.extend(commands);
+    if !request.preset.is_empty() {
+        run.given.preset.clone_from(&request.preset);
+    }
+    if run.state == LoopState::Running {
+        let settings = config::load_for(world, project, &run).settings();
+        account(&mut run, &Turn::default(), &settings, world.now);
+    }
+    run.resume(world.now);
+    run.timing.stop_all_seen = stops::stopped_all_at(world);
+    Ok((run, (id != session).then_some(id)))
+}
+
+/// Picks the loop that is named, else this session's own, else the only one that lost or ended its session.
+fn pick_resumable(
+    target: &Target,
+    request: &StartRequest,
+    document: &Document,
+) -> Result<(String, ArmedLoop), Failure> {
+    let mut loops = armed::load_started(target.world, target.project, document);
+    if let Some(id) = &request.run {
+        loops.retain(|(_, run)| run.run_id.starts_with(id.as_str()));
+    } else if let Some(own) = loops.iter().position(|(id, _)| id == target.session) {
+        return Ok(loops.swap_remove(own));
+    } else {
+        // A loop whose session may still be at work is only taken over by name.
+        let elsewhere = loops.iter().any(|(_, run)| run.is_alive());
+        loops.retain(|(_, run)| {
+            run.is_alive() && (run.session.orphaned_at.is_some() || run.session.closed_at.is_some())
+        });
+        if loops.is_empty() && elsewhere {
+            return Err(Failure::refused("the loops of this project belong to other sessions")
+                .hint("`ralph status` lists them; take one over with --resume --run ID"));
+        }
+        if loops.iter().any(|(_, run)| run.session.orphaned_at.is_some()) {
+            loops.retain(|(_, run)| run.session.orphaned_at.is_some());
+        }
+    }
+    match loops.len() {
+        1 => Ok(loops.remove(0)),
+        0 => Err(Failure::refused("no loop to resume in this project")
+            .hint("`ralph history` lists past runs; start a new loop with /ralph:start TASK")),
+        _ => {
+            let line = |(id, run): &(String, ArmedLoop)| {
+                let (run_id, session) = (message::short_id(&run.run_id), message::short_id(id));
+                format!("\n  --run {run_id}  {}  (session {session})", clean::excerpt(&run.task, 40))
+            };
+            let list: String = loops.iter().map(line).collect();
+            Err(Failure::refused("several loops can be resumed").hint(format!("choose one:{list}")))
+        }
+    }
+}
+
+/// Takes a loop out of its earlier session. If that may still be open, it is told at its next turn.
+fn leave_session(document: &mut Document, from: &str, to: &str, now: Stamp) -> anyhow::Result<()> {
+    let left = document
+        .loop_of(from)
+        .filter(|run| run.session.orphaned_at.is_none() && run.session.closed_at.is_none());
+    match left {
+        Some(mut run) => {
+            let reason = format!("taken over by session {}", clean::excerpt(to, 36));
+            run.end(Outcome::Interrupted, reason, now);
+            document.set_loop(from, &run)
+        }
+        None => {
+            document.remove_loop(from);
+            Ok(())
+        }
+    }
+}
+
+/// Refuses a loop that would end at its next turn.
+fn refuse_at_limit(run: &ArmedLoop, settings: &Settings) -> Result<(), Failure> {
+    match limits::reached(run, settings) {
+        None => Ok(()),
+        Some((outcome, reason)) => {
+            let flag = message::limit_flag(outcome).unwrap_or_default();
+            Err(Failure::refused(format!("limit already reached: {reason}"))
+                .hint(format!("raise it with {flag} N")))
+        }
+    }
+}
+
+/// Scans the project before the state is locked: a first scan may take seconds.
+pub fn scan_before_start(world: &World, project: &Project, request: &StartRequest) -> Option<Scan> {
+    // The start creates the folder and excludes our files from git anyway. Done now, the next scan finds neither new.
+    if project.resolve(&project.claude_dir()).is_ok() {
+        let _ = std::fs::create_dir(project.claude_dir());
+    }
+    let _ = git::exclude_ours(project);
+    let resolved = config::load(world, project);
+    if request.skip_constraint_scan || !resolved.is_on("scan.enabled") {
+        return None;
+    }
+    Some(scan::scan(world, project, &resolved, ScanBudget::Start))
+}
+
+pub fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
+    if critical.is_empty() {
+        return Ok(());
+    }
+    let line = |finding: &Finding| format!("\n  {} ({})", merge::sentence(finding), finding.id);
+    let lines: String = critical.iter().take(5).map(line).collect();
+    Err(Failure::refused(format!("critical constraint found:{lines}"))
+        .hint("fix it, allow it with `ralph-guidance allow ID`, or start with --skip-constraint-scan"))
+}
+
+/// Returns the answer that is to be handed to the agent. Refuses if a question is unanswered; a block may have been
+/// resolved without an answer.
+pub fn open_question(project: &Project, request: &StartRequest) -> Result<Option<Question>, Failure> {
+    match question::decide(project)? {
+        Some(question) if !question.answer.is_empty() => Ok(Some(question)),
+        Some(question) if !request.ignore_open_questions => Err(Failure::refused(format!(
+            "unanswered question in {}:\n{}",
+            question.path.display(),
+            clean::block(&question.question)
+        ))
+        .hint("answer it with `ralph answer TEXT`, or start with --ignore-open-questions")),
+        _ => Ok(question::blocked(project)?.filter(|blocked| !blocked.answer.is_empty())),
+    }
+}
+
+fn announcement(plan: &StartPlan, notes: &[String]) -> String {
+    let StartPlan { run, settings, verb, .. } = plan;
+    let amounts = |iterations: u64, runtime_ms: i64| {
+        let iterations = (iterations > 0).then(|| message::iterations(iterations));
+        let runtime = (runtime_ms > 0).then(|| format!("{} runtime", time::span(runtime_ms)));
+        iterations.into_iter().chain(runtime).collect::<Vec<String>>()
+    };
+    let mut limits = amounts(settings.max_iterations, settings.max_runtime_ms);
+    limits.extend(settings.max_cost_usd.map(|cost| format!("${cost:.2}")));
+    let minimums = amounts(settings.min_iterations, settings.min_runtime_ms);
+
+    let mut ends = format!("when the agent promises \"{}\"", clean::line(&settings.promise));
+    if !limits.is_empty() {
+        ends = format!("at {}, or {ends}", limits.join(" or "));
+    }
+    if !minimums.is_empty() {
+        ends.push_str(&format!(" after at least {}", minimums.join(" and ")));
+    }
+    ends.push_str(match (settings.max_iterations, settings.max_runtime_ms) {
+        (0, 0) => " (no iteration limit, no runtime limit)",
+        (0, _) => " (no iteration limit)",
+        (_, 0) => " (no runtime limit)",
+        _ => "",
+    });
+    let notes: String = notes.iter().map(|note| format!("\nNote: {note}")).collect();
+    format!(
+        "Ralph {verb}: {}\nEnds {ends}.\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
+        clean::excerpt(&run.task, 200)
+    )
+}

@@ -1,0 +1,50 @@
+//! `ralph status`: every loop of the project.
+
+use crate::cli::failure::Failure;
+use crate::core::record::Engine;
+use crate::store::project::Project;
+use crate::store::runner::run_lock;
+use crate::store::state::{self, Document, StateError};
+use crate::store::user::armed;
+use crate::store::world::World;
+use crate::store::{config, tasks};
+use crate::view::status::{Shown, Status};
+
+/// Gathers what is shown; the loop of `session` comes first.
+pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
+    let mut notes = Vec::new();
+    let document = match state::peek(project) {
+        Ok(document) => document.unwrap_or_default(),
+        Err(error @ StateError::Damaged(..)) => {
+            notes.push(format!("{error}; the next turn or start moves it aside"));
+            Document::default()
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if document.newer_than_us() {
+        notes.push("the state is from a newer version of Ralph and read-only: upgrade this one".into());
+    }
+    let mut loops: Vec<Shown> = armed::load_started(world, project, &document)
+        .into_iter()
+        .map(|(session_id, run)| {
+            let settings = config::load_for(world, project, &run).settings_for(run.engine);
+            // The tasks of a run that ended are of interest too.
+            let shows = run.is_alive() || run.engine == Engine::Runner;
+            let tasks = tasks::read(project, &run.tasks).filter(|_| shows);
+            let runner_gone =
+                run.engine == Engine::Runner && run.is_alive() && run_lock::holder(project).is_none();
+            Shown { own: session == Some(&session_id), session_id, run, settings, tasks, runner_gone }
+        })
+        .collect();
+    loops.sort_by_key(|shown| (!shown.own, !shown.run.is_alive(), std::cmp::Reverse(shown.run.last_seen())));
+    notes.extend(config::load(world, project).warnings);
+    let constraints = document.constraints();
+    Ok(Status {
+        project: project.root.clone(),
+        now: world.now,
+        loops,
+        guidance: document.guidance(),
+        constraints,
+        notes,
+    })
+}

@@ -1,0 +1,38 @@
+//! `ralph init`: creates `ralph/` for the runner and keeps existing files.
+
+use crate::cli::failure::Failure;
+use crate::core::text::clean;
+use crate::store::project::Project;
+use crate::store::project::layout::{self, Made};
+use crate::store::runner::run_lock;
+
+pub fn init(project: &Project, name: Option<&str>, force: bool) -> Result<String, Failure> {
+    if let Some(holder) = run_lock::holder(project).filter(|_| force) {
+        return Err(Failure::refused(format!("a run is active here (process {})", holder.pid))
+            .hint("It uses the files that --force would replace. Stop it first."));
+    }
+    let name = match name.map(clean::line) {
+        Some(name) if name.is_empty() => return Err(Failure::usage("--name is empty")),
+        Some(name) => name,
+        None => layout::default_name(project),
+    };
+    let made = layout::lay_out(project, &name, force)?;
+    let mut text =
+        format!("{} in {}\n", clean::excerpt(&name, 80), clean::line(&project.root.to_string_lossy()));
+    for (path, made) in &made {
+        let what = match (path.as_str(), made) {
+            (".gitignore", Made::Replaced) => "lines added",
+            (_, Made::Created) => "created",
+            (_, Made::Kept) => "kept",
+            (_, Made::Replaced) => "replaced",
+            (_, Made::Unchanged) => "unchanged",
+        };
+        text.push_str(&format!("  {path:<20} {what}\n"));
+    }
+    text.push_str(if made.iter().any(|(_, made)| *made == Made::Kept) {
+        "--force replaces what was kept.\n"
+    } else {
+        "Next: describe in ralph/prd.md what you want, then `ralph run`. Its first story turns that into a task list.\n"
+    });
+    Ok(text)
+}

@@ -1,0 +1,86 @@
+//! Why a run does not begin. It exits with the code a run would have ended with (a trip, an open question, a limit);
+//! everything else is an error, so that no script takes it for a limit.
+
+use super::run_args::RunArgs;
+use crate::cli::failure::Failure;
+use crate::cli::loops::start;
+use crate::core::decide::limits;
+use crate::core::guidance::finding::Finding;
+use crate::core::outcome::Exit;
+use crate::core::record::{ArmedLoop, Engine};
+use crate::core::settings::Resolved;
+use crate::core::text::clean;
+use crate::run::SESSION;
+use crate::run::agent::Unavailable;
+use crate::store::project::Project;
+use crate::store::runner::run_lock;
+use crate::store::state::question::Question;
+use crate::store::user::circuit;
+use crate::store::world::World;
+
+fn with_exit<T>(refused: Result<T, Failure>, exit: Exit) -> Result<T, Failure> {
+    refused.map_err(|failure| if failure.exit == Exit::Failed { failure.exit(exit) } else { failure })
+}
+
+/// Refuses if the agent or the target cannot be used.
+pub fn unavailable(project: &Project, args: &RunArgs) -> Result<(), Failure> {
+    let sandboxed = matches!(args.target, crate::run::target::Target::Sandbox { .. });
+    // A sandbox brings its own agent.
+    let agent = || if sandboxed { Ok(()) } else { args.agent.program().check(&args.target, &project.root) };
+    args.target.check().and_then(|()| agent()).map_err(|Unavailable { message, hint }| {
+        let failure = Failure::unavailable(message);
+        if hint.is_empty() { failure } else { failure.hint(hint) }
+    })
+}
+
+/// Refuses while a question is unanswered; returns an answered one.
+pub fn open_question(project: &Project, args: &RunArgs) -> Result<Option<Question>, Failure> {
+    with_exit(start::open_question(project, &args.start), Exit::Decide)
+}
+
+/// Refuses while another run is active.
+pub fn active_run(project: &Project) -> Result<(), Failure> {
+    let Some(lock) = run_lock::holder(project) else { return Ok(()) };
+    let run_id = clean::excerpt(&lock.run_id, 8).replace('…', "");
+    let started_at = lock.started_at.rfc3339();
+    Err(Failure::internal(format!(
+        "a run is active here: process {}, run {run_id}, since {started_at}",
+        lock.pid
+    ))
+    .hint("`ralph status` shows it, `ralph stop` ends it."))
+}
+
+/// Refuses while the breaker is tripped; returns it if it is to be reset.
+pub fn tripped(world: &World, project: &Project, args: &RunArgs) -> Result<Option<circuit::Record>, Failure> {
+    with_exit(start::refuse_tripped(world, project, SESSION, &args.start), Exit::Stuck)
+}
+
+/// Refuses to continue a run that would end at once.
+pub fn at_limit(run: &ArmedLoop, resolved: &Resolved) -> Result<(), Failure> {
+    match limits::reached(run, &resolved.settings_for(Engine::Runner)) {
+        None => Ok(()),
+        Some((_, reason)) => Err(Failure::refused(format!("the run is at its limit: {reason}"))
+            .hint("Raise the limit with a flag, or end the run with `ralph stop`.")),
+    }
+}
+
+/// Refuses while there is a critical constraint, unless constraints are to be skipped.
+pub fn critical(findings: &[Finding], args: &RunArgs) -> Result<(), Failure> {
+    let findings = if args.start.skip_constraint_scan { &[] } else { findings };
+    with_exit(start::refuse_critical(findings), Exit::Internal)
+}
+
+pub fn unusable_tasks(faults: &[String]) -> Failure {
+    Failure::internal(faults.join("\n"))
+        .hint("Fix the file, name another with --tasks FILE, or run without tasks: --no-tasks.")
+}
+
+pub fn nothing_to_run() -> Failure {
+    Failure::usage("there is nothing to run: no prompt, no ralph/prompt.md").hint(
+        "ralph run \"TASK\", or ralph run -f FILE, or ralph run --tasks FILE, or `ralph init` for a prompt to start from.",
+    )
+}
+
+pub fn unwritable_logs(error: anyhow::Error) -> Failure {
+    Failure::from(error).hint("The runner keeps its logs in ralph/logs of the project.")
+}

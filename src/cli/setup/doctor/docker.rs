@@ -1,0 +1,69 @@
+//! Checks the container of `ralph run --container`.
+
+use super::leftovers::armed_loops;
+use super::{CheckContext, skipped};
+use crate::claude::client::version::{OLDEST, Version};
+use crate::core::diagnosis::{Check, CheckNote};
+use crate::core::text::clean;
+use crate::store::process::command::Ended;
+use crate::store::runner::run_lock;
+use std::process::Command;
+use std::time::Duration;
+
+const ID: &str = "docker";
+const LIMIT: Duration = Duration::from_secs(15);
+
+pub fn container(context: &CheckContext) -> Check {
+    let named = context.args.container.clone().or_else(|| used_here(context));
+    match named {
+        None => skipped(ID, "not used here; --container NAME checks one"),
+        // Docker would take it for an option.
+        Some(name) if name.starts_with('-') => {
+            let why = format!("'{}' is not a container name", clean::excerpt(&name, 60));
+            Check::one(ID, CheckNote::failure(why, "`docker ps` lists the running containers"))
+        }
+        Some(name) => Check::one(ID, check(context, &name)),
+    }
+}
+
+/// Returns the container of the current run. The lock may come with a repository, so it must name an armed loop.
+fn used_here(context: &CheckContext) -> Option<String> {
+    let (run_id, container) = run_lock::container(context.project)?;
+    let is_ours = armed_loops(context).iter().any(|run| run.run_id == run_id);
+    is_ours.then_some(container)
+}
+
+fn check(context: &CheckContext, name: &str) -> CheckNote {
+    let docker = |args: &[&str]| context.run(Command::new("docker").args(args), b"", LIMIT);
+    let state = docker(&["inspect", "--format", "{{.State.Running}}", name]);
+    match &state.ended {
+        Ended::NotStarted(why) => {
+            let hint = "install Docker, or run without --container";
+            return CheckNote::failure(format!("docker was not found: {why}"), hint);
+        }
+        Ended::Exit(0) if state.stdout.trim() == "true" => {}
+        Ended::Exit(0) => {
+            let why = format!("container {name} is not running");
+            return CheckNote::failure(why, format!("docker start {name}"));
+        }
+        _ => {
+            let why = format!("docker cannot inspect container {name}: {}", state.complaint());
+            return CheckNote::failure(why, "is Docker running? `docker ps` lists its containers");
+        }
+    }
+    let claude = context.args.claude.as_deref().unwrap_or("claude");
+    let client = docker(&["exec", name, claude, "--version"]);
+    match Version::parse(&client.stdout).filter(|_| client.passed()) {
+        Some(version) if version >= OLDEST => {
+            CheckNote::ok(format!("container {name} is running, with Claude Code {version}"))
+        }
+        Some(version) => {
+            let why = format!("Claude Code in container {name} is too old: {version}, needs {OLDEST}");
+            CheckNote::failure(why, "update it in the container")
+        }
+        None => CheckNote::warning(
+            format!("container {name} is running, without Claude Code: {}", client.complaint()),
+            "install it in the container, name it with --claude PATH, or use --agent-command",
+        ),
+    }
+}

@@ -1,0 +1,143 @@
+//! Checks for what earlier runs and crashes left behind.
+
+use super::CheckContext;
+use crate::claude::client::plugins;
+use crate::claude::plugin::hooks;
+use crate::core::diagnosis::{Check, CheckNote};
+use crate::core::record::ArmedLoop;
+use crate::core::text::clean;
+use crate::store::file::walk::entries;
+use crate::store::runner::run_lock;
+use crate::store::state;
+use crate::store::state::stop;
+use crate::store::user::armed;
+use crate::store::world::{file_clock, nanoseconds};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A temporary file exists only for a moment; an older one was left by a crash.
+const STALE: Duration = Duration::from_secs(600);
+
+pub fn leftovers(context: &CheckContext, plugin: Option<&Path>) -> Check {
+    let mut notes = Vec::new();
+    notes.extend(dead_run(context));
+    notes.extend(pending_stops(context));
+    notes.extend(loops(context));
+    notes.extend(files(context));
+    notes.extend(old_plugins(context, plugin));
+    Check::of("leftovers", notes, "none")
+}
+
+fn short(run_id: &str) -> String {
+    clean::line(run_id).chars().take(8).collect()
+}
+
+fn remove(path: &Path) -> String {
+    format!("rm \"{}\"", path.display())
+}
+
+fn dead_run(context: &CheckContext) -> Option<CheckNote> {
+    let lock = run_lock::left_behind(context.project)?;
+    let (run_id, agent) = (lock.run_id.clone(), lock.living_agent());
+    let path = run_lock::path(context.project);
+    let can_resume = armed_loops(context).iter().any(|run| run.run_id == run_id);
+    let run_id = short(&run_id);
+    Some(match agent {
+        Some(pid) => CheckNote::warning(
+            format!("the runner of run {run_id} died, and its agent (process {pid}) is still running"),
+            "`ralph run` ends it and resumes the run",
+        ),
+        None if can_resume => CheckNote::warning(
+            format!("the runner of run {run_id} died before the run ended"),
+            "`ralph run` resumes it, `ralph stop` ends it",
+        ),
+        None => CheckNote::warning(
+            format!("{} belongs to run {run_id}, whose runner died", path.display()),
+            remove(&path),
+        ),
+    })
+}
+
+/// Stops that no loop has seen yet.
+fn pending_stops(context: &CheckContext) -> Vec<CheckNote> {
+    let mut notes = Vec::new();
+    if stop::kill_switch(context.project) {
+        let path = context.project.kill_switch();
+        let why = format!("{} stops the next loop here at its next turn", path.display());
+        notes.push(CheckNote::warning(why, remove(&path)));
+    }
+    let stopped = stop::stopped_all_at(context.world);
+    let is_pending = armed_loops(context).iter().any(|run| run.timing.stop_all_seen != stopped);
+    if let Some(stopped) = stopped.filter(|_| is_pending) {
+        let why = format!("`ralph stop --all` of {} is pending for a loop here", stopped.minute());
+        notes.push(CheckNote::warning(why, "the loop ends at its next turn; `ralph stop` ends it now"));
+    }
+    notes
+}
+
+/// Returns the loops here that this user armed and that have not ended.
+pub fn armed_loops(context: &CheckContext) -> Vec<ArmedLoop> {
+    let document = state::peek(context.project).ok().flatten().unwrap_or_default();
+    let loops = armed::load_started(context.world, context.project, &document);
+    loops.into_iter().map(|(_, run)| run).filter(|run| run.is_alive()).collect()
+}
+
+fn loops(context: &CheckContext) -> Vec<CheckNote> {
+    let mut notes = Vec::new();
+    for run in armed_loops(context).iter().filter(|run| run.session.orphaned_at.is_some()) {
+        let (id, task) = (short(&run.run_id), clean::excerpt(&run.task, 40));
+        let why = format!("the session of run {id} (\"{task}\") is gone");
+        notes.push(CheckNote::warning(why, "`/ralph:start --resume` resumes it, `ralph stop` ends it"));
+    }
+    for (record, root) in armed::records(context.world).iter().filter(|(_, root)| !root.exists()) {
+        let why = format!("a loop is armed in {}, which no longer exists", root.display());
+        notes.push(CheckNote::warning(why, remove(record)));
+    }
+    notes
+}
+
+/// Damaged state files that were set aside, and temporary files of crashed processes.
+fn files(context: &CheckContext) -> Vec<CheckNote> {
+    let mut notes = Vec::new();
+    let data = context.world.data_dir().ok();
+    let in_data = data.map(entries).unwrap_or_default().into_iter().filter(|path| path.is_dir());
+    let folders =
+        [Some(context.project.claude_dir()), Some(context.project.work_dir()), data.map(Path::to_owned)];
+    for path in folders.into_iter().flatten().chain(in_data).flat_map(|folder| entries(&folder)) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("ralph-state.json.corrupt-") {
+            let why = format!("{} is a damaged state file that was set aside", path.display());
+            notes.push(CheckNote::warning(why, format!("save what you need of it, then {}", remove(&path))));
+        } else if is_temporary(&name) && is_stale(&path) {
+            let why = format!("{} is an unfinished temporary file", path.display());
+            notes.push(CheckNote::warning(why, remove(&path)));
+        }
+    }
+    notes
+}
+
+/// Returns whether `store::file` makes such names: `NAME.tmp-` with eight hexadecimal digits, or `new`.
+fn is_temporary(name: &str) -> bool {
+    name.rsplit_once(".tmp-").is_some_and(|(base, suffix)| {
+        let is_number = suffix.len() == 8 && suffix.bytes().all(|byte| byte.is_ascii_hexdigit());
+        !base.is_empty() && (suffix == "new" || is_number)
+    })
+}
+
+fn is_stale(path: &Path) -> bool {
+    let written = path.symlink_metadata().and_then(|meta| meta.modified());
+    let age = written.map_or(0, |time| file_clock().saturating_sub(nanoseconds(time)));
+    age > i64::try_from(STALE.as_nanos()).unwrap_or(i64::MAX)
+}
+
+fn old_plugins(context: &CheckContext, plugin: Option<&Path>) -> Vec<CheckNote> {
+    let (Some(config), Some(version)) = (&context.world.claude_config, plugin.and_then(hooks::version))
+    else {
+        return Vec::new();
+    };
+    let note = |copy: PathBuf| {
+        let why = format!("{} is a copy of the plugin in another version than {version}", copy.display());
+        CheckNote::warning(why, "remove it once no open session uses it")
+    };
+    plugins::old_copies(config, &version).into_iter().map(note).collect()
+}

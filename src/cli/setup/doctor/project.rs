@@ -1,0 +1,76 @@
+//! Checks git, Ralph's settings, and commands that are not trusted.
+
+use super::CheckContext;
+use crate::core::diagnosis::{Check, CheckNote};
+use crate::core::text::clean;
+use crate::store::config;
+use crate::store::process::command::Ended;
+use crate::store::project::git;
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+pub fn git(context: &CheckContext) -> Check {
+    let root = &context.project.root;
+    let mut command = Command::new("git");
+    // Without optional locks git does not write its index.
+    command.env("GIT_OPTIONAL_LOCKS", "0").arg("-C").arg(root).args(["rev-parse", "--is-inside-work-tree"]);
+    let answer = context.run(&mut command, b"", LIMIT);
+    let is_repository = git::dir(root).is_some();
+    let note = match &answer.ended {
+        Ended::NotStarted(why) => CheckNote::warning(
+            format!("git was not found: {why}"),
+            "install git: without it the runner cannot check that the agent commits its work",
+        ),
+        Ended::Exit(0) if is_repository => {
+            let head = git::head(root).unwrap_or_default();
+            let head = clean::excerpt(head.trim_start_matches("refs/heads/"), 12);
+            CheckNote::ok(if head.is_empty() {
+                "a repository".into()
+            } else {
+                format!("a repository, HEAD at {head}")
+            })
+        }
+        _ if is_repository => CheckNote::warning(
+            format!("git does not work in {}: {}", root.display(), answer.complaint()),
+            "follow git's advice",
+        ),
+        _ => CheckNote::warning(
+            format!("{} is not in a git repository; progress is measured by changed files", root.display()),
+            "git init, to count commits as progress and to undo changes",
+        ),
+    };
+    Check::one("git", note)
+}
+
+pub fn config(context: &CheckContext) -> Check {
+    let mut notes = Vec::new();
+    let faults = config::faults(context.world, context.project);
+    for fault in &faults {
+        notes.push(CheckNote::failure(format!("{fault}; the whole file is ignored"), "fix it, or remove it"));
+    }
+    // Both have notes of their own: untrusted commands in the check `trust`, broken files above.
+    let is_repeated = |warning: &str| {
+        let untrusted = |row: &crate::core::settings::Row| {
+            warning.starts_with(&format!("{}: {} ", row.place, row.key.name))
+        };
+        context.resolved.withheld.iter().any(untrusted)
+            || faults.iter().any(|fault| warning.starts_with(&clean::line(fault)))
+    };
+    for warning in context.resolved.warnings.iter().filter(|warning| !is_repeated(warning)) {
+        notes.push(CheckNote::warning(warning, "`ralph config` shows the value in use"));
+    }
+    for unknown in config::unknown(context.world, context.project) {
+        notes.push(CheckNote::warning(unknown, "check the spelling: `ralph config` lists all keys"));
+    }
+    Check::of("config", notes, "all values are valid")
+}
+
+pub fn trust(context: &CheckContext) -> Check {
+    let notes = context.resolved.withheld.iter().map(|row| {
+        let why = format!("{}: {} is not trusted and does not run", row.place, row.key.name);
+        CheckNote::warning(why, "read it with `ralph trust --show`, then run `ralph trust`")
+    });
+    Check::of("trust", notes.collect(), "no untrusted commands")
+}

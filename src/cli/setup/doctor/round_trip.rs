@@ -1,0 +1,82 @@
+//! Checks that a loop continues, with the real Claude Code, the plugin, and a scripted model.
+//!
+//! It uses a temporary home and a fake key; of the user's settings only the switches that disable hooks are copied. It takes
+//! two seconds and no tokens, and no other check proves that the parts work together.
+
+use super::{CheckContext, skipped};
+use crate::claude::client::Client;
+use crate::claude::client::version::{OLDEST_FOR_PLUGIN, Version};
+use crate::claude::round_trip::{self, Model, RoundTrip};
+use crate::claude::settings::{MODES, Scope};
+use crate::core::diagnosis::Check;
+use crate::store::file::{self, Privacy, temporary};
+use crate::store::process::command::Ended;
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::time::Duration;
+
+pub const ID: &str = "round-trip";
+const LIMIT: Duration = Duration::from_secs(60);
+/// What Claude Code needs of the environment.
+const KEPT_VARIABLES: [&str; 9] =
+    ["PATH", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SystemRoot", "ComSpec", "PATHEXT"];
+
+pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Option<&Path>) -> Check {
+    let Some(plugin) = plugin.filter(|plugin| plugin.is_dir()) else {
+        return skipped(ID, "no plugin to try");
+    };
+    let (Some(client), Some(version)) = (&context.client, version) else {
+        return skipped(ID, "no Claude Code to try it with");
+    };
+    if version < OLDEST_FOR_PLUGIN {
+        return skipped(ID, "Claude Code is too old");
+    }
+    if context.args.quick {
+        return skipped(ID, "skipped by --quick");
+    }
+    match run(context, client, plugin) {
+        Ok(round_trip) => Check::one(ID, round_trip.diagnose()),
+        Err(error) => skipped(ID, &format!("could not be tried: {error:#}")),
+    }
+}
+
+fn run(context: &CheckContext, client: &Client, plugin: &Path) -> Result<RoundTrip> {
+    let folder = temporary::folder("ralph-doctor-")?;
+    let path = |name: &str| folder.path().join(name);
+    let model = Model::start().context("no free port on 127.0.0.1")?;
+    for (scope, name) in [
+        (Scope::User, "claude/settings.json"),
+        (Scope::Project, "project/.claude/settings.json"),
+        (Scope::Local, "project/.claude/settings.local.json"),
+    ] {
+        file::create_dir(path(name).parent().unwrap_or(folder.path()))?;
+        let switches = context.settings.switches_of(scope).to_string();
+        file::replace(&path(name), switches.as_bytes(), Privacy::Private)?;
+    }
+    let mut command = client.command(&round_trip::arguments(plugin), &path("project"));
+    command.env_clear();
+    let kept = KEPT_VARIABLES.iter().chain(&MODES);
+    command.envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
+    for (variable, name) in [
+        ("HOME", "home"),
+        ("USERPROFILE", "home"),
+        ("CLAUDE_CONFIG_DIR", "claude"),
+        ("RALPH_DATA_DIR", "data"),
+        ("RALPH_CONFIG_DIR", "config"),
+    ] {
+        file::create_dir(&path(name))?;
+        command.env(variable, path(name));
+    }
+    command.env("ANTHROPIC_API_KEY", round_trip::KEY).env("ANTHROPIC_BASE_URL", model.url());
+    command.env("DISABLE_AUTOUPDATER", "1").env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+    command.env("CLAUDE_CODE_MAX_RETRIES", "1");
+    let answer = context.run(&mut command, b"", LIMIT);
+    Ok(RoundTrip {
+        in_time: !matches!(answer.ended, Ended::TimedOut(_) | Ended::Cancelled),
+        ended: answer.ended.to_string(),
+        stdout: answer.stdout,
+        stderr: answer.stderr,
+        turns: model.turns(),
+        seconds: answer.took.as_secs_f64(),
+    })
+}

@@ -1,0 +1,227 @@
+//! The completion gate: what a claim of completion must pass, in order, up to the first failure.
+
+use super::limits;
+use super::turn::{CheckFailure, Checks, Turn};
+use crate::core::record::ArmedLoop;
+use crate::core::settings::Settings;
+use crate::core::signal::{self, Promise, State, Status};
+use crate::core::tasks::Source;
+
+/// Returns what the agent signals with this message, by a promise or by its status block.
+pub fn signal(message: &str, status: Option<&Status>, settings: &Settings) -> Option<(Promise, Claim)> {
+    if let Some(promise) = signal::promise(message, &settings.promise) {
+        return Some((promise, Claim::Promise));
+    }
+    let status = status?;
+    if status.state == Some(State::Blocked) {
+        let reason =
+            status.recommendation.clone().unwrap_or("the status block says BLOCKED without a reason".into());
+        return Some((Promise::Blocked(reason), Claim::Status));
+    }
+    let enough = settings.completion_phrases;
+    let done = status.exit_signal == Some(true) && enough > 0;
+    (done && signal::completion_phrases(message) as u64 >= enough)
+        .then_some((Promise::Complete, Claim::Status))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    Promise,
+    Status,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Gate {
+    /// The task is complete, for this reason.
+    Passed(String),
+    Rejected(Rejection),
+    /// The check commands must be run first.
+    NeedsChecks,
+}
+
+/// Why a claim of completion was rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    Minimum(String),
+    Tasks(String),
+    CheckFailed(CheckFailure),
+    ChecksOutdated,
+}
+
+pub fn gate(run: &ArmedLoop, turn: &Turn, claim: Claim, settings: &Settings) -> Gate {
+    if let Some(missing) = limits::minimum_missing(run, settings) {
+        return Gate::Rejected(Rejection::Minimum(missing));
+    }
+    if let Some(missing) = tasks_missing(run, turn) {
+        return Gate::Rejected(Rejection::Tasks(missing));
+    }
+    let said = match claim {
+        Claim::Promise => format!("the agent promised {}", settings.promise),
+        Claim::Status => "the agent reported EXIT_SIGNAL: true".into(),
+    };
+    match &turn.checks {
+        Checks::NotRun(0) => Gate::Passed(format!("{said} (not verified)")),
+        Checks::NotRun(_) => Gate::NeedsChecks,
+        Checks::Passed(1) => Gate::Passed(format!("{said}, and the check passed")),
+        Checks::Passed(count) => Gate::Passed(format!("{said}, and all {count} checks passed")),
+        Checks::Failed(failed) => Gate::Rejected(Rejection::CheckFailed(failed.clone())),
+        Checks::Outdated => Gate::Rejected(Rejection::ChecksOutdated),
+    }
+}
+
+fn tasks_missing(run: &ArmedLoop, turn: &Turn) -> Option<String> {
+    let Source { file, form } = &run.tasks;
+    let Some(tasks) = &turn.tasks else {
+        let were_there = run.circuit.baseline.tasks_passing.is_some();
+        return were_there.then(|| format!("{file} is missing"));
+    };
+    if let Some(unusable) = &tasks.unusable {
+        return Some(format!("{file} {unusable}"));
+    }
+    if tasks.passing == tasks.total {
+        return None;
+    }
+    let more = tasks.total - tasks.passing - (tasks.open.len() as u64).min(tasks.total - tasks.passing);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(
+        "{} of {} tasks in {file} {}; open: {}{more}",
+        tasks.passing,
+        tasks.total,
+        form.done(),
+        tasks.open.join(", ")
+    ))
+}
+
+impl Rejection {
+    /// Returns the reason in a few words, for the user's line.
+    pub fn brief(&self) -> String {
+        match self {
+            Rejection::Minimum(missing) | Rejection::Tasks(missing) => missing.clone(),
+            Rejection::CheckFailed(CheckFailure { command, how, .. }) => {
+                format!("`{command}` failed ({how})")
+            }
+            Rejection::ChecksOutdated => "the checks changed while they ran".into(),
+        }
+    }
+
+    /// Returns what the agent is told.
+    pub fn advice(&self) -> String {
+        let next = match self {
+            Rejection::Minimum(_) => {
+                "Use the remaining time: verify the work, test edge cases, review your diff, simplify.".into()
+            }
+            Rejection::Tasks(_) => "Complete the open tasks, or repair the file.".into(),
+            Rejection::CheckFailed(CheckFailure { tail, .. }) if tail.is_empty() => {
+                "Make it pass. It printed nothing.".into()
+            }
+            Rejection::CheckFailed(CheckFailure { tail, .. }) => {
+                format!("Make it pass. Its last lines:\n{tail}")
+            }
+            Rejection::ChecksOutdated => "If the task is complete, say so again.".into(),
+        };
+        format!("Completion rejected: {}. {next}", self.brief())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::decide::turn::Tasks;
+    use crate::core::record::StoredLoop;
+
+    fn block(fields: &str) -> String {
+        format!("---RALPH_STATUS---\n{fields}\n---END_RALPH_STATUS---")
+    }
+
+    #[test]
+    fn the_agent_speaks_by_promise_or_status() {
+        let settings = Settings::default();
+        let said = "All tasks are complete. The implementation is complete.\n";
+        let cases = [
+            ("a promise", "ok\n<promise>COMPLETE</promise>".to_owned(), Some(Promise::Complete)),
+            ("exit and phrases", format!("{said}{}", block("EXIT_SIGNAL: true")), Some(Promise::Complete)),
+            ("exit without phrases", block("STATUS: COMPLETE\nEXIT_SIGNAL: true"), None),
+            (
+                "phrases without exit",
+                format!("{said}{}", block("STATUS: COMPLETE\nEXIT_SIGNAL: false")),
+                None,
+            ),
+            ("phrases alone", said.to_owned(), None),
+            (
+                "blocked",
+                block("STATUS: BLOCKED\nRECOMMENDATION: give me a key"),
+                Some(Promise::Blocked("give me a key".into())),
+            ),
+            ("in progress", block("STATUS: IN_PROGRESS"), None),
+        ];
+        for (name, message, expected) in cases {
+            let status = signal::status(&message);
+            let signal = super::signal(&message, status.as_ref(), &settings).map(|(signal, _)| signal);
+            assert_eq!(signal, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_claim_passes_every_gate_in_order() {
+        let tasks = |passing, total| Some(Tasks { passing, total, open: vec!["S2".into()], unusable: None });
+        let minimum = Settings { min_iterations: 9, ..Settings::default() };
+        let red = Checks::Failed(CheckFailure {
+            command: "make".into(),
+            how: "exit code 2".into(),
+            tail: "no rule".into(),
+        });
+        let turn = |tasks, checks| Turn { tasks, checks, ..Turn::default() };
+        let gate = |turn: &Turn, settings: &Settings| {
+            gate(&ArmedLoop::from(StoredLoop::default()), turn, Claim::Promise, settings)
+        };
+        let settings = Settings::default();
+
+        let rejected = gate(&turn(tasks(1, 3), red.clone()), &minimum);
+        assert!(matches!(&rejected, Gate::Rejected(Rejection::Minimum(_))), "{rejected:?}");
+        let rejected = gate(&turn(tasks(1, 3), red.clone()), &settings);
+        let expected = "1 of 3 tasks in ralph/tasks.json pass; open: S2 and 1 more";
+        assert_eq!(rejected, Gate::Rejected(Rejection::Tasks(expected.into())));
+        let rejected = gate(&turn(tasks(3, 3), red), &settings);
+        let Gate::Rejected(reason) = rejected else { panic!("{rejected:?}") };
+        assert_eq!(reason.brief(), "`make` failed (exit code 2)");
+        assert!(reason.advice().ends_with("no rule"), "{}", reason.advice());
+
+        assert_eq!(gate(&turn(None, Checks::NotRun(2)), &settings), Gate::NeedsChecks);
+        for (proof, expected) in [
+            (Checks::NotRun(0), "the agent promised COMPLETE (not verified)"),
+            (Checks::Passed(1), "the agent promised COMPLETE, and the check passed"),
+            (Checks::Passed(3), "the agent promised COMPLETE, and all 3 checks passed"),
+        ] {
+            assert_eq!(gate(&turn(tasks(0, 0), proof), &settings), Gate::Passed(expected.into()));
+        }
+        let broken = Tasks { unusable: Some("is not valid JSON".into()), ..Tasks::default() };
+        let rejected = gate(&turn(Some(broken), Checks::Passed(1)), &settings);
+        assert_eq!(rejected, Gate::Rejected(Rejection::Tasks("ralph/tasks.json is not valid JSON".into())));
+    }
+
+    #[test]
+    fn a_threshold_of_no_phrases_leaves_only_the_promise() {
+        let settings = |completion_phrases| Settings { completion_phrases, ..Settings::default() };
+        let message = format!("All tasks are complete.\n{}", block("EXIT_SIGNAL: true"));
+        let status = signal::status(&message);
+        for (phrases, expected) in [(0, None), (1, Some((Promise::Complete, Claim::Status))), (2, None)] {
+            assert_eq!(super::signal(&message, status.as_ref(), &settings(phrases)), expected, "{phrases}");
+        }
+    }
+
+    #[test]
+    fn open_tasks_are_named_and_the_rest_is_counted() {
+        let named = |count: usize| (1..=count).map(|n| format!("S{n}")).collect::<Vec<_>>();
+        for (name, passing, total, open, expected) in [
+            ("all of them", 3, 5, 2, Some("3 of 5 tasks in ralph/tasks.json pass; open: S1, S2")),
+            ("the first", 1, 5, 2, Some("1 of 5 tasks in ralph/tasks.json pass; open: S1, S2 and 2 more")),
+            ("more names than tasks", 4, 5, 2, Some("4 of 5 tasks in ralph/tasks.json pass; open: S1, S2")),
+            ("none is open", 5, 5, 0, None),
+        ] {
+            let tasks = Some(Tasks { passing, total, open: named(open), unusable: None });
+            let missing =
+                tasks_missing(&ArmedLoop::from(StoredLoop::default()), &Turn { tasks, ..Turn::default() });
+            assert_eq!(missing.as_deref(), expected, "{name}");
+        }
+    }
+}

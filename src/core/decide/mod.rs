@@ -1,0 +1,465 @@
+//! Decides what follows after a turn: does the loop continue, wait, pause or end?
+//!
+//! The order is the same for both engines: the user's stop, the agent's signal, background work, the limits, the
+//! circuit breaker, what the user has queued.
+
+pub mod completion;
+pub mod limits;
+pub mod turn;
+
+use super::circuit::{self, Verdict};
+use super::outcome::Outcome;
+use super::record::{ArmedLoop, Engine, LoopState, Queued, Waiting, WaitingFor};
+use super::settings::Settings;
+use super::signal::{self, Promise, Status};
+use super::time::Stamp;
+use crate::core::decide::turn::{Gained, Turn};
+use crate::core::time::runtime::Clock;
+use completion::{Gate, Rejection};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// The loop ended or paused before, and the user knows.
+    Silent,
+    /// The loop has ended, now or elsewhere; the record says how.
+    Ended,
+    /// The loop is paused; the record says why.
+    Paused,
+    /// The stop is allowed and the loop stays armed; the record says what it waits for.
+    Wait,
+    /// The agent claims completion: run the checks and decide again.
+    RunChecks,
+    Continue(Note),
+}
+
+/// What the agent should be told beside its position.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Note {
+    /// Why its claim of completion was rejected.
+    pub rejected: Option<Rejection>,
+    /// The breaker's warning, one step before it trips.
+    pub pivot: Option<String>,
+    /// Advice from an earlier turn whose stop was allowed, so that it could not be given there.
+    pub earlier_advice: Option<String>,
+    /// The limits differ from those the agent knows.
+    pub limits_changed: bool,
+    /// The agent may not have the whole task.
+    pub repeat_task: bool,
+}
+
+impl Note {
+    /// Returns what the agent must hear about this turn, now or later.
+    pub fn advice(&self) -> Option<String> {
+        let advice: Vec<String> =
+            self.rejected.iter().map(Rejection::advice).chain(self.pivot.clone()).collect();
+        (!advice.is_empty()).then(|| advice.join("\n"))
+    }
+}
+
+/// Returns the loop as it is after this turn, and what follows for the session.
+pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) -> (ArmedLoop, Decision) {
+    if run.state == LoopState::Stopped {
+        return announce(run, Decision::Ended);
+    }
+    if turn.kill_switch {
+        run.end(Outcome::Killed, ".claude/STOP_LOOP was found", now);
+        return announce(run, Decision::Ended);
+    }
+    if turn.stopped_all_at.is_some() && turn.stopped_all_at != run.timing.stop_all_seen {
+        run.end(Outcome::Stopped, "`ralph stop --all` was run", now);
+        return announce(run, Decision::Ended);
+    }
+    if run.state == LoopState::Paused {
+        return announce(run, Decision::Paused);
+    }
+    account(&mut run, turn, settings, now);
+    let waited_for = run.session.waiting.take();
+    run.session.last_error = None;
+    if run.pause_if_interrupted() {
+        return announce(run, Decision::Paused);
+    }
+    let message = turn.message.as_deref();
+    let status = message.and_then(signal::status);
+    let signal = message.and_then(|message| completion::signal(message, status.as_ref(), settings));
+
+    let before = run.iteration;
+    run.iteration = run.iteration.saturating_add(1);
+    if run.engine == Engine::Runner {
+        count_stuck(&mut run, turn, status.as_ref());
+    }
+    let mut note = Note::default();
+    let signalled = signal.is_some();
+    match signal {
+        Some((Promise::Blocked(reason), _)) => run.end(Outcome::Blocked, reason, now),
+        Some((Promise::Decide(question), _)) => run.end(Outcome::Decide, question, now),
+        Some((Promise::Complete, claim)) => match completion::gate(&run, turn, claim, settings) {
+            Gate::Passed(reason) => run.end(Outcome::Complete, reason, now),
+            Gate::Rejected(rejection) => note.rejected = Some(rejection),
+            Gate::NeedsChecks => return (run, Decision::RunChecks),
+        },
+        None => {}
+    }
+    if run.state == LoopState::Stopped {
+        return announce(run, Decision::Ended);
+    }
+    if let Some(work) = turn.background.first() {
+        run.iteration = before;
+        return wait(run, WaitingFor::Background(work.clone()), &note, now);
+    }
+    if let Some((outcome, reason)) = limits::reached(&run, settings) {
+        run.end(outcome, reason, now);
+        return announce(run, Decision::Ended);
+    }
+    let verdict = judge(&mut run, turn, status.as_ref(), signalled, &note, settings);
+    match verdict {
+        Verdict::Fine => {}
+        Verdict::Pivot(text) => note.pivot = Some(text),
+        Verdict::Trip(outcome, reason) => {
+            run.end(outcome, reason, now);
+            return announce(run, Decision::Ended);
+        }
+    }
+    if let Some(queued) = next_queued(&mut run, waited_for) {
+        return wait(run, WaitingFor::User(queued), &note, now);
+    }
+    let limits = (settings.max_iterations, settings.max_runtime_ms);
+    note.limits_changed = run.told.limits.replace(limits).is_some_and(|told| told != limits);
+    note.repeat_task = std::mem::take(&mut run.pending.repeat_task);
+    note.earlier_advice = run.pending.advice.take();
+    (run, Decision::Continue(note))
+}
+
+/// Tells an ending or a pause once in its session.
+fn announce(mut run: ArmedLoop, decision: Decision) -> (ArmedLoop, Decision) {
+    if std::mem::replace(&mut run.told.ending, true) { (run, Decision::Silent) } else { (run, decision) }
+}
+
+/// Allows the stop and keeps the advice for the turn after it.
+fn wait(mut run: ArmedLoop, what: WaitingFor, note: &Note, now: Stamp) -> (ArmedLoop, Decision) {
+    run.session.waiting = Some(Waiting { what, since: now });
+    run.pending.advice = note.advice().or(run.pending.advice.take());
+    (run, Decision::Wait)
+}
+
+/// Counts the runner's iterations without a commit, or outside git without a change.
+fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&Status>) {
+    let baseline = &run.circuit.baseline;
+    let moved = baseline.committed(turn).or_else(|| baseline.progress(turn, status));
+    run.stuck_count = if moved == Some(true) { 0 } else { run.stuck_count.saturating_add(1) };
+}
+
+/// Asks the breaker, and takes this turn as the one the next is compared with.
+fn judge(
+    run: &mut ArmedLoop,
+    turn: &Turn,
+    status: Option<&Status>,
+    signalled: bool,
+    note: &Note,
+    settings: &Settings,
+) -> Verdict {
+    let baseline = &run.circuit.baseline;
+    let committed = baseline.committed(turn);
+    let ticked = baseline.ticked(turn);
+    let evidence = circuit::Evidence {
+        message: turn.message.as_deref(),
+        status,
+        tools_used: turn.gained.as_ref().map(|gained| gained.tools_used),
+        progress: baseline.progress(turn, status),
+        advanced: committed == Some(true) || ticked,
+        ticked,
+        signalled,
+        biding_time: matches!(note.rejected, Some(Rejection::Minimum(_))),
+    };
+    let verdict = run.circuit.judge(&evidence, &settings.circuit);
+    run.circuit.baseline.move_to(turn);
+    if run.engine == Engine::InSession {
+        run.stuck_count = run.circuit.counters.get("stagnation");
+    } else if settings.max_stuck > 0 && run.stuck_count >= settings.max_stuck {
+        let what = if committed.is_some() { "a commit" } else { "a change in the work tree" };
+        let reason = format!("{} iterations in a row without {what}", run.stuck_count);
+        return Verdict::Trip(Outcome::Stuck, reason);
+    }
+    verdict
+}
+
+/// Adds the turn's time, tokens and cost.
+pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) {
+    let mark = Stamp::from_seconds(run.last_hook_timestamp);
+    let mut clock = Clock::restore(run.timing.clock.take(), run.runtime_ms(), mark);
+    let evidence = turn.gained.as_ref().map_or(&[][..], |gained| &gained.evidence);
+    let runtime = clock.observe(evidence, now, turn.mark, settings.pause_threshold_ms).max(run.runtime_ms());
+    run.accumulated_runtime_seconds = Stamp(runtime).seconds();
+    run.last_hook_timestamp = now.seconds();
+    run.timing.clock = Some(clock);
+    run.session.closed_at = None;
+    run.session.unscanned |= !turn.wrote_nothing();
+    if let Some(Gained { usage, reading, interrupted_at, .. }) = &turn.gained {
+        run.session.interrupted_at = run.session.interrupted_at.max(*interrupted_at);
+        run.usage.add(usage);
+        run.session.transcript = reading.clone();
+    }
+}
+
+/// Returns what the user has queued. An entry that the last stop was already allowed for and that is still there was
+/// misread: waiting for it again would stop the loop for nothing.
+fn next_queued(run: &mut ArmedLoop, waited_for: Option<Waiting>) -> Option<Queued> {
+    if let Some(Waiting { what: WaitingFor::User(done), .. }) = waited_for {
+        run.session.transcript.queue.retain(|queued| *queued != done);
+    }
+    run.session.transcript.queue.first().cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::record::{StoredLoop, Timing};
+    use crate::core::time::runtime::{Event, Evidence, Mark};
+
+    const HOUR: i64 = 3_600_000;
+    const T0: Stamp = Stamp(1_000 * HOUR);
+
+    fn running() -> ArmedLoop {
+        let stored = StoredLoop {
+            run_id: "r".into(),
+            state: LoopState::Running,
+            task: "t".into(),
+            started_at: T0,
+            last_hook_timestamp: T0.seconds(),
+            timing: Timing { armed_at: T0, ..Timing::default() },
+            ..StoredLoop::default()
+        };
+        stored.into()
+    }
+
+    fn running_with(change: impl FnOnce(&mut ArmedLoop)) -> ArmedLoop {
+        let mut run = running();
+        change(&mut run);
+        run
+    }
+
+    fn says(message: &str) -> Turn {
+        Turn { message: Some(message.into()), ..Turn::default() }
+    }
+
+    fn gained(tools_used: u64) -> Gained {
+        Gained { tools_used, ..Gained::default() }
+    }
+
+    fn minute(n: i64) -> Stamp {
+        T0.plus_ms(n * 60_000)
+    }
+
+    fn ended(run: &ArmedLoop) -> (Option<Outcome>, &str) {
+        (run.outcome, run.reason.as_deref().unwrap_or(""))
+    }
+
+    #[test]
+    fn a_turn_is_an_iteration_and_the_loop_goes_on() {
+        let (run, decision) = decide(running(), &says("working"), &Settings::default(), minute(2));
+        assert_eq!(decision, Decision::Continue(Note::default()));
+        assert_eq!((run.iteration, run.runtime_ms(), run.state), (1, 120_000, LoopState::Running));
+    }
+
+    #[test]
+    fn counters_somebody_edited_stay_where_they_end() {
+        let settings = Settings { max_iterations: 0, circuit: Default::default(), ..Settings::default() };
+        let mut run = running_with(|run| run.iteration = u64::MAX);
+        run.circuit.counters = run.circuit.counters.with("idle", u64::MAX);
+        let idle = Turn { gained: Some(gained(0)), ..says("x") };
+        let (run, decision) = decide(run, &idle, &settings, minute(1));
+        assert_eq!(decision, Decision::Continue(Note::default()));
+        assert_eq!((run.iteration, run.circuit.counters.get("idle")), (u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn three_iterations_are_three_turns() {
+        let settings = Settings { max_iterations: 3, ..Settings::default() };
+        let mut run = running();
+        for turn in 1..=3 {
+            let decision;
+            (run, decision) = decide(run, &says("x"), &settings, minute(turn));
+            assert_eq!(matches!(decision, Decision::Continue(_)), turn < 3);
+        }
+        assert_eq!(ended(&run), (Some(Outcome::MaxIterations), "3 of 3 iterations done"));
+        let (run, decision) = decide(run, &says("x"), &settings, minute(4));
+        assert_eq!((decision, run.iteration), (Decision::Silent, 3), "an ended loop is told once");
+    }
+
+    #[test]
+    fn runtime_and_cost_limits() {
+        let settings =
+            Settings { max_runtime_ms: 4 * 60_000, max_cost_usd: Some(1.0), ..Settings::default() };
+        let (run, _) = decide(running(), &says("x"), &settings, minute(3));
+        assert!(run.is_alive());
+        let (run, _) = decide(run, &says("x"), &settings, minute(4));
+        assert_eq!(run.outcome, Some(Outcome::MaxRuntime));
+        let mut turn = says("x");
+        turn.gained = Some(Gained {
+            usage: super::super::record::Usage { cost_usd: Some(1.25), ..Default::default() },
+            ..gained(1)
+        });
+        let (run, _) = decide(running(), &turn, &settings, minute(1));
+        assert_eq!(ended(&run), (Some(Outcome::MaxCost), "$1.25 of $1.00 spent"));
+        let unlimited = Settings { max_iterations: 0, max_runtime_ms: 0, ..Settings::default() };
+        let (run, _) =
+            decide(running_with(|run| run.iteration = 1_000_000), &says("x"), &unlimited, minute(1));
+        assert!(run.is_alive());
+    }
+
+    #[test]
+    fn completion_is_held_back_by_a_minimum_and_beats_every_limit() {
+        let done = says("ok\n<promise>COMPLETE</promise>");
+        let settings = Settings { min_runtime_ms: HOUR, min_iterations: 2, ..Settings::default() };
+        let (run, decision) = decide(running(), &done, &settings, minute(1));
+        let Decision::Continue(note) = decision else { panic!("{decision:?}") };
+        let missing = "minimum runtime not reached (1m of 1h), minimum iterations not reached (1 of 2)";
+        assert_eq!(note.rejected, Some(Rejection::Minimum(missing.into())));
+        let met = Settings { min_iterations: 2, max_iterations: 2, ..Settings::default() };
+        let (run, decision) = decide(run, &done, &met, minute(2));
+        assert_eq!((decision, run.outcome), (Decision::Ended, Some(Outcome::Complete)));
+    }
+
+    #[test]
+    fn blocked_and_decide_end_at_once() {
+        let settings = Settings { min_runtime_ms: HOUR, ..Settings::default() };
+        let (run, _) = decide(running(), &says("<promise>BLOCKED:no key</promise>"), &settings, minute(1));
+        assert_eq!(ended(&run), (Some(Outcome::Blocked), "no key"));
+        let (run, _) = decide(running(), &says("<promise>DECIDE:A or B?</promise>"), &settings, minute(1));
+        assert_eq!(ended(&run), (Some(Outcome::Decide), "A or B?"));
+    }
+
+    #[test]
+    fn the_users_word_comes_before_the_agents() {
+        let mut turn = says("<promise>COMPLETE</promise>");
+        turn.kill_switch = true;
+        let (run, decision) = decide(running(), &turn, &Settings::default(), minute(1));
+        assert_eq!((decision, run.outcome, run.iteration), (Decision::Ended, Some(Outcome::Killed), 0));
+        let mut turn = says("x");
+        turn.stopped_all_at = Some(minute(0));
+        assert_eq!(
+            decide(running(), &turn, &Settings::default(), minute(1)).0.outcome,
+            Some(Outcome::Stopped)
+        );
+        let later = running_with(|run| run.timing.stop_all_seen = Some(minute(0)));
+        assert!(
+            decide(later, &turn, &Settings::default(), minute(1)).0.is_alive(),
+            "a stop before the start"
+        );
+    }
+
+    #[test]
+    fn esc_pauses_until_the_loop_is_resumed() {
+        let mut turn = says("x");
+        turn.gained = Some(Gained { interrupted_at: Some(minute(1)), ..gained(1) });
+        let (run, decision) = decide(running(), &turn, &Settings::default(), minute(2));
+        assert_eq!((decision, run.state, run.iteration), (Decision::Paused, LoopState::Paused, 0));
+        let (mut run, decision) = decide(run, &says("x"), &Settings::default(), minute(3));
+        assert_eq!(decision, Decision::Silent);
+        run.resume(minute(9));
+        let (run, decision) = decide(run, &turn, &Settings::default(), minute(10));
+        assert!(matches!(decision, Decision::Continue(note) if note.repeat_task));
+        assert_eq!(run.runtime_ms(), 2 * 60_000 + 60_000, "the pause is not runtime");
+    }
+
+    #[test]
+    fn background_work_is_waited_for_and_not_counted() {
+        let mut turn = says("started the build");
+        turn.background = vec!["cargo build".into()];
+        turn.gained = Some(gained(0));
+        let mut run = running();
+        for n in 1..20 {
+            let decision;
+            (run, decision) = decide(run, &turn, &Settings::default(), minute(n));
+            assert_eq!((decision, run.iteration, run.circuit.counters.get("idle")), (Decision::Wait, 0, 0));
+        }
+        turn.message = Some("<promise>COMPLETE</promise>".into());
+        assert_eq!(decide(run, &turn, &Settings::default(), minute(21)).0.outcome, Some(Outcome::Complete));
+    }
+
+    #[test]
+    fn a_waiting_command_goes_first_and_only_once() {
+        let queued = Queued { text: "/ralph:status".into(), at: minute(1) };
+        let mut turn = says("x");
+        turn.gained = Some(Gained {
+            reading: super::super::record::Reading { queue: vec![queued.clone()], ..Default::default() },
+            ..gained(1)
+        });
+        let (run, decision) = decide(running(), &turn, &Settings::default(), minute(2));
+        assert_eq!((decision, run.iteration), (Decision::Wait, 1));
+        assert_eq!(run.session.waiting.as_ref().unwrap().what, WaitingFor::User(queued));
+        let (run, decision) = decide(run, &turn, &Settings::default(), minute(3));
+        assert!(
+            matches!(decision, Decision::Continue(_)),
+            "a ghost in the queue does not stop the loop twice"
+        );
+        assert_eq!(run.session.waiting, None);
+    }
+
+    #[test]
+    fn idle_turns_end_as_stuck_before_the_clients_own_cap() {
+        let mut turn = says("thinking");
+        turn.gained = Some(gained(0));
+        let (mut run, mut turns) = (running(), 0);
+        while run.is_alive() && turns < 9 {
+            turns += 1;
+            turn.message = Some(format!("thinking about part {turns} of the work"));
+            run = decide(run, &turn, &Settings::default(), minute(turns)).0;
+        }
+        assert_eq!((turns, run.outcome), (5, Some(Outcome::Stuck)));
+    }
+
+    #[test]
+    fn a_loop_stopped_from_elsewhere_is_told_once_and_stays_stopped() {
+        let mut run = running();
+        run.end(Outcome::Stopped, "ralph stop", minute(1));
+        let (run, decision) =
+            decide(run, &says("<promise>COMPLETE</promise>"), &Settings::default(), minute(2));
+        assert_eq!((decision, run.outcome), (Decision::Ended, Some(Outcome::Stopped)));
+        assert_eq!(decide(run, &says("x"), &Settings::default(), minute(3)).1, Decision::Silent);
+    }
+
+    #[test]
+    fn long_turns_count_by_the_transcript() {
+        let mut turn = says("x");
+        turn.mark = Mark::Answered;
+        let evidence = vec![
+            Evidence { at: minute(0), event: Event::Sent },
+            Evidence { at: minute(58), event: Event::Answer },
+        ];
+        turn.gained = Some(Gained { evidence, ..gained(1) });
+        let (run, _) = decide(running(), &turn, &Settings::default(), minute(59));
+        assert_eq!(run.runtime_ms(), 59 * 60_000);
+    }
+
+    #[test]
+    fn changed_limits_are_news_once() {
+        let (run, _) = decide(running(), &says("x"), &Settings::default(), minute(1));
+        let more = Settings { max_iterations: 99, ..Settings::default() };
+        let (run, decision) = decide(run, &says("x"), &more, minute(2));
+        assert!(matches!(decision, Decision::Continue(note) if note.limits_changed));
+        let (_, decision) = decide(run, &says("x"), &more, minute(3));
+        assert!(matches!(decision, Decision::Continue(note) if !note.limits_changed));
+    }
+
+    #[test]
+    fn what_may_have_been_written_waits_for_the_scan() {
+        let read = |tools_that_write| Turn {
+            gained: Some(Gained { tools_that_write, last_text: Some("x".into()), ..gained(1) }),
+            ..says("x")
+        };
+        for (name, before, turn, expected) in [
+            ("only reading", false, read(0), false),
+            ("a tool that writes", false, read(1), true),
+            ("nothing known", false, says("x"), true),
+            ("written before, then only reading", true, read(0), true),
+            ("written before and again", true, read(1), true),
+        ] {
+            let run = running_with(|run| run.session.unscanned = before);
+            assert_eq!(
+                decide(run, &turn, &Settings::default(), minute(1)).0.session.unscanned,
+                expected,
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The facts about one turn that ended, gathered before anything is decided.
+
+use crate::core::circuit::progress::TreeState;
+use crate::core::record::{Reading, Usage};
+use crate::core::time::Stamp;
+use crate::core::time::runtime::{Evidence, Mark};
+
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The agent's last message, where the client or the transcript gives it.
+    pub message: Option<String>,
+    /// `.claude/STOP_LOOP` is there.
+    pub kill_switch: bool,
+    /// When `ralph stop --all` was last given.
+    pub stopped_all_at: Option<Stamp>,
+    /// Descriptions of work that runs in the background.
+    pub background: Vec<String>,
+    pub mark: Mark,
+    /// `None` where there is no usable transcript.
+    pub gained: Option<Gained>,
+    /// The commit that HEAD names; nothing outside git, or where it cannot be read.
+    pub head: Option<String>,
+    /// `ralph/tasks.json`, where it is there.
+    pub tasks: Option<Tasks>,
+    /// The project's files at the end of the turn; `None` if no scan was made or finished.
+    pub tree: Option<TreeState>,
+    /// The same after the check commands ran.
+    pub tree_after_checks: Option<TreeState>,
+    pub checks: Checks,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    pub total: u64,
+    pub passing: u64,
+    /// The first few that do not pass, by id.
+    pub open: Vec<String>,
+    /// Why the file cannot be used.
+    pub unusable: Option<String>,
+}
+
+/// What the check commands (`--verify`) say about a claim of completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// This many commands have not been run for this claim.
+    NotRun(usize),
+    /// All of this many commands passed.
+    Passed(usize),
+    Failed(CheckFailure),
+    /// The commands were changed while they ran, so their result proves nothing.
+    Outdated,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckFailure {
+    pub command: String,
+    /// `exit code 101`, `killed after 10m`.
+    pub how: String,
+    /// The last lines of what it printed.
+    pub tail: String,
+}
+
+impl Turn {
+    /// Returns whether the transcript shows the whole turn and no tool in it that could write.
+    pub fn wrote_nothing(&self) -> bool {
+        let whole = |gained: &&Gained| self.message.is_some() && gained.last_text == self.message;
+        self.gained.as_ref().filter(whole).is_some_and(|gained| gained.tools_that_write == 0)
+    }
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn {
+            message: None,
+            kill_switch: false,
+            stopped_all_at: None,
+            background: Vec::new(),
+            mark: Mark::Seen,
+            gained: None,
+            head: None,
+            tasks: None,
+            tree: None,
+            tree_after_checks: None,
+            checks: Checks::NotRun(0),
+        }
+    }
+}
+
+/// What the transcript gained since it was last read.
+#[derive(Clone, Debug, Default)]
+pub struct Gained {
+    pub evidence: Vec<Evidence>,
+    /// Tools called. The transcript lags, so a turn's last calls may show only at the next one, but never so
+    /// late that turns with tools would count as idle.
+    pub tools_used: u64,
+    /// Of those, the ones that may have written something.
+    pub tools_that_write: u64,
+    /// Files edited by tools.
+    pub edits: u64,
+    /// When the user last pressed Esc.
+    pub interrupted_at: Option<Stamp>,
+    /// The last text the agent wrote.
+    pub last_text: Option<String>,
+    /// Tokens and cost to add.
+    pub usage: Usage,
+    /// Where to continue reading.
+    pub reading: Reading,
+}

@@ -1,0 +1,300 @@
+//! Every setting: its key, flags, kind of value, default and help.
+
+use super::command;
+use crate::core::circuit::condition::{CONDITIONS, Condition};
+use crate::core::time::duration::{HOURS, MINUTES, SECONDS, Unit};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// What a value must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A duration, kept as a number of this unit; 0 is allowed.
+    Duration(Unit),
+    /// A duration above 0.
+    PositiveDuration(Unit),
+    Count,
+    Dollars,
+    Text,
+    /// `true` or `false`.
+    Switch,
+    /// A list, as JSON.
+    List,
+    /// A command line.
+    Command,
+    /// A list of command lines; one alone may be given as text.
+    Commands,
+}
+
+impl Kind {
+    /// Returns whether its values are executed: from a project's file only with the user's trust.
+    pub fn is_executed(self) -> bool {
+        matches!(self, Kind::Command | Kind::Commands)
+    }
+
+    /// Returns the placeholder of a value in help texts.
+    pub fn value_name(self) -> &'static str {
+        match self {
+            Kind::Duration(unit) | Kind::PositiveDuration(unit) => unit.name,
+            Kind::Count => "N",
+            Kind::Dollars => "USD",
+            Kind::Text => "TEXT",
+            Kind::Switch => "BOOL",
+            Kind::List => "JSON",
+            Kind::Command | Kind::Commands => "CMD",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum DefaultValue {
+    Unset,
+    Number(u64),
+    Text(&'static str),
+    On,
+    EmptyList,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    pub name: &'static str,
+    /// Flag of `ralph start`, without dashes; also of `ralph run`, unless another key has it there.
+    pub flag: Option<&'static str>,
+    /// Flag of `ralph run` alone.
+    pub run_flag: Option<&'static str>,
+    pub kind: Kind,
+    default: DefaultValue,
+    pub help: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, default: DefaultValue, help: &'static str) -> Key {
+    Key { name, flag: None, run_flag: None, kind, default, help }
+}
+
+impl Key {
+    const fn flag(self, flag: &'static str) -> Key {
+        Key { flag: Some(flag), ..self }
+    }
+
+    const fn run_flag(self, flag: &'static str) -> Key {
+        Key { run_flag: Some(flag), ..self }
+    }
+}
+
+use DefaultValue::{EmptyList, Number, On, Unset};
+use Kind::{Count, Duration, PositiveDuration};
+
+/// Every setting but those of the breaker's conditions.
+#[rustfmt::skip]
+const OTHER_KEYS: &[Key] = &[
+    key("loop_limits.min_hours", Duration(HOURS), Number(0),
+        "runtime before completion is accepted").flag("min-hours"),
+    key("loop_limits.max_hours", Duration(HOURS), Number(9),
+        "runtime limit, 0 = none").flag("max-hours"),
+    key("loop_limits.min_iterations", Count, Number(0),
+        "iterations before completion is accepted").flag("min-iterations"),
+    key("loop_limits.max_iterations", Count, Number(50),
+        "iteration limit, 0 = none").flag("max-iterations"),
+    key("loop_limits.max_cost_usd", Kind::Dollars, Unset,
+        "cost limit in US dollars, where the client reports costs, 0 = none").flag("max-cost"),
+    key("loop_limits.cli_gap_threshold_seconds", PositiveDuration(SECONDS), Number(300),
+        "silence that counts as a pause, not as runtime").flag("gap-threshold"),
+    key("completion.promise", Kind::Text, DefaultValue::Text("COMPLETE"),
+        "text of the agent's completion promise").flag("promise"),
+    key("completion.verify", Kind::Commands, EmptyList,
+        "check: a command that must pass before completion is accepted; may be repeated").flag("verify"),
+    key("completion.verify_timeout_seconds", PositiveDuration(SECONDS), Number(600),
+        "time limit of each check; all together at most 3500 seconds"),
+    key("guidance.max_age_hours", Duration(HOURS), Number(24),
+        "age at which guidance expires"),
+    key("scan.enabled", Kind::Switch, On,
+        "scan for constraints at every turn"),
+    key("scan.rules", Kind::List, EmptyList,
+        "scan rules of your own, beside the built-in ones"),
+    key("scan.exclude", Kind::List, EmptyList,
+        "globs of files that are not scanned"),
+    key("run.session_expiration_hours", PositiveDuration(HOURS), Number(24),
+        "time without activity after which a loop is closed"),
+    key("run.max_iterations", Count, Number(50),
+        "iteration limit of `ralph run`, 0 = none").run_flag("max-iterations"),
+    key("run.max_stuck", Count, Number(3),
+        "iterations in a row without a commit that end the run as stuck, 0 = off").run_flag("max-stuck"),
+    key("run.timeout_minutes", Duration(MINUTES), Number(15),
+        "time limit of one iteration, 0 = none").run_flag("timeout"),
+    key("run.calls_per_hour", Count, Number(100),
+        "iterations started within any hour, 0 = no limit").run_flag("calls-per-hour"),
+    key("run.delay_seconds", Duration(SECONDS), Number(3),
+        "pause between two iterations").run_flag("delay"),
+    key("run.review_cap", Count, Number(5),
+        "reviews of one story after which it counts as approved").run_flag("review-cap"),
+    key("heartbeat.interval_seconds", PositiveDuration(SECONDS), Number(60),
+        "silence that counts as one missed heartbeat; recommended 30-120s").run_flag("heartbeat-interval"),
+    key("heartbeat.threshold", Count, Number(5),
+        "missed heartbeats at which a silent agent is stopped. With interval=60s and threshold=5, stall detection \
+         triggers after 300s of no output").run_flag("heartbeat-threshold"),
+    key("heartbeat.startup_grace_seconds", Duration(SECONDS), Number(120),
+        "time before the first heartbeat is expected").run_flag("startup-grace-period"),
+    key("heartbeat.tool_seconds", PositiveDuration(SECONDS), Number(1800),
+        "silence allowed while a tool of the agent runs").run_flag("tool-limit"),
+    key("notify.command", Kind::Command, Unset,
+        "command executed when a loop ends").flag("notify"),
+    key("circuit.completion", Count, Number(2),
+        "completion phrases that `EXIT_SIGNAL: true` needs beside it, 0 = accept the promise only"),
+];
+
+/// Every setting; the breaker's conditions come last.
+pub static KEYS: [Key; OTHER_KEYS.len() + CONDITIONS.len()] = {
+    let mut keys = [OTHER_KEYS[0]; OTHER_KEYS.len() + CONDITIONS.len()];
+    let mut at = 0;
+    while at < keys.len() {
+        keys[at] = match at.checked_sub(OTHER_KEYS.len()) {
+            None => OTHER_KEYS[at],
+            Some(at) => {
+                let Condition { setting, flag, default, help, .. } = CONDITIONS[at];
+                Key { flag, ..key(setting, Count, Number(default), help) }
+            }
+        };
+        at += 1;
+    }
+    keys
+};
+
+/// Another spelling of a flag, as in the official plugin.
+const ALIASES: [(&str, &str); 1] = [("completion-promise", "promise")];
+
+pub struct Preset {
+    pub name: &'static str,
+    pub help: &'static str,
+    values: [&'static str; 4],
+}
+
+pub const PRESETS: [Preset; 2] = [
+    Preset { name: "poc", help: "5-10 minutes, 10-20 iterations", values: ["5m", "10m", "10", "20"] },
+    Preset { name: "production", help: "4-9 hours, 50-99 iterations", values: ["4h", "9h", "50", "99"] },
+];
+
+impl Preset {
+    /// Returns the values by key.
+    pub fn values(&self) -> Map<String, Value> {
+        let keys = ["min_hours", "max_hours", "min_iterations", "max_iterations"];
+        let values = keys.iter().zip(self.values);
+        values.map(|(key, value)| (format!("loop_limits.{key}"), Value::from(value))).collect()
+    }
+}
+
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// Finds a key by its flag of `ralph start`.
+pub fn find_flag(flag: &str) -> Option<&'static Key> {
+    let flag = ALIASES.iter().find(|(alias, _)| *alias == flag).map_or(flag, |(_, flag)| flag);
+    KEYS.iter().find(|key| key.flag == Some(flag))
+}
+
+pub fn aliases(flag: &str) -> impl Iterator<Item = &'static str> + '_ {
+    ALIASES.iter().filter(move |(_, of)| *of == flag).map(|(alias, _)| *alias)
+}
+
+impl Key {
+    /// Returns the environment variables that set this key, the strongest first. A flag of `ralph run` that
+    /// `ralph start` has too comes last: the key's own name is more specific.
+    pub fn variables(&self) -> impl Iterator<Item = String> {
+        let shared = self.run_flag.is_some_and(|flag| find_flag(flag).is_some());
+        let (own, shared) = if shared { (None, self.run_flag) } else { (self.run_flag, None) };
+        [self.flag, own, Some(self.name), shared]
+            .into_iter()
+            .flatten()
+            .map(|text| format!("RALPH_{}", text.to_ascii_uppercase().replace(['.', '-'], "_")))
+    }
+
+    /// Parses a value into the key's own type, or says what is wrong with it. Numbers may be given as text: `08`
+    /// is eight.
+    pub fn read(&self, value: &Value) -> Result<Value, String> {
+        if self.kind == Kind::Commands {
+            return command::all(value);
+        }
+        let text = match value {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Number(number) => number.to_string(),
+            Value::Bool(on) => on.to_string(),
+            Value::Array(_) if self.kind == Kind::List => return Ok(value.clone()),
+            other => return Err(format!("{other} is not {}", self.kind)),
+        };
+        let wrong = || format!("'{text}' is not {}", self.kind);
+        let number = |number: Option<f64>, least: f64| {
+            let number = number.filter(|number| (least..=1e9).contains(number)).ok_or_else(wrong)?;
+            // Written back into a file, six is 6 and not 6.0.
+            Ok(if number.fract() == 0.0 { Value::from(number as u64) } else { Value::from(number) })
+        };
+        match self.kind {
+            Kind::Count => text.parse::<u32>().map(Value::from).map_err(|_| wrong()),
+            Kind::Duration(unit) => number(unit.parse(&text), 0.0),
+            Kind::PositiveDuration(unit) => number(unit.parse(&text), f64::MIN_POSITIVE),
+            Kind::Dollars => number(text.parse().ok(), 0.0),
+            Kind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
+            Kind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
+            Kind::Text if text.contains("<promise>") || text.contains("</promise>") => {
+                Err(format!("'{text}' contains the tag: give only the text inside it"))
+            }
+            Kind::Text | Kind::Command | Kind::Commands => {
+                value.as_str().filter(|text| command::is_valid(text)).map(Value::from).ok_or_else(wrong)
+            }
+        }
+    }
+
+    /// Returns what can be used of a value, and what is wrong with the rest: a bad command in a list is left out.
+    pub fn usable(&self, value: &Value) -> (Option<Value>, Vec<String>) {
+        match self.read(value) {
+            Ok(value) => (Some(value), Vec::new()),
+            Err(_) if self.kind == Kind::Commands => command::usable(value),
+            Err(wrong) => (None, vec![wrong]),
+        }
+    }
+
+    /// Returns the command lines that a value of this key would execute.
+    pub fn commands(&self, value: &Value) -> Vec<String> {
+        match self.usable(value).0 {
+            Some(Value::String(text)) if self.kind.is_executed() => vec![text],
+            Some(Value::Array(list)) if self.kind.is_executed() => {
+                list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    pub fn default(&self) -> Value {
+        match self.default {
+            Unset => Value::Null,
+            Number(number) => number.into(),
+            DefaultValue::Text(text) => text.into(),
+            On => true.into(),
+            EmptyList => Value::Array(Vec::new()),
+        }
+    }
+
+    /// Returns the help text with the default, where there is a number to tell.
+    pub fn help_with_default(&self) -> String {
+        match self.default {
+            Number(number) => format!("{} [default: {number}]", self.help),
+            _ => self.help.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |unit: &Unit| format!("90m, 1h30m or a number of {}", unit.name.to_lowercase());
+        match self {
+            Kind::Duration(unit) => write!(f, "a duration: {}", number(unit)),
+            Kind::PositiveDuration(unit) => write!(f, "a duration above 0: {}", number(unit)),
+            Kind::Count => f.write_str("a whole number of 0 or more"),
+            Kind::Dollars => f.write_str("an amount of 0 or more"),
+            Kind::Switch => f.write_str("true or false"),
+            Kind::List => f.write_str("a JSON list"),
+            Kind::Text => f.write_str("a text of 1 to 2000 characters"),
+            Kind::Command => f.write_str("a command of 1 to 2000 characters"),
+            Kind::Commands => f.write_str("a list of commands"),
+        }
+    }
+}

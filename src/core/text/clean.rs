@@ -1,0 +1,212 @@
+//! Makes untrusted text safe to show: no control or escape characters, bounded length.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Returns the text as one line: control characters removed, white space folded and trimmed.
+pub fn line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut gap = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            gap = !out.is_empty();
+        } else if !is_unsafe(c) {
+            if gap {
+                out.push(' ');
+                gap = false;
+            }
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Removes control characters other than line breaks and tabs.
+pub fn block(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
+    text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_unsafe(c)).collect()
+}
+
+/// Returns what a screen shows after a program printed the text: without escape sequences, and with the last state of
+/// each line that was overwritten.
+pub fn output(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
+    let plain = without_escapes(text);
+    let last = |line: &str| {
+        let line = line.trim_end_matches('\r');
+        block(line.rsplit('\r').next().unwrap_or(line))
+    };
+    plain.split('\n').map(last).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns whether there is nothing to clean. Works in blocks, which the compiler makes fast.
+pub fn is_plain(text: &str) -> bool {
+    let plain = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
+    text.as_bytes().chunks(64).all(|block| block.iter().fold(true, |all, byte| all & plain(byte)))
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let kind = match c {
+            '\u{1b}' => chars.next_if(|c| !c.is_control()),
+            '\u{9b}' => Some('['),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => Some(']'),
+            _ => {
+                out.push(c);
+                continue;
+            }
+        };
+        match kind {
+            Some('[') => {
+                while chars.next_if(|c| (' '..='?').contains(c)).is_some() {}
+                chars.next_if(|c| ('@'..='~').contains(c));
+            }
+            // A string for the terminal, up to its terminator or the end of the line.
+            Some(']' | 'P' | 'X' | '^' | '_') => {
+                while chars.next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\u{9c}' | '\n')).is_some() {}
+                if chars.next_if(|c| *c != '\n') == Some('\u{1b}') {
+                    chars.next_if_eq(&'\\');
+                }
+            }
+            Some(' '..='/') => {
+                while chars.next_if(|c| (' '..='/').contains(c)).is_some() {}
+                chars.next_if(|c| ('0'..='~').contains(c));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Returns the exact text on one line, with invisible and control characters escaped.
+pub fn visible(text: &str) -> String {
+    let hidden =
+        |c: char| is_unsafe(c) || (!c.is_ascii() && (c.is_whitespace() || c.width().unwrap_or(0) == 0));
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+/// Returns one cleaned line of at most `width` columns; a cut is shown by an ellipsis.
+pub fn excerpt(text: &str, width: usize) -> String {
+    // Far more than is shown, so that a huge text is not read to its end.
+    let bounded: String = text.chars().take(width * 8 + 64).collect();
+    let mut line = line(&bounded);
+    if columns(&line) > width {
+        line.truncate(fitting(&line, width.saturating_sub(1)));
+        line.truncate(line.trim_end().len());
+        line.push('…');
+    }
+    line
+}
+
+/// Returns how wide a terminal shows the text.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// Returns the cleaned text in lines of at most `width` columns, broken at spaces where possible.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let text = line(text);
+    let (mut lines, mut rest) = (Vec::new(), text.as_str());
+    loop {
+        let end = fitting(rest, width).max(rest.chars().next().map_or(0, char::len_utf8));
+        if end == rest.len() {
+            lines.push(rest.to_owned());
+            return lines;
+        }
+        let cut = if rest[end..].starts_with(' ') { end } else { rest[..end].rfind(' ').unwrap_or(end) };
+        lines.push(rest[..cut].to_owned());
+        rest = rest[cut..].trim_start();
+    }
+}
+
+/// Returns how many bytes of the text fit into `width` columns.
+fn fitting(text: &str, width: usize) -> usize {
+    let mut used = 0;
+    let mut is_beyond = |c: char| {
+        used += c.width().unwrap_or(0);
+        used > width
+    };
+    text.find(&mut is_beyond).unwrap_or(text.len())
+}
+
+/// Returns whether a character is a control, or invisible and able to reorder or hide text.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_codes_and_direction_marks_never_pass() {
+        assert_eq!(line("a\u{1b}[31mred\u{7}\u{202e} b\n\tc "), "a[31mred b c");
+        assert_eq!(block("one\r\n\u{9b}two\tx"), "one\ntwo\tx");
+        assert_eq!(line("\u{1b}\u{0}"), "");
+    }
+
+    #[test]
+    fn a_programs_output_reads_as_on_a_screen() {
+        for (raw, shown) in [
+            ("\u{1b}[1;31mred\u{1b}[0m plain", "red plain"),
+            ("\u{1b}]0;title\u{7}a \u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "a link"),
+            ("\u{9b}2Jx\u{9d}t\u{9c}y", "xy"),
+            ("10%\r50%\r100%\r\ndone\r\n", "100%\ndone\n"),
+            ("\u{1b}(B\u{1b}=\u{1b}7text\u{1b}", "text"),
+            ("\u{1b}]never ended\nthe next line", "\nthe next line"),
+            ("\u{1b}[31\nnext", "\nnext"),
+            ("\u{1b}\nnext\u{202e}\u{0}\u{8}", "\nnext"),
+            ("tab\tstays", "tab\tstays"),
+        ] {
+            assert_eq!(output(raw), shown, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_is_spelled_out() {
+        assert_eq!(visible("cargo test -- 'ä\\n' 测试"), "cargo test -- 'ä\\n' 测试");
+        assert_eq!(visible("a\nb\tc\r\u{1b}[2J"), "a\\nb\\tc\\r\\u{1b}[2J");
+        assert_eq!(visible("x\u{202e}y\u{200b}z\u{e0041}\u{a0}"), "x\\u{202e}y\\u{200b}z\\u{e0041}\\u{a0}");
+    }
+
+    #[test]
+    fn an_excerpt_fits_its_columns() {
+        assert_eq!(excerpt("测试测试测试", 7), "测试测…");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 5), ["abcde", "fgh", "ij"]);
+        assert_eq!(excerpt("grün und größer", 8), "grün un…");
+        assert_eq!(excerpt("short", 8), "short");
+        assert_eq!(excerpt(&"x".repeat(10_000_000), 5), "xxxx…");
+    }
+
+    #[test]
+    fn a_text_is_cut_only_where_it_does_not_fit() {
+        for (name, text, width, expected) in [
+            ("fits to the column", "abcde".to_owned(), 5, "abcde"),
+            ("one too many", "abcdef".to_owned(), 5, "abcd…"),
+            ("a space at the cut", "abc def".to_owned(), 5, "abc…"),
+            ("behind much white space", format!("{}word", " ".repeat(100)), 20, "word"),
+        ] {
+            assert_eq!(excerpt(&text, width), expected, "{name}");
+        }
+        for (name, text, width, expected) in [
+            ("nothing", "", 5, vec![""]),
+            ("one column short", "one two", 6, vec!["one", "two"]),
+            ("a word of two lines", "abcdefghij", 5, vec!["abcde", "fghij"]),
+            ("a long word behind a short one", "a bcdefg", 5, vec!["a", "bcdef", "g"]),
+            ("wide letters", "测试测", 5, vec!["测试", "测"]),
+        ] {
+            assert_eq!(wrap(text, width), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Everything known about a turn before anything is decided.
+
+use crate::core::circuit::progress::TreeState;
+use crate::core::decide::turn::{Checks, Tasks, Turn};
+use crate::core::decide::{Decision, decide};
+use crate::core::record::ArmedLoop;
+use crate::core::settings::{Resolved, Settings};
+use crate::core::time::Stamp;
+use crate::scan::{self, Scan, ScanBudget};
+use crate::store::process::checks::CheckCommands;
+use crate::store::project::{Project, git};
+use crate::store::world::World;
+
+pub struct Facts {
+    pub run: ArmedLoop,
+    pub resolved: Resolved,
+    pub settings: Settings,
+    pub turn: Turn,
+    /// What the last scan found, if one was made.
+    pub scan: Option<Scan>,
+    pub checks: CheckCommands,
+}
+
+impl Facts {
+    /// Takes what the agent's side told of the turn.
+    pub fn new(run: ArmedLoop, resolved: Resolved, turn: Turn) -> Facts {
+        let checks = CheckCommands::of(&resolved);
+        let turn = Turn { checks: Checks::NotRun(checks.commands.len()), ..turn };
+        let settings = resolved.settings_for(run.engine);
+        Facts { run, resolved, settings, turn, scan: None, checks }
+    }
+
+    /// Adds what the project tells: HEAD, the task list, and the files if something may have been written.
+    pub fn gather_project(mut self, world: &World, project: &Project, tasks: Option<Tasks>) -> Facts {
+        self.turn.head = git::head(&project.root);
+        self.turn.tasks = tasks;
+        if self.run.session.unscanned || !self.turn.wrote_nothing() {
+            self.turn.tree = self.scan(world, project);
+        }
+        self
+    }
+
+    /// Scans the project, if scans are enabled, and returns the state of its files.
+    fn scan(&mut self, world: &World, project: &Project) -> Option<TreeState> {
+        if self.resolved.is_on("scan.enabled") {
+            self.scan = Some(scan::scan(world, project, &self.resolved, ScanBudget::Hook));
+        }
+        self.scan.as_ref()?.tree
+    }
+
+    pub fn decide(&self, now: Stamp) -> (ArmedLoop, Decision) {
+        decide(self.run.clone(), &self.turn, &self.settings, now)
+    }
+
+    /// Adds the result of the check commands. What they wrote is not the agent's progress, so the next turn is
+    /// measured against the files as they are now.
+    pub fn with_checks(mut self, world: &World, project: &Project, checks: Checks) -> Facts {
+        if !matches!(checks, Checks::Passed(_)) {
+            self.turn.tree_after_checks = Some(self.scan(world, project).unwrap_or_default());
+        }
+        self.turn.checks = checks;
+        self
+    }
+}

@@ -1,0 +1,29 @@
+//! A Stop within an iteration of the runner: the runner decides about the loop; the hook only checks that the
+//! iteration leaves its work in order.
+
+use super::Call;
+use crate::claude::hook::answer::Answer;
+use crate::claude::hook::input::Event;
+use crate::core::signal::{self, Promise};
+use crate::store::config;
+use crate::store::runner::runner_guard;
+
+/// An agent that cannot fix the problems must come to an end all the same.
+const MAX_BLOCKS: u64 = 3;
+
+pub fn stop(call: &Call) -> Answer {
+    let Call { world, project, session, input } = *call;
+    let Event::Stop { message, .. } = &input.event else { return Answer::silent() };
+    let promise = config::load(world, project).settings().promise;
+    let promised = message.as_deref().and_then(|message| signal::promise(message, &promise));
+    // An agent that is blocked or asks a question has nothing to finish.
+    if matches!(promised, Some(Promise::Blocked(_) | Promise::Decide(_))) {
+        return Answer::silent();
+    }
+    let problems = runner_guard::runner_check(world, project);
+    if problems.is_empty() || runner_guard::count_block(world, session) >= MAX_BLOCKS {
+        return Answer::silent();
+    }
+    let told = format!("Before this iteration may end:\n- {}", problems.join("\n- "));
+    Answer { block: Some(told), message: Some(format!("Ralph: {}", problems.join("; "))), context: None }
+}

@@ -1,0 +1,26 @@
+//! Runs `ralph` as one of the other programs if it is started under their name, through a link or a copy.
+//!
+//! `cargo run` builds only `ralph`. Started under the name of one of the other programs, through a link or a copy,
+//! `ralph` acts as that program; so `ralph demo` works without the others being built.
+
+use crate::{cli, hook};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub const STOP_HOOK: &str = "ralph-stop-hook";
+pub const SESSION_START_HOOK: &str = "ralph-session-start-hook";
+pub const GUIDANCE: &str = "ralph-guidance";
+/// A subcommand that is a hook: it runs at every turn, so it does not pay for an argument parser.
+const WAKE: &str = "wake";
+
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_default();
+    match Path::new(&name).file_stem().and_then(|name| name.to_str()) {
+        Some(STOP_HOOK) => hook::main("Stop"),
+        Some(SESSION_START_HOOK) => hook::main("SessionStart"),
+        Some(GUIDANCE) => cli::loops::guidance_program::main(),
+        _ if args.next().is_some_and(|word| word == WAKE) => hook::wake::main(),
+        _ => cli::program::main(),
+    }
+}

@@ -1,0 +1,404 @@
+//! Claude Code, started with `claude -p --output-format stream-json`.
+
+use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable, ask};
+use crate::claude::client::version::{OLDEST, Version};
+use crate::claude::stream::{self, Event, Limit, Lines};
+use crate::core::signal::{self, Reset};
+use crate::core::text::clean;
+use crate::core::time::Stamp;
+use crate::run::target::Target;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claude {
+    /// The program, by default `claude` on the path.
+    pub program: String,
+    pub model: Option<String>,
+    pub permission_mode: Option<String>,
+    pub allowed_tools: Vec<String>,
+    /// Further arguments, passed on unchanged.
+    pub extra: Vec<String>,
+}
+
+impl AgentProgram for Claude {
+    fn name(&self) -> String {
+        self.program.clone()
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { resumes: true, reports_tools: true }
+    }
+
+    fn command_line(&self, session: Option<&str>) -> Vec<String> {
+        let start = [self.program.as_str(), "-p", "--output-format", "stream-json", "--verbose"];
+        let mut words = start.map(str::to_owned).to_vec();
+        let tools = Some(self.allowed_tools.join(",")).filter(|tools| !tools.is_empty());
+        for (name, value) in [
+            ("--resume", session),
+            ("--model", self.model.as_deref()),
+            ("--permission-mode", self.permission_mode.as_deref()),
+            ("--allowedTools", tools.as_deref()),
+        ] {
+            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value.to_owned()]));
+        }
+        words.extend(self.extra.iter().cloned());
+        words
+    }
+
+    fn check(&self, target: &Target, _: &Path) -> Result<(), Unavailable> {
+        const INSTALL: &str = "Install Claude Code (npm install -g @anthropic-ai/claude-code), name it with --claude PATH, or \
+                               use another program with --agent-command.";
+        const IN_CONTAINER: &str =
+            "Install Claude Code in the container, or name it there with --claude PATH.";
+        let version = match target.container() {
+            Some(name) => {
+                let args = ["exec", name, &self.program, "--version"];
+                ask("docker", &args, MAX_ANSWER_WAIT, IN_CONTAINER)?
+            }
+            None => ask(&self.program, &["--version"], MAX_ANSWER_WAIT, INSTALL)?,
+        };
+        if Version::parse(&version).is_some_and(|version| version < OLDEST) {
+            let message = format!("{} is version {}: too old", self.program, version.trim());
+            return Err(Unavailable::new(message, "npm install -g @anthropic-ai/claude-code"));
+        }
+        Ok(())
+    }
+
+    fn reader(&self, _: bool) -> Box<dyn OutputReader> {
+        Box::<StreamReader>::default()
+    }
+}
+
+/// Tools whose success is an edit of a file.
+const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
+
+#[derive(Default)]
+struct StreamReader {
+    lines: Lines,
+    state: StreamState,
+}
+
+impl OutputReader for StreamReader {
+    fn stdout(&mut self, chunk: &[u8], emit: &mut dyn FnMut(AgentEvent<'_>)) {
+        self.lines.feed(chunk, |line| self.state.read_line(line, emit));
+    }
+
+    fn stderr(&mut self, _: &[u8], _: &mut dyn FnMut(AgentEvent<'_>)) {}
+
+    fn finish(&mut self, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+        self.lines.finish(|line| self.state.read_line(line, emit));
+        self.state.failure().map(AgentEvent::Failed).into_iter().for_each(emit);
+    }
+}
+
+/// What must be remembered of the stream to tell why the client failed.
+#[derive(Default)]
+struct StreamState {
+    began: bool,
+    /// The usage limit was last reported as reached.
+    rejected: bool,
+    resets_at: Option<Stamp>,
+    /// The client's own word for the error it stopped at, and its status.
+    error: Option<(String, Option<u16>)>,
+    /// The last of possibly several.
+    result: Option<stream::Outcome>,
+}
+
+impl StreamState {
+    fn read_line(&mut self, line: &str, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+        stream::events(line).into_iter().for_each(|event| self.read(event, emit));
+    }
+
+    fn read(&mut self, event: Event, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+        match event {
+            Event::Init { session_id } => {
+                self.began = true;
+                session_id.map(|id| AgentEvent::Session(Some(id))).into_iter().for_each(emit);
+            }
+            Event::Text(text) => {
+                self.error = None;
+                emit(AgentEvent::Text(text));
+            }
+            Event::ToolStarted { id, name, summary } => {
+                let edits = EDITING_TOOLS.contains(&name.as_str());
+                emit(AgentEvent::ToolStarted { id, name, summary, edits });
+            }
+            Event::ToolEnded { id, failed } => emit(AgentEvent::ToolEnded { id, failed }),
+            Event::Background { running } => emit(AgentEvent::Background(running)),
+            Event::Retry { attempt, error_status } => {
+                emit(AgentEvent::Retry { attempt, status: error_status });
+            }
+            Event::RateLimit { status: Limit::Rejected, resets_at } => {
+                self.rejected = true;
+                // A later event without a time does not take back an earlier one with it.
+                self.resets_at = resets_at.or(self.resets_at);
+            }
+            Event::RateLimit { .. } => (self.rejected, self.resets_at) = (false, None),
+            Event::ApiError { kind, status } => self.error = Some((kind, status)),
+            Event::Result(result) => self.read_result(*result, emit),
+            Event::Other => {}
+        }
+    }
+
+    fn read_result(&mut self, result: stream::Outcome, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+        if !self.began && result.is_error {
+            // The client did not find the conversation it was to continue.
+            emit(AgentEvent::Session(None));
+        } else if let Some(id) = &result.session_id {
+            emit(AgentEvent::Session(Some(id.clone())));
+        }
+        emit(AgentEvent::Usage(result.usage.clone()));
+        if result.permission_denials > 0 {
+            emit(AgentEvent::PermissionDenied(result.permission_denials));
+        }
+        emit(AgentEvent::Result((!result.is_error).then(|| result.text.clone())));
+        if !result.is_error {
+            self.error = None;
+        }
+        self.result = Some(result);
+    }
+
+    /// Returns why the client failed, by its last result, or by what was seen before it was cut off. Returns `None`
+    /// if it did not fail, or ended without saying anything: then its exit code is all there is.
+    fn failure(&self) -> Option<Failure> {
+        let result = self.result.as_ref();
+        if result.is_some_and(|result| !result.is_error) {
+            return None;
+        }
+        let text = result.map_or("", |result| result.text.as_str());
+        let word = result.and_then(|result| result.api_error.as_deref()).unwrap_or_default();
+        let (kind, seen) = self.error.as_ref().map_or(("", None), |(kind, status)| (kind.as_str(), *status));
+        let status = result.and_then(|result| result.api_error_status).or(seen);
+        self.usage_limit(status, word, text).or_else(|| classify(kind, status, word, text)).or_else(|| {
+            let words = [text, kind, result?.subtype.as_str()].map(|text| clean::excerpt(text, 300));
+            let words = words.into_iter().find(|text| !text.is_empty());
+            Some(Failure::Other(words.unwrap_or_else(|| "unknown error".to_owned())))
+        })
+    }
+
+    /// Events come before text, and only the client's own text is asked.
+    fn usage_limit(&self, status: Option<u16>, word: &str, text: &str) -> Option<Failure> {
+        let told = signal::usage_limit(text);
+        let rejected = self.rejected && status.is_none_or(|status| status == 429);
+        if word != "usage_limit_reached" && !rejected && told.is_none() {
+            return None;
+        }
+        let resets = self.resets_at.map(Reset::At).or_else(|| told.and_then(|told| told.resets));
+        Some(Failure::UsageLimit { resets })
+    }
+}
+
+/// Returns the failure that the client's words and the status name. Older clients have nothing but a text.
+fn classify(kind: &str, status: Option<u16>, word: &str, text: &str) -> Option<Failure> {
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| text.starts_with(beginning));
+    Some(match (kind, status) {
+        ("billing_error", _) => Failure::Billing,
+        ("authentication_failed" | "oauth_org_not_allowed", _) => Failure::Authentication,
+        ("overloaded", _) | (_, Some(529)) => Failure::Overloaded,
+        (_, Some(401 | 403)) => Failure::Authentication,
+        (_, Some(402)) => Failure::Billing,
+        (_, Some(429)) => Failure::RateLimited,
+        (_, Some(status @ (408 | 500..=599))) => Failure::ServerError(Some(status)),
+        ("rate_limit", _) => Failure::RateLimited,
+        ("server_error", _) => Failure::ServerError(None),
+        _ if word == "connection_failed" => Failure::ServerError(None),
+        _ if begins(&["Credit balance is too low"]) => Failure::Billing,
+        _ if begins(&["Not logged in", "Invalid API key", "Failed to authenticate"]) => {
+            Failure::Authentication
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::agent::Report;
+
+    /// What the real client printed (2.1.325 against a scripted API, cut down to what matters).
+    macro_rules! sample {
+        ($name:literal) => {
+            include_str!(concat!("../../claude/stream/samples/", $name, ".jsonl"))
+        };
+    }
+
+    fn report(text: &str) -> Report {
+        let (mut reader, mut report) = (StreamReader::default(), Report::default());
+        reader.stdout(text.as_bytes(), &mut |event| report.add(event));
+        reader.finish(&mut |event| report.add(event));
+        report
+    }
+
+    #[test]
+    fn claude_is_called_with_what_was_asked_for() {
+        let claude = Claude { program: "claude".into(), ..Claude::default() };
+        let words = |claude: &Claude, session| claude.command_line(session).join(" ");
+        assert_eq!(words(&claude, None), "claude -p --output-format stream-json --verbose");
+        let full = Claude {
+            model: Some("opus".into()),
+            permission_mode: Some("acceptEdits".into()),
+            allowed_tools: vec!["Bash".into(), "Edit".into()],
+            extra: vec!["--add-dir".into(), "/x".into()],
+            ..claude
+        };
+        assert_eq!(
+            words(&full, Some("s")),
+            "claude -p --output-format stream-json --verbose --resume s --model opus --permission-mode \
+             acceptEdits --allowedTools Bash,Edit --add-dir /x"
+        );
+    }
+
+    #[test]
+    fn a_conversation_that_is_not_found_is_lost() {
+        let error = r#"{"type":"result","is_error":true,"session_id":"new"}"#;
+        let init = r#"{"type":"system","subtype":"init","session_id":"s"}"#;
+        let lost = report(error);
+        assert!(lost.session_lost && lost.session.is_none());
+        let failed = report(&format!("{init}\n{error}"));
+        assert!(!failed.session_lost && failed.session.as_deref() == Some("new"));
+        assert_eq!(report(init).session.as_deref(), Some("s"));
+    }
+
+    #[test]
+    fn denied_tool_calls_are_counted() {
+        assert_eq!(report(sample!("denied")).permission_denials, 1);
+        assert_eq!(report(sample!("tools")).permission_denials, 0);
+    }
+
+    fn reset(seconds: i64) -> Option<Reset> {
+        Some(Reset::At(Stamp(seconds * 1000)))
+    }
+
+    #[test]
+    fn failures_of_the_real_client() {
+        let model = "There's an issue with the selected model (claude-opus-5-5). It may not exist or you may not have \
+                     access to it. Run --model to pick a different model.";
+        let stopped = "[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use";
+        let cases = [
+            ("text", sample!("text"), None),
+            ("tools", sample!("tools"), None),
+            ("denied", sample!("denied"), None),
+            ("near the limit", sample!("limit-warning"), None),
+            (
+                "usage limit",
+                sample!("usage-limit"),
+                Some(Failure::UsageLimit { resets: reset(1_794_834_014) }),
+            ),
+            ("429", sample!("error-429"), Some(Failure::RateLimited)),
+            ("500", sample!("error-500"), Some(Failure::ServerError(Some(500)))),
+            ("529", sample!("error-529"), Some(Failure::Overloaded)),
+            ("connection refused", sample!("error-connection"), Some(Failure::ServerError(None))),
+            ("401", sample!("error-401"), Some(Failure::Authentication)),
+            ("403", sample!("error-403"), Some(Failure::Authentication)),
+            ("not logged in", sample!("error-login"), Some(Failure::Authentication)),
+            ("no credit", sample!("error-billing"), Some(Failure::Billing)),
+            ("402", sample!("error-402"), Some(Failure::Billing)),
+            ("404", sample!("error-404"), Some(Failure::Other(model.to_owned()))),
+            (
+                "turns",
+                sample!("max-turns"),
+                Some(Failure::Other("Reached maximum number of turns (1)".into())),
+            ),
+            ("SIGINT", sample!("interrupted"), Some(Failure::Other(stopped.into()))),
+            ("SIGTERM", sample!("terminated"), None),
+            ("nothing at all", "", None),
+        ];
+        for (name, text, expected) in cases {
+            assert_eq!(report(text).failure, expected, "{name}");
+        }
+        let passing = ["error-429", "error-500", "error-529", "error-connection"];
+        let texts =
+            [sample!("error-429"), sample!("error-500"), sample!("error-529"), sample!("error-connection")];
+        for (name, text) in passing.iter().zip(texts) {
+            let report = report(text);
+            assert!(report.failure.as_ref().is_some_and(Failure::is_transient), "{name}");
+            assert_eq!(report.message(), None, "{name}: the error is not a message of the agent");
+        }
+        assert!(!Failure::UsageLimit { resets: None }.is_transient());
+    }
+
+    #[test]
+    fn failures_without_a_clear_result() {
+        let error = r#"{"type":"result","is_error":true,"result":"TEXT"}"#;
+        let rejected =
+            r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1794834014}}"#;
+        let allowed = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed"}}"#;
+        let clock = Reset::Clock {
+            time: chrono::NaiveTime::from_hms_opt(15, 0, 0).unwrap(),
+            date: None,
+            zone: Some("UTC".into()),
+        };
+        let limit = "You've hit your session limit · resets 3pm (UTC)";
+        let said = |text: &str| error.replace("TEXT", text);
+        let cases = [
+            ("by its text", said(limit), Some(Failure::UsageLimit { resets: Some(clock) })),
+            ("the agent's prose", said(limit).replace("true", "false"), None),
+            ("events before text", format!("{rejected}\n{}", said(limit)), Some(Failure::UsageLimit { resets: reset(1_794_834_014) })),
+            ("events alone", format!("{rejected}\n{}", said("?")), Some(Failure::UsageLimit { resets: reset(1_794_834_014) })),
+            ("rejected and then killed", rejected.to_owned(), Some(Failure::UsageLimit { resets: reset(1_794_834_014) })),
+            ("rejected, then allowed", format!("{rejected}\n{allowed}\n{}", said("?")), Some(Failure::Other("?".into()))),
+            ("rejected, but that was not it", format!("{rejected}\n{}", r#"{"type":"result","is_error":true,"api_error_status":503}"#),
+                Some(Failure::ServerError(Some(503)))),
+            ("rejected, and yet it went well", format!("{rejected}\n{}", r#"{"type":"result","is_error":false}"#), None),
+            ("the client's word", r#"{"type":"result","is_error":true,"api_error":"usage_limit_reached"}"#.to_owned(), Some(Failure::UsageLimit { resets: None })),
+            ("an older client without credit", said("Credit balance is too low"), Some(Failure::Billing)),
+            ("an older client without a key", said("Invalid API key · Please run /login"), Some(Failure::Authentication)),
+            ("an error, then a good turn", format!("{}\n{}", said("x"), r#"{"type":"result","is_error":false,"result":"ok"}"#), None),
+            ("no text at all", r#"{"type":"result","is_error":true}"#.to_owned(), Some(Failure::Other("unknown error".into()))),
+            ("hostile text", said("a\\u001b[2Jb"), Some(Failure::Other("a[2Jb".into()))),
+            ("killed while it gave up", r#"{"type":"assistant","error":"server_error","is_api_error_message":true,"api_error_status":500}"#.to_owned(),
+                Some(Failure::ServerError(Some(500)))),
+        ];
+        for (name, text, expected) in cases {
+            assert_eq!(report(&text).failure, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_turn_with_tools() {
+        let report = report(sample!("tools"));
+        assert_eq!(report.session.as_deref(), Some("s-tools"));
+        assert_eq!(
+            (report.tools_used, report.edits, report.running()),
+            (6, 1, 0),
+            "the edit that failed is none"
+        );
+        assert_eq!(report.message(), Some("finished"));
+        assert_eq!((report.usage.tokens(), report.usage.cost_usd), (60, Some(0.0005600000000000001)));
+    }
+
+    #[test]
+    fn tools_without_a_result_are_running() {
+        let half: Vec<&str> = sample!("tools").lines().take(4).collect();
+        let report = report(&half.join("\n"));
+        assert_eq!((report.message(), report.edits, report.running()), (Some("working"), 0, 2));
+    }
+
+    #[test]
+    fn background_work_continues_after_a_result() {
+        let all: Vec<&str> = sample!("background").lines().collect();
+        let first = 1 + all.iter().position(|line| line.contains(r#""type":"result""#)).unwrap();
+        let waiting = report(&all[..first].join("\n"));
+        assert_eq!((waiting.message(), waiting.running()), (Some("waiting for it"), 1));
+        let done = report(sample!("background"));
+        assert_eq!((done.message(), done.running()), (Some("bg seen"), 0));
+        assert_eq!(done.usage.cost_usd, Some(0.00042), "the client's figure includes the turn before");
+        assert_eq!(done.usage.tokens(), 45, "its tokens do not");
+    }
+
+    #[test]
+    fn a_sub_agent_uses_tools_but_its_text_is_no_message() {
+        let all: Vec<&str> = sample!("sub-agent").lines().collect();
+        let spoken = 1 + all.iter().position(|line| line.contains("sub speaking")).unwrap();
+        assert_eq!(report(&all[..spoken].join("\n")).message(), None);
+        let report = report(sample!("sub-agent"));
+        assert_eq!((report.message(), report.tools_used, report.running()), (Some("main done"), 2, 0));
+    }
+
+    #[test]
+    fn partial_messages_are_not_counted_twice() {
+        let report = report(sample!("partial"));
+        assert_eq!((report.message(), report.tools_used), (Some("working"), 1));
+    }
+}

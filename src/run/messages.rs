@@ -1,0 +1,104 @@
+//! The messages of a run: its position, the result of an iteration, and the table at the end.
+
+use super::Runner;
+use crate::core::message;
+use crate::core::outcome::{Exit, Outcome};
+use crate::core::record::ArmedLoop;
+use crate::core::settings::Settings;
+use crate::core::tasks::Mode;
+use crate::core::text::clean;
+use crate::core::time::{self, Stamp};
+use crate::store::runner::summary::Row;
+use crate::store::tasks;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Returns `Ralph 12/50 · Runtime: 3.2h/9.0h · $4.10 · circuit closed`, short enough for what the screen adds to it.
+pub fn position(run: &ArmedLoop, settings: &Settings, number: u64) -> String {
+    let of = message::of(number, settings.max_iterations);
+    let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
+    let circuit = match run.circuit.counters.get("stagnation") {
+        0 => "circuit ok".into(),
+        turns => format!("no progress {turns}/{}", settings.circuit.get("stagnation")),
+    };
+    format!("Ralph {of} · {}{cost} · {circuit}", message::runtime(run, settings))
+}
+
+pub fn iteration_started(number: u64, settings: &Settings, mode: Mode) -> String {
+    let of =
+        if settings.max_iterations > 0 { format!(" of {}", settings.max_iterations) } else { String::new() };
+    let what = if mode == Mode::Implement { String::new() } else { format!(" · {}", mode.name()) };
+    format!("── iteration {number}{of}{what} ──")
+}
+
+pub fn iteration_ended(row: &Row) -> String {
+    let mut text = format!("── iteration {} {} · {}", row.iteration, row.outcome, span(row.duration_seconds));
+    if !row.commit_hash.is_empty() {
+        text.push_str(&format!(" · commit {}", row.commit_hash));
+    }
+    if let Some(cost) = row.cost_usd {
+        text.push_str(&format!(" · ${cost:.2}"));
+    }
+    if row.tokens > 0 {
+        text.push_str(&format!(" · {} tokens", message::tokens(row.tokens)));
+    }
+    text
+}
+
+fn span(seconds: u64) -> String {
+    let (minutes, seconds) = (seconds / 60, seconds % 60);
+    if minutes > 0 { format!("{minutes}m {seconds}s") } else { format!("{seconds}s") }
+}
+
+/// Returns the table shown at every ending.
+pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
+    let run = &runner.run;
+    let outcome = run.outcome.unwrap_or(Outcome::Error);
+    let wall = runner.began.elapsed();
+    let iterations = match settings.max_iterations {
+        0 => run.iteration.to_string(),
+        most => format!("{} / {most}", run.iteration),
+    };
+    let mut rows = vec![
+        ("Exit", format!("{} (code {})", outcome.name().to_uppercase(), outcome.exit().code())),
+        ("Reason", clean::excerpt(run.reason.as_deref().unwrap_or(""), 300)),
+        ("Iterations", iterations),
+        ("Duration", format!("{} · {}", span(wall.as_secs()), message::times(run, settings, now))),
+    ];
+    if let Some(tasks) = tasks::read_reviewed(runner.project, &run.tasks, runner.plan.skip_review) {
+        rows.push(("Stories", format!("{}/{} complete", tasks.passing, tasks.total)));
+    }
+    if let Some(average) = average(wall, run.iteration) {
+        rows.push(("Avg/iter", average));
+    }
+    rows.push(("Stuck iters", runner.stuck_iterations.to_string()));
+    if run.usage.tokens() > 0 || run.usage.cost_usd.is_some() {
+        let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
+        rows.push(("Usage", format!("{} tokens{cost}", message::tokens(run.usage.tokens()))));
+    }
+    rows.push(("Log", "ralph/logs/summary.csv".into()));
+    if let Some(next) = message::next_step(run.engine, outcome) {
+        rows.push(("Next", next));
+    }
+    let mut text = String::from("\nRalph run\n─────────\n");
+    for (label, value) in rows {
+        text.push_str(&format!("{:<13}{value}\n", format!("{label}:")));
+    }
+    text.trim_end().to_owned()
+}
+
+fn average(wall: Duration, iterations: u64) -> Option<String> {
+    Some(span(wall.as_secs().checked_div(iterations)?))
+}
+
+pub fn json(runner: &Runner, exit: Exit) -> Value {
+    let run = &runner.run;
+    json!({
+        "outcome": run.outcome, "reason": run.reason, "exit_code": exit.code(), "iterations": run.iteration,
+        "runtime_seconds": time_of(run), "usage": run.usage,
+    })
+}
+
+fn time_of(run: &ArmedLoop) -> f64 {
+    time::Stamp(run.runtime_ms()).seconds()
+}

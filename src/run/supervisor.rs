@@ -1,0 +1,239 @@
+//! One agent process, from its start to the end of everything it started.
+//!
+//! Its output and its end arrive in the inbox beside Ctrl-C and stops, and one thread decides. Whatever ends it (time,
+//! silence, the user), its whole process group gets TERM, then KILL, and strays elsewhere are reaped.
+
+use super::agent::{AgentEvent, OutputReader, Report};
+use super::inbox::{Inbox, Message, StopSignal};
+use super::screen::Screen;
+use super::target::Target;
+use crate::core::time::heartbeat::{self, Beat, Heartbeat};
+use crate::store::process::group::Group;
+use crate::store::process::program::{self, Ended};
+use crate::store::runner::logs::Log;
+use crate::store::world::Instant;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::Builder;
+use std::time::Duration;
+
+/// Why the agent is no longer running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentEnd {
+    Ended(Ended),
+    Stalled(i64),
+    /// It had given its result and did not exit.
+    Lingered,
+    Interrupted(StopSignal),
+    Stopped,
+}
+
+impl AgentEnd {
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, AgentEnd::Ended(Ended::Exit(0)) | AgentEnd::Lingered)
+    }
+}
+
+impl fmt::Display for AgentEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AgentEnd::Ended(ended) => write!(f, "{ended}"),
+            AgentEnd::Stalled(seconds) => write!(f, "stalled: no output for {seconds}s"),
+            AgentEnd::Lingered => write!(f, "done, but it did not exit and was ended"),
+            AgentEnd::Interrupted(signal) => write!(f, "interrupted: {}", signal.words()),
+            AgentEnd::Stopped => write!(f, "stopped"),
+        }
+    }
+}
+
+pub struct Launch<'a> {
+    /// Unique within the run, so that late messages of an earlier process are recognised.
+    pub number: u64,
+    pub words: Vec<String>,
+    pub target: &'a Target,
+    pub project: &'a Path,
+    pub run_id: &'a str,
+    pub prompt: String,
+    pub timeout: Option<Duration>,
+    pub heartbeat: heartbeat::Settings,
+}
+
+const POLL: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(900);
+/// How long to wait for the rest of the output after the agent's end.
+const DRAIN: Duration = Duration::from_millis(1500);
+/// How long the agent may take to exit after its result.
+const MAX_LINGER: Duration = Duration::from_secs(10);
+/// How long to wait for the end of a process that got TERM and KILL, also inside a container.
+const KILL_DEADLINE: Duration = Duration::from_secs(8);
+
+/// Runs the agent to its end. `started` gets its process id.
+pub fn run(
+    mut launch: Launch,
+    inbox: &Inbox,
+    reader: &mut dyn OutputReader,
+    log: &mut Log,
+    screen: &mut Screen,
+    started: &dyn Fn(u32),
+) -> (AgentEnd, Report) {
+    let (number, words) = (launch.number, &launch.words);
+    let mut report = Report::default();
+    let not_started =
+        |error: std::io::Error| AgentEnd::Ended(Ended::NotStarted(format!("{}: {error}", words[0])));
+    let sender = inbox.sender.clone();
+    let exited = move |status| drop(sender.send(Message::Exited { of: number, status }));
+    let mut command = launch.target.command(words, launch.project, launch.run_id);
+    let process = match program::start(&mut command, std::mem::take(&mut launch.prompt).into_bytes(), exited)
+    {
+        Ok(process) => process,
+        Err(error) => return (not_started(error), report),
+    };
+    started(process.group.leader);
+    let piped = inbox
+        .read_pipe(process.stdout, number, false)
+        .and_then(|()| inbox.read_pipe(process.stderr, number, true));
+    if let Err(error) = piped {
+        process.group.end();
+        return (not_started(error), report);
+    }
+    let now = Instant::now();
+    let mut supervisor = Supervisor {
+        launch: &launch,
+        began: now,
+        last_output: now,
+        heartbeat: Heartbeat::new(launch.heartbeat, 0),
+        open_pipes: 2,
+        exit: None,
+        over_at: None,
+        ending: None,
+        group: Arc::new(process.group),
+        interrupts: 0,
+        ticked: now,
+    };
+    let end = supervisor.supervise(inbox, reader, &mut report, log, screen);
+    // What the leader left in its group, then what left the group.
+    supervisor.group.end_rest();
+    launch.target.reap(launch.run_id, supervisor.interrupts > 1);
+    reader.finish(&mut |event| {
+        screen.show(&event);
+        report.add(event);
+    });
+    (end, report)
+}
+
+struct Supervisor<'a> {
+    launch: &'a Launch<'a>,
+    began: Instant,
+    last_output: Instant,
+    heartbeat: Heartbeat,
+    open_pipes: u32,
+    exit: Option<(Instant, Ended)>,
+    /// When it gave its result.
+    over_at: Option<Instant>,
+    /// Why we are ending it, and since when.
+    ending: Option<(AgentEnd, Instant)>,
+    group: Arc<Group>,
+    interrupts: u32,
+    ticked: Instant,
+}
+
+impl Supervisor<'_> {
+    fn supervise(
+        &mut self,
+        inbox: &Inbox,
+        reader: &mut dyn OutputReader,
+        report: &mut Report,
+        log: &mut Log,
+        screen: &mut Screen,
+    ) -> AgentEnd {
+        loop {
+            match inbox.next(POLL) {
+                Some(Message::Output { of, chunk, is_stderr }) if of == self.launch.number => {
+                    self.last_output = Instant::now();
+                    self.heartbeat.pulse(self.elapsed());
+                    log.write(&chunk);
+                    let mut emit = |event: AgentEvent<'_>| {
+                        screen.show(&event);
+                        report.add(event);
+                    };
+                    match is_stderr {
+                        false => reader.stdout(&chunk, &mut emit),
+                        true => reader.stderr(&chunk, &mut emit),
+                    }
+                    self.heartbeat.set_tools(report.running());
+                }
+                Some(Message::Closed { of }) if of == self.launch.number => {
+                    self.open_pipes = self.open_pipes.saturating_sub(1);
+                }
+                Some(Message::Exited { of, status }) if of == self.launch.number => {
+                    self.exit = Some((Instant::now(), status.into()));
+                }
+                Some(Message::Signal(signal)) => {
+                    self.interrupts += 1;
+                    self.end(AgentEnd::Interrupted(signal));
+                    if self.interrupts > 1 {
+                        self.group.kill();
+                    }
+                }
+                Some(Message::Stopped) => self.end(AgentEnd::Stopped),
+                Some(_) | None => {}
+            }
+            self.check_limits(report, screen);
+            if self.is_over() {
+                let unknown = || Ended::NotStarted("its exit status is unknown".into());
+                let ending = self.ending.take().map(|(why, _)| why);
+                return ending.unwrap_or_else(|| {
+                    AgentEnd::Ended(self.exit.take().map_or_else(unknown, |(_, ended)| ended))
+                });
+            }
+        }
+    }
+
+    fn elapsed(&self) -> i64 {
+        i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Ends an agent that is silent, out of time, or done without exiting.
+    fn check_limits(&mut self, report: &Report, screen: &mut Screen) {
+        if self.ticked.elapsed() >= TICK {
+            self.ticked = Instant::now();
+            screen.tick(self.began.elapsed(), self.last_output.elapsed());
+            if self.exit.is_none()
+                && self.ending.is_none()
+                && let Some(beat) = self.heartbeat.check(self.elapsed())
+            {
+                screen.beat(&beat);
+                if let Beat::Stall { elapsed, .. } = beat {
+                    self.end(AgentEnd::Stalled(elapsed));
+                }
+            }
+        }
+        if let Some(limit) = self.launch.timeout.filter(|limit| self.began.elapsed() >= *limit) {
+            self.end(AgentEnd::Ended(Ended::TimedOut(limit)));
+        }
+        if !report.is_over() {
+            self.over_at = None;
+        } else if self.over_at.get_or_insert_with(Instant::now).elapsed() >= MAX_LINGER {
+            self.end(AgentEnd::Lingered);
+        }
+    }
+
+    /// Begins to end the agent without waiting for it: what it still prints is read meanwhile.
+    fn end(&mut self, why: AgentEnd) {
+        if self.exit.is_some() || self.ending.is_some() {
+            return;
+        }
+        self.ending = Some((why, Instant::now()));
+        let (target, run_id, group) =
+            (self.launch.target.clone(), self.launch.run_id.to_owned(), Arc::clone(&self.group));
+        if Builder::new().spawn(move || target.end(&run_id, &group)).is_err() {
+            self.group.kill();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let killed = self.ending.as_ref().is_some_and(|(_, since)| since.elapsed() > KILL_DEADLINE + DRAIN);
+        self.exit.as_ref().is_some_and(|(at, _)| self.open_pipes == 0 || at.elapsed() >= DRAIN) || killed
+    }
+}

@@ -1,0 +1,145 @@
+//! What the agent is told beside its task: current guidance and current findings, merged.
+
+use super::Scan;
+use crate::core::guidance::finding::{Finding, Severity};
+use crate::core::guidance::merge::GuidanceLists;
+use crate::core::guidance::{self, Entry, Guidance, GuidanceScope};
+use crate::core::record::{ArmedLoop, StoredLoop};
+use crate::core::settings::Resolved;
+use crate::core::text::clean;
+use crate::core::time;
+use crate::store::project::Project;
+use crate::store::state::Document;
+use crate::store::user::armed;
+use crate::store::world::World;
+use anyhow::Result;
+
+/// The loop that a briefing is for.
+#[derive(Clone, Copy)]
+pub struct BriefingContext<'a> {
+    pub world: &'a World,
+    pub project: &'a Project,
+    pub session: &'a str,
+    pub run: &'a ArmedLoop,
+    pub resolved: &'a Resolved,
+    /// The agent is going to read it; otherwise nothing counts as delivered.
+    pub told: bool,
+}
+
+pub struct Briefing {
+    pub lists: GuidanceLists,
+    /// What the user should know: purged guidance, a scan that is not finished.
+    pub notes: Vec<String>,
+    /// Rules that cannot be used.
+    pub warnings: Vec<String>,
+    /// Critical findings that the user did not allow.
+    pub critical: Vec<Finding>,
+}
+
+/// More findings are not kept in the state; `ralph scan` shows all.
+const MAX_FINDINGS: usize = 100;
+
+/// Updates the document's guidance and constraints, and returns what the agent is told. Without a scan, nothing can
+/// have changed since the last one.
+pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<Scan>) -> Result<Briefing> {
+    let BriefingContext { world, run, resolved, .. } = *context;
+    let (mut notes, mut warnings) = (Vec::new(), Vec::new());
+    let guidance = freshen(context, document, &mut notes)?;
+    let max_age = resolved.settings().guidance_max_age_ms;
+    let own = guidance.fresh_for(&scope(context.session, run), world.now, max_age);
+
+    let mut findings = Vec::new();
+    if resolved.is_on("scan.enabled") {
+        findings = document.findings();
+        if let Some(scan) = scan {
+            warnings.clone_from(&scan.warnings);
+            findings = keep(world, document, scan, findings, &mut notes)?;
+        }
+    } else if !document.findings().is_empty() {
+        document.set_findings(&Vec::new(), world.now)?;
+    }
+    let waived = own.waived();
+    let lists = GuidanceLists::merge(&own, &findings);
+    notes.extend(withheld(&own, &lists));
+    if context.told {
+        let mut guidance = guidance;
+        guidance.deliver(&lists.told());
+        document.set_guidance(&guidance)?;
+    }
+    findings.retain(|finding| finding.severity == Severity::Critical && !waived.contains(&finding.id));
+    Ok(Briefing { lists, notes, warnings, critical: findings })
+}
+
+fn scope<'a>(session: &'a str, run: &StoredLoop) -> GuidanceScope<'a> {
+    GuidanceScope { session, started_at: run.started_at, previous_ended_at: run.timing.previous_ended_at }
+}
+
+/// Drops the guidance that is stale for every loop that is alive in this project.
+fn freshen(context: &BriefingContext, document: &mut Document, notes: &mut Vec<String>) -> Result<Guidance> {
+    let BriefingContext { world, project, session, run, resolved, .. } = *context;
+    let mut guidance = document.guidance();
+    guidance.bring_back_to(world.now);
+    let max_age = resolved.settings().guidance_max_age_ms;
+    // Other loops are read only where there is something to drop.
+    let stale = guidance.clone().purge_stale(&[scope(session, run)], world.now, max_age);
+    let loops = if stale.is_empty() { Vec::new() } else { document.loops() };
+    let others = loops.iter().filter(|(id, run)| {
+        id != session && run.is_alive() && armed::is_armed(world, project, id, &run.run_id)
+    });
+    let scopes: Vec<GuidanceScope> =
+        std::iter::once(scope(session, run)).chain(others.map(|(id, run)| scope(id, run))).collect();
+    let purged = guidance.purge_stale(&scopes, world.now, max_age);
+    notes.extend(guidance::purged(&purged));
+    document.set_guidance(&guidance)?;
+    Ok(guidance)
+}
+
+/// Says which encouraged guidance is not told to the agent because a finding contradicts it.
+fn withheld(guidance: &Guidance, lists: &GuidanceLists) -> Option<String> {
+    let told = |entry: &&Entry| {
+        lists.encouraged.iter().any(|word| guidance::key(&word.text) == guidance::key(&entry.text))
+    };
+    let held: Vec<_> = guidance
+        .encouraged
+        .iter()
+        .filter(|entry| !entry.delivered && !told(entry))
+        .map(|entry| format!("\"{}\"", clean::excerpt(&entry.text, 60)))
+        .collect();
+    (!held.is_empty()).then(|| {
+        format!(
+            "guidance not sent because a finding contradicts it: {} (`ralph-guidance allow ID` overrules the finding)",
+            held.join(", ")
+        )
+    })
+}
+
+/// Keeps the findings of a scan. While the first scan is not finished, those of the last finished one are used, and
+/// the user is told their age.
+fn keep(
+    world: &World,
+    document: &mut Document,
+    scan: Scan,
+    last: Vec<Finding>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Finding>> {
+    let mut findings = scan.findings;
+    let Some(at) = scan.at else {
+        let scanned_at = document.scanned_at();
+        let shown = scanned_at.map_or("these are the findings so far".to_owned(), |at| {
+            format!("the findings are {} old", time::span(world.now - at))
+        });
+        let files = scan.files;
+        notes.push(format!("the scan continues at the next turn ({files} files listed so far); {shown}"));
+        return Ok(if scanned_at.is_some() { last } else { findings });
+    };
+    findings.retain(|finding| finding.severity > Severity::Low);
+    findings.truncate(MAX_FINDINGS);
+    document.set_findings(&findings, at)?;
+    Ok(findings)
+}
+
+/// Returns the lists as they were last told.
+pub fn last_told(document: &Document) -> GuidanceLists {
+    let guidance = document.guidance();
+    GuidanceLists::merge(&guidance, &document.findings())
+}

@@ -1,0 +1,49 @@
+//! Constraints that are not in the project's files: an unfinished merge, and other hooks that could fight the loop.
+
+use super::check::finding;
+use crate::core::guidance::finding::{Finding, Severity};
+use crate::store::file;
+use crate::store::project::Project;
+use crate::store::project::git;
+use crate::store::world::World;
+use serde_json::Value;
+use std::path::Path;
+
+const MAX_SETTINGS_BYTES: u64 = 4 << 20;
+
+pub fn findings(world: &World, project: &Project) -> Vec<Finding> {
+    unfinished_merge(project).into_iter().chain(stop_hooks(world, project)).collect()
+}
+
+fn unfinished_merge(project: &Project) -> Option<Finding> {
+    let git_dir = git::dir(&project.root)?;
+    let signs = [
+        ("MERGE_HEAD", "a merge is unfinished"),
+        ("rebase-merge", "a rebase is unfinished"),
+        ("rebase-apply", "a rebase is unfinished"),
+        ("CHERRY_PICK_HEAD", "a cherry-pick is unfinished"),
+        ("REVERT_HEAD", "a revert is unfinished"),
+    ];
+    let (_, what) = signs.into_iter().find(|(name, _)| git_dir.join(name).exists())?;
+    let advice = "Finish or abort it before anything else; do not commit over it";
+    Some(finding("unfinished-merge", Severity::Critical, "", None, what, what.to_owned(), advice))
+}
+
+/// Returns the Stop hooks in the client's settings, which are not Ralph's.
+pub fn stop_hooks(world: &World, project: &Project) -> Vec<Finding> {
+    let of_project = ["settings.json", "settings.local.json"].map(|name| project.claude_dir().join(name));
+    let of_user = world.claude_config.as_ref().map(|dir| dir.join("settings.json"));
+    let paths = of_project.into_iter().chain(of_user).filter(|path| has_stop_hook(path));
+    let found = paths.map(|path| {
+        let shown = path.strip_prefix(&project.root).unwrap_or(&path).to_string_lossy();
+        let (what, advice) = ("another Stop hook", "It runs beside Ralph's and may hold or end the loop");
+        finding("other-stop-hook", Severity::Low, &shown, None, what, what.to_owned(), advice)
+    });
+    found.collect()
+}
+
+fn has_stop_hook(path: &Path) -> bool {
+    let Ok(Some(bytes)) = file::read_bounded(path, MAX_SETTINGS_BYTES) else { return false };
+    let settings: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    settings["hooks"]["Stop"].as_array().is_some_and(|hooks| !hooks.is_empty())
+}

@@ -1,0 +1,67 @@
+//! The commands of a project's own file that this user trusts. Their exact text is kept in the user's folder, by
+//! the project's real path: another text, another project and another user start without trust.
+
+use crate::core::time::Stamp;
+use crate::store::file::{self, Privacy};
+use crate::store::project::Project;
+use crate::store::world::World;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+const MAX_RECORD_BYTES: u64 = 4 << 20;
+
+/// What was trusted in one project.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Trusted {
+    project: String,
+    /// For people who read the file.
+    #[serde(default)]
+    trusted_at: Stamp,
+    /// Values by settings key, as the file gives them.
+    commands: Map<String, Value>,
+}
+
+impl Trusted {
+    /// Returns whether the user trusted exactly this value.
+    pub fn allows(&self, key: &str, value: &Value) -> bool {
+        self.commands.get(key) == Some(value)
+    }
+}
+
+/// Loads what is trusted here: nothing if the record is missing, damaged or of another project.
+pub fn load(world: &World, project: &Project) -> Trusted {
+    let read = || -> Option<Trusted> {
+        let bytes = file::read_bounded(&path(world.data_dir().ok()?, project), MAX_RECORD_BYTES).ok()??;
+        let trusted: Trusted = serde_json::from_slice(&bytes).ok()?;
+        (trusted.project == project.real_root().to_string_lossy()).then_some(trusted)
+    };
+    read().unwrap_or_default()
+}
+
+/// Trusts these commands here, and no others.
+pub fn grant(world: &World, project: &Project, commands: Map<String, Value>) -> Result<()> {
+    if commands.is_empty() {
+        return revoke(world, project).map(drop);
+    }
+    let path = path(world.data_dir()?, project);
+    let root = project.real_root().to_string_lossy().into_owned();
+    let trusted = Trusted { project: root, trusted_at: world.now, commands };
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    file::replace(&path, serde_json::to_string_pretty(&trusted)?.as_bytes(), Privacy::Private)
+}
+
+/// Withdraws all trust in this project. Returns whether there was any.
+pub fn revoke(world: &World, project: &Project) -> Result<bool> {
+    let path = path(world.data_dir()?, project);
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("could not remove {}", path.display())),
+    }
+}
+
+fn path(data_dir: &Path, project: &Project) -> PathBuf {
+    data_dir.join("trust").join(format!("{}.json", project.key()))
+}

@@ -1,0 +1,80 @@
+//! An exclusive lock on a file. A project's state is locked by a sidecar file that is never renamed or removed.
+//!
+//! The operating system drops the lock with its holder, so a killed process blocks no other.
+
+use crate::store::file::{Privacy, creating};
+use crate::store::world::Instant;
+use anyhow::{Context, Result, bail};
+use fs2::FileExt;
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+const MAX_WAIT: Duration = Duration::from_secs(2);
+const FIRST_POLL: Duration = Duration::from_millis(1);
+const MAX_POLL: Duration = Duration::from_millis(25);
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Lock {
+    pub fn acquire(path: &Path) -> Result<Lock> {
+        let open = creating(Privacy::Private).read(true).write(true).create(true).truncate(false).open(path);
+        let file = open.with_context(|| format!("could not open the lock {}", path.display()))?;
+        let began = Instant::now();
+        let mut poll = FIRST_POLL;
+        loop {
+            match FileExt::try_lock_exclusive(&file) {
+                Ok(()) => return Ok(Lock(file)),
+                Err(error) if error.kind() == fs2::lock_contended_error().kind() => {}
+                Err(error) => {
+                    return Err(error)
+                        .with_context(|| format!("this file system cannot lock {}", path.display()));
+                }
+            }
+            if began.elapsed() >= MAX_WAIT {
+                bail!("{} is held by another Ralph for more than {}s", path.display(), MAX_WAIT.as_secs());
+            }
+            std::thread::sleep(poll);
+            poll = (poll * 2).min(MAX_POLL);
+        }
+    }
+
+    /// Returns the locked file. Where locks are mandatory, only this handle may read and write it.
+    pub fn file(&self) -> &File {
+        &self.0
+    }
+
+    /// Checks, on a temporary file, that a lock in this folder keeps a second one out.
+    pub fn prove(dir: &Path) -> Result<()> {
+        let path = dir.join(format!(".ralph-lock-{:016x}", crate::store::world::unique() as u64));
+        let proof = prove_on(&path);
+        let _ = std::fs::remove_file(&path);
+        proof
+    }
+}
+
+fn prove_on(path: &Path) -> Result<()> {
+    let first = Lock::acquire(path)?;
+    let second = File::open(path).with_context(|| format!("could not open {}", path.display()))?;
+    if FileExt::try_lock_exclusive(&second).is_ok() {
+        bail!("this file system gives the lock {} to two at a time", path.display());
+    }
+    drop(first);
+    FileExt::try_lock_exclusive(&second)
+        .with_context(|| format!("this file system does not give the lock {} back", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proof_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        Lock::prove(dir.path()).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(Lock::prove(&dir.path().join("gone")).is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! The check commands that a claim of completion has to pass. They come from the user or from a trusted project.
+
+use super::command::{self, Run};
+use crate::core::decide::turn::{CheckFailure, Checks};
+use crate::core::settings::Resolved;
+use crate::core::text::clean;
+use crate::store::world::Instant;
+use std::path::Path;
+use std::time::Duration;
+
+const KEY: &str = "completion.verify";
+/// The time limit of all commands together. The client ends the Stop hook after an hour (`hooks/hooks.json`) and
+/// takes no answer from it then.
+pub const BUDGET: Duration = Duration::from_secs(3500);
+
+/// The commands that may run, in order, and their time limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckCommands {
+    pub commands: Vec<String>,
+    /// Commands of the project's file that the user has not trusted: not run, so they prove nothing. A warning
+    /// in [`Resolved::warnings`] says so.
+    pub withheld: Vec<String>,
+    /// The time limit of each command.
+    pub limit: Duration,
+}
+
+/// One command and its result.
+#[derive(Clone, Debug)]
+pub struct CheckResult {
+    pub command: String,
+    pub run: Run,
+}
+
+impl CheckCommands {
+    pub fn of(resolved: &Resolved) -> CheckCommands {
+        let seconds = resolved.number("completion.verify_timeout_seconds");
+        let withheld = resolved.withheld.iter().filter(|row| row.key.name == KEY);
+        CheckCommands {
+            commands: resolved.row(KEY).map(|row| row.key.commands(&row.value)).unwrap_or_default(),
+            withheld: withheld.flat_map(|row| row.key.commands(&row.value)).collect(),
+            limit: Duration::try_from_secs_f64(seconds).unwrap_or(BUDGET).min(BUDGET),
+        }
+    }
+
+    /// Runs the commands in order and stops at the first that fails, so only the last result can be a failure.
+    pub fn run(&self, dir: &Path, cancelled: &dyn Fn() -> bool) -> Vec<CheckResult> {
+        self.run_within(dir, BUDGET, cancelled)
+    }
+
+    fn run_within(&self, dir: &Path, budget: Duration, cancelled: &dyn Fn() -> bool) -> Vec<CheckResult> {
+        let began = Instant::now();
+        let mut checked = Vec::new();
+        for command in &self.commands {
+            let left = budget.saturating_sub(began.elapsed());
+            let run = if left.is_zero() {
+                Run::not_started("the commands before it used up the time limit")
+            } else {
+                command::run_unless(command, dir, self.limit.min(left), cancelled)
+            };
+            let passed = run.passed();
+            checked.push(CheckResult { command: command.clone(), run });
+            if !passed {
+                break;
+            }
+        }
+        checked
+    }
+}
+
+/// Summarizes results as a fact for the decision.
+pub fn summarize(results: &[CheckResult]) -> Checks {
+    match results.iter().find(|result| !result.run.passed()) {
+        None => Checks::Passed(results.len()),
+        Some(CheckResult { command, run }) => Checks::Failed(CheckFailure {
+            command: clean::excerpt(command, 200),
+            how: run.ended.to_string(),
+            tail: run.tail.clone(),
+        }),
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use crate::core::settings::{self, Layer, Source};
+    use crate::store::process::command::Ended;
+    use serde_json::{Value, json};
+
+    fn verification(values: Value) -> CheckCommands {
+        let Value::Object(values) = values else { panic!("an object") };
+        let layer = Layer { source: Source::User, place: "u.json".into(), values };
+        CheckCommands::of(&settings::resolve(&[layer]))
+    }
+
+    #[test]
+    fn by_default_nothing_is_verified() {
+        let none = verification(json!({}));
+        assert!(none.commands.is_empty() && none.run(Path::new("/"), &|| false).is_empty());
+        assert_eq!(none.limit, Duration::from_secs(600));
+    }
+
+    #[test]
+    fn they_run_in_order_until_one_fails() {
+        let checked = verification(json!({"completion.verify": ["true", "exit 7", "true"]}))
+            .run(Path::new("/"), &|| false);
+        let ends: Vec<_> = checked.iter().map(|one| (one.command.as_str(), one.run.ended.clone())).collect();
+        assert_eq!(ends, [("true", Ended::Exit(0)), ("exit 7", Ended::Exit(7))]);
+    }
+
+    #[test]
+    fn without_time_left_no_check_is_started() {
+        let all = verification(json!({"completion.verify": ["true", "true"]}));
+        let checked = all.run_within(Path::new("/"), Duration::ZERO, &|| false);
+        assert!(matches!(checked[..], [CheckResult { run: Run { ended: Ended::NotStarted(_), .. }, .. }]));
+    }
+
+    #[test]
+    fn the_hook_lives_longer_than_the_budget() {
+        let most = verification(json!({"completion.verify_timeout_seconds": 999_999_999}));
+        assert_eq!(most.limit, BUDGET);
+        let hooks: Value = serde_json::from_str(include_str!("../../../hooks/hooks.json")).unwrap();
+        let limit = hooks["hooks"]["Stop"][0]["hooks"][0]["timeout"].as_u64().unwrap();
+        assert!(
+            BUDGET + Duration::from_secs(60) <= Duration::from_secs(limit),
+            "the hook could no longer answer"
+        );
+    }
+}

@@ -1,0 +1,7 @@
+pub mod checks;
+pub mod command;
+pub mod group;
+pub mod interrupt;
+pub mod notify;
+pub mod pid;
+pub mod program;

@@ -1,0 +1,59 @@
+//! What the system tells about a process by its number.
+
+/// Returns whether the process is there.
+#[cfg(unix)]
+pub fn is_alive(pid: u32) -> bool {
+    use rustix::process::{Pid, test_kill_process};
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    // A process of another user may not be signalled, which says that it is there.
+    !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}
+
+/// There is no cheap way to ask, so every number is believed.
+#[cfg(not(unix))]
+pub fn is_alive(pid: u32) -> bool {
+    pid > 0
+}
+
+/// Returns when the process started, as its system counts; `None` if it is not there or cannot be asked. Number and
+/// start time together name a process: a number alone is given again.
+#[cfg(target_os = "linux")]
+pub fn start_time(pid: u32) -> Option<String> {
+    let stat = stat(&std::path::Path::new("/proc").join(pid.to_string())).filter(|stat| !is_zombie(stat))?;
+    stat.get(19).cloned()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn start_time(pid: u32) -> Option<String> {
+    let mut ps = std::process::Command::new("ps");
+    ps.args(["-o", "lstart=", "-p", &pid.to_string()]).stderr(std::process::Stdio::null());
+    let text = String::from_utf8_lossy(&ps.output().ok()?.stdout).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns whether every process of the group is a zombie. Without an init process, as in many containers, a zombie
+/// stays for ever.
+#[cfg(target_os = "linux")]
+pub fn only_zombies(group: u32) -> bool {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return false };
+    let group = Some(group.to_string());
+    let mut stats = entries.flatten().filter_map(|entry| stat(&entry.path()));
+    !stats.any(|stat| stat.get(2) == group.as_ref() && !is_zombie(&stat))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn only_zombies(_: u32) -> bool {
+    false
+}
+
+/// Returns the fields of `/proc/PID/stat` from the state on. The name before it may hold anything, in brackets.
+#[cfg(target_os = "linux")]
+fn stat(dir: &std::path::Path) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(dir.join("stat")).ok()?;
+    Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
+}
+
+#[cfg(target_os = "linux")]
+fn is_zombie(stat: &[String]) -> bool {
+    matches!(stat.first().map(String::as_str), Some("Z" | "X"))
+}

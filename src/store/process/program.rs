@@ -1,0 +1,346 @@
+//! Starting another program: in a process group of its own, bounded in time and memory, with nothing left running.
+//!
+//! Every program Ralph starts and waits for goes through [`start`]: [`run`] and [`ask`] for a program that is asked
+//! something, [`super::command`] for a command line of the user, `run::child` for the agent.
+
+use super::group::{self, Group};
+use crate::core::text::clean;
+use crate::core::time;
+use crate::store::world::Instant;
+use std::fmt;
+use std::io::{self, ErrorKind, PipeWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// How much is kept of each output of a program that is asked something.
+const MAX_ANSWER_BYTES: usize = 8 << 20;
+/// How long to wait for the rest of the output after the end of a program.
+pub(super) const DRAIN: Duration = Duration::from_millis(500);
+const CANCEL_POLL: Duration = Duration::from_millis(250);
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Exit(i32),
+    Signal(i32),
+    /// It was stopped at this limit.
+    TimedOut(Duration),
+    Cancelled,
+    NotStarted(String),
+}
+
+impl From<io::Result<ExitStatus>> for Ended {
+    fn from(status: io::Result<ExitStatus>) -> Ended {
+        #[cfg(unix)]
+        if let Ok(status) = &status
+            && let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status)
+        {
+            return Ended::Signal(signal);
+        }
+        match status {
+            Ok(status) => Ended::Exit(status.code().unwrap_or(-1)),
+            Err(error) => Ended::NotStarted(format!("its exit status is unknown: {error}")),
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Exit(code) => write!(f, "exit code {code}"),
+            Ended::Signal(signal) => write!(f, "killed by signal {signal}"),
+            Ended::TimedOut(limit) => {
+                let limit = time::span(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
+                write!(f, "timed out after {limit}")
+            }
+            Ended::Cancelled => write!(f, "cancelled: the loop was stopped"),
+            Ended::NotStarted(why) => write!(f, "not started: {why}"),
+        }
+    }
+}
+
+/// A running program. Its pipes are there if the command asked for them.
+pub struct Started {
+    pub group: Group,
+    pub stdout: Option<ChildStdout>,
+    pub stderr: Option<ChildStderr>,
+}
+
+/// Starts a program in a process group of its own and writes `input` to its stdin. `exited` is called in another
+/// thread when it ends.
+pub fn start(
+    command: &mut Command,
+    input: Vec<u8>,
+    exited: impl FnOnce(io::Result<ExitStatus>) + Send + 'static,
+) -> io::Result<Started> {
+    group::lead(command);
+    let mut child = spawn(command)?;
+    let group = Group::of(&child);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let threads = || {
+        if let Some(mut stdin) = stdin {
+            // A program that does not read all of its input is not an error.
+            Builder::new().spawn(move || drop(stdin.write_all(&input)))?;
+        }
+        Builder::new().spawn(move || exited(child.wait()))
+    };
+    threads().inspect_err(|_| group.kill())?;
+    Ok(Started { group, stdout, stderr })
+}
+
+/// Spawns the command. A program that was written a moment ago may still be open for writing in a process that is
+/// just being started, so that error is tried again.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..50 {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+    command.spawn()
+}
+
+/// Runs a program until it ends, its limit is reached or `cancelled` returns true, and ends what it started. Its
+/// output goes to `outputs`, whose writers the command holds.
+pub(super) fn supervise(
+    command: &mut Command,
+    input: &[u8],
+    limit: Duration,
+    drain_limit: Duration,
+    cancelled: &dyn Fn() -> bool,
+    outputs: &[Capture],
+) -> (Ended, Duration) {
+    let began = Instant::now();
+    let (sender, exit) = channel();
+    let started = start(command, input.to_vec(), move |status| drop(sender.send(status)));
+    // The pipes close when the last writer is gone, so our own copies must go.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let group = match started {
+        Ok(started) => started.group,
+        Err(error) => return (Ended::NotStarted(error.to_string()), Duration::ZERO),
+    };
+    let ended = wait(&exit, began, limit, cancelled);
+    let took = began.elapsed();
+    if matches!(ended, Ended::TimedOut(_) | Ended::Cancelled) {
+        group.end();
+    } else {
+        // What it left in the background may be about to write its last lines.
+        drain(outputs, drain_limit);
+        group.end_rest();
+    }
+    drain(outputs, drain_limit);
+    (ended, took)
+}
+
+fn wait(
+    exit: &Receiver<io::Result<ExitStatus>>,
+    began: Instant,
+    limit: Duration,
+    cancelled: &dyn Fn() -> bool,
+) -> Ended {
+    loop {
+        let left = limit.saturating_sub(began.elapsed());
+        match exit.recv_timeout(left.min(CANCEL_POLL)) {
+            Ok(status) => return status.into(),
+            Err(_) if left.is_zero() => return Ended::TimedOut(limit),
+            Err(_) if cancelled() => return Ended::Cancelled,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Waits a short while until the outputs are read to their ends.
+fn drain(outputs: &[Capture], limit: Duration) {
+    let until = Instant::now() + limit;
+    for output in outputs {
+        let _ = output.closed.recv_timeout(until.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// An output of a program, read to its end by a thread of its own so that the program never waits for us. The end of
+/// it is kept.
+pub(super) struct Capture {
+    kept: Arc<Mutex<Tail>>,
+    closed: Receiver<()>,
+}
+
+impl Capture {
+    /// Returns a capture and the writer to give to the program.
+    pub(super) fn new(max_bytes: usize) -> io::Result<(Capture, PipeWriter)> {
+        let (mut pipe, writer) = io::pipe()?;
+        let kept = Arc::new(Mutex::new(Tail { max_bytes, ..Tail::default() }));
+        // The thread drops the sender at its end, which is the message.
+        let (sender, closed) = channel::<()>();
+        let capture = Capture { kept: Arc::clone(&kept), closed };
+        Builder::new().spawn(move || {
+            let _closed = sender;
+            let mut buffer = [0; 16 << 10];
+            loop {
+                match pipe.read(&mut buffer) {
+                    Ok(0) => return,
+                    Ok(read) => kept.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..read]),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => return,
+                }
+            }
+        })?;
+        Ok((capture, writer))
+    }
+
+    /// Returns the bytes kept so far, and whether others came before them.
+    pub(super) fn take(&self) -> (Vec<u8>, bool) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.cut();
+        (std::mem::take(&mut kept.bytes), kept.is_cut)
+    }
+}
+
+#[derive(Default)]
+struct Tail {
+    max_bytes: usize,
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Tail {
+    fn push(&mut self, chunk: &[u8]) {
+        self.bytes.extend_from_slice(chunk);
+        // Seldom, so that few bytes are moved more than once.
+        if self.bytes.len() > 2 * self.max_bytes {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        let over = self.bytes.len().saturating_sub(self.max_bytes);
+        self.is_cut |= over > 0;
+        self.bytes.drain(..over);
+    }
+}
+
+/// How a program ended and what it printed, as it printed it: clean it before it is shown.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub ended: Ended,
+    pub stdout: String,
+    pub stderr: String,
+    pub took: Duration,
+}
+
+impl Said {
+    pub fn passed(&self) -> bool {
+        self.ended == Ended::Exit(0)
+    }
+
+    /// Returns how it ended and what it complained of, in one line that is safe to show.
+    pub fn complaint(&self) -> String {
+        let said = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
+        let said = clean::excerpt(&clean::output(said), 400);
+        if said.is_empty() { self.ended.to_string() } else { format!("{said} ({})", self.ended) }
+    }
+}
+
+/// Runs a program with this input until it ends or its limit is reached.
+pub fn run(mut command: Command, input: &[u8], limit: Duration) -> Said {
+    ask(&mut command, input, limit, &|| false)
+}
+
+/// Like [`run`], and ends the program as soon as `cancelled` returns true.
+pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn Fn() -> bool) -> Said {
+    let mut outputs = Vec::new();
+    let mut capture = || {
+        let (output, writer) = Capture::new(MAX_ANSWER_BYTES)?;
+        outputs.push(output);
+        io::Result::Ok(writer)
+    };
+    let (ended, took) = match capture().and_then(|out| Ok((out, capture()?))) {
+        Ok((out, err)) => {
+            command.stdin(Stdio::piped()).stdout(out).stderr(err);
+            supervise(command, input, limit, DRAIN, cancelled, &outputs)
+        }
+        Err(error) => (Ended::NotStarted(error.to_string()), Duration::ZERO),
+    };
+    let mut texts = outputs.iter().map(|output| String::from_utf8_lossy(&output.take().0).into_owned());
+    let (stdout, stderr) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+    Said { ended, stdout, stderr, took }
+}
+
+/// Returns the first program of this name in the folders of `PATH`, then in `others`. Relative folders are skipped:
+/// they would be the project's.
+pub fn find(name: &str, others: &[PathBuf]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(others.iter().cloned()).collect();
+    let names: &[&str] = if cfg!(windows) { &[".exe", ".cmd"] } else { &[""] };
+    folders
+        .iter()
+        .filter(|folder| folder.is_absolute())
+        .flat_map(|folder| names.iter().map(move |end| folder.join(format!("{name}{end}"))))
+        .find(|program| is_program(program))
+}
+
+pub fn is_program(path: &Path) -> bool {
+    let Ok(meta) = path.metadata() else { return false };
+    #[cfg(unix)]
+    let runs = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let runs = true;
+    meta.is_file() && runs
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    /// Longer than anything here takes on a busy machine.
+    const MAX_WAIT: Duration = Duration::from_secs(120);
+
+    fn sh(script: &str, input: &str, limit: Duration) -> Said {
+        ask(Command::new("sh").args(["-c", script]), input.as_bytes(), limit, &|| false)
+    }
+
+    #[test]
+    fn both_outputs_are_kept_apart_and_the_input_arrives() {
+        let said = sh("cat; echo no >&2; exit 3", "hello", MAX_WAIT);
+        assert_eq!(
+            (said.ended, said.stdout.as_str(), said.stderr.as_str()),
+            (Ended::Exit(3), "hello", "no\n")
+        );
+    }
+
+    #[test]
+    fn what_does_not_end_is_ended() {
+        let said = sh("sleep 600 & sleep 600", "", Duration::from_millis(10));
+        assert!(matches!(said.ended, Ended::TimedOut(_)), "{said:?}");
+        let said = ask(Command::new("sleep").arg("600"), b"", MAX_WAIT, &|| true);
+        assert_eq!(said.ended, Ended::Cancelled);
+        let said = sh("sleep 600 & echo left it behind", "", MAX_WAIT);
+        assert_eq!((said.ended, said.stdout.as_str()), (Ended::Exit(0), "left it behind\n"));
+    }
+
+    #[test]
+    fn a_flood_is_bounded() {
+        let said = sh("head -c 20000000 /dev/zero", "", MAX_WAIT);
+        assert_eq!((said.ended, said.stdout.len()), (Ended::Exit(0), MAX_ANSWER_BYTES));
+    }
+
+    #[test]
+    fn a_missing_program_says_so() {
+        let said = ask(&mut Command::new("/no/such/program"), b"", MAX_WAIT, &|| false);
+        assert!(matches!(said.ended, Ended::NotStarted(_)), "{said:?}");
+    }
+
+    #[test]
+    fn memory_stays_flat() {
+        let mut tail = Tail { max_bytes: 4096, ..Tail::default() };
+        (0..10_000).for_each(|_| tail.push(&[b'x'; 16 << 10]));
+        assert!(tail.bytes.len() == 4096 && tail.is_cut);
+        assert!(tail.bytes.capacity() <= 64 << 10, "{}", tail.bytes.capacity());
+    }
+}

@@ -1,0 +1,205 @@
+//! Git's own files, without a git process: keeps our files out of git by `info/exclude` of the repository,
+//! which worktrees share, and reads which commit HEAD names.
+
+use crate::store::file::{self, lock::Lock};
+use crate::store::project::Project;
+use anyhow::{Context, Result};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const PATTERNS: [&str; 6] = [
+    ".claude/ralph-state.*",
+    "ralph/blocked.txt",
+    "ralph/decide.txt",
+    "ralph/answered/",
+    "ralph/logs/",
+    "ralph/run.lock",
+];
+
+const MAX_EXCLUDE_BYTES: u64 = 16 << 20;
+
+/// Adds what is missing. A project outside git needs nothing.
+pub fn exclude_ours(project: &Project) -> Result<()> {
+    let Some((top, common)) = common_dir(&project.root) else { return Ok(()) };
+    let below = project.root.strip_prefix(top).unwrap_or(Path::new(""));
+    let prefix: String =
+        below.components().map(|part| format!("{}/", escape(&part.as_os_str().to_string_lossy()))).collect();
+    let path = common.join("info").join("exclude");
+    let linked = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+    anyhow::ensure!(
+        !linked(&path) && !linked(&common.join("info")),
+        "{} is behind a symbolic link",
+        path.display()
+    );
+    let lines: Vec<String> = PATTERNS.iter().map(|pattern| format!("/{prefix}{pattern}")).collect();
+    let present = file::read_bounded(&path, MAX_EXCLUDE_BYTES)?.unwrap_or_default();
+    if missing(&present, &lines).is_empty() {
+        return Ok(());
+    }
+    append_missing(&path, &lines).with_context(|| format!("could not write {}", path.display()))
+}
+
+/// Appends the lines that are missing once the file is ours: another start may have added them since we looked.
+fn append_missing(path: &Path, lines: &[String]) -> Result<()> {
+    std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+    let lock = Lock::acquire(path)?;
+    let mut file = lock.file();
+    let mut present = Vec::new();
+    file.take(MAX_EXCLUDE_BYTES).read_to_end(&mut present)?;
+    let mut text = missing(&present, lines);
+    if !text.is_empty() && present.last().is_some_and(|last| *last != b'\n') {
+        text.insert(0, '\n');
+    }
+    file.seek(SeekFrom::End(0))?;
+    Ok(file.write_all(text.as_bytes())?)
+}
+
+/// Returns those of the lines that the file does not have.
+fn missing(present: &[u8], lines: &[String]) -> String {
+    let present = String::from_utf8_lossy(present);
+    let absent = lines.iter().filter(|line| !present.lines().any(|have| have.trim() == **line));
+    absent.map(|line| format!("{line}\n")).collect()
+}
+
+fn escape(name: &str) -> String {
+    name.chars().flat_map(|c| if "\\*?[]!# ".contains(c) { vec!['\\', c] } else { vec![c] }).collect()
+}
+
+/// The work tree's top and its repository's common folder.
+///
+/// A `.git` file may name any folder, so a linked worktree counts only where that folder names it back,
+/// and a submodule only where the folder lies in a `.git/modules` above it.
+fn common_dir(root: &Path) -> Option<(&Path, PathBuf)> {
+    let top = top(root)?;
+    let dot_git = top.join(".git");
+    if dot_git.is_dir() {
+        return dot_git.join("HEAD").is_file().then_some((top, dot_git));
+    }
+    let git_dir = top.join(pointer(&dot_git, "gitdir:")?).canonicalize().ok()?;
+    if let Some(back) = pointer(&git_dir.join("gitdir"), "") {
+        let same = git_dir.join(back).canonicalize().ok()? == dot_git.canonicalize().ok()?;
+        let common = git_dir.join(pointer(&git_dir.join("commondir"), "")?).canonicalize().ok()?;
+        return (same && common.join("HEAD").is_file()).then_some((top, common));
+    }
+    let module_of_ours = top.ancestors().skip(1).any(|dir| {
+        dir.join(".git").join("modules").canonicalize().is_ok_and(|modules| git_dir.starts_with(modules))
+    });
+    (module_of_ours && git_dir.join("HEAD").is_file()).then_some((top, git_dir))
+}
+
+/// The work tree that this folder is in.
+pub fn top(root: &Path) -> Option<&Path> {
+    root.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())
+}
+
+/// The folder in which git keeps this work tree's own state.
+pub fn dir(root: &Path) -> Option<PathBuf> {
+    let top = top(root)?;
+    let dot_git = top.join(".git");
+    if dot_git.is_dir() {
+        return Some(dot_git);
+    }
+    top.join(pointer(&dot_git, "gitdir:")?).canonicalize().ok()
+}
+
+/// The commit that HEAD names, read from git's own files: no process is started. A branch without a commit is
+/// its own name, so that the first commit is a change. Nothing outside git, or where refs are kept otherwise.
+pub fn head(root: &Path) -> Option<String> {
+    let dir = dir(root)?;
+    let head = text(&dir.join("HEAD"))?;
+    let Some(name) = head.strip_prefix("ref:").map(str::trim) else { return Some(head) };
+    // A name is a path below the folder: one that leads out of it, or nowhere, is not asked for.
+    if !name.starts_with("refs/") || name.contains("..") || name.ends_with("/.invalid") {
+        return None;
+    }
+    let common = common(&dir);
+    let loose = [&dir, &common].into_iter().find_map(|dir| text(&dir.join(name)));
+    Some(loose.or_else(|| packed(&common, name)).unwrap_or_else(|| name.to_owned()))
+}
+
+/// What the work trees of a repository share, by the folder of one of them.
+pub fn common(dir: &Path) -> PathBuf {
+    pointer(&dir.join("commondir"), "").map_or_else(|| dir.to_owned(), |to| dir.join(to))
+}
+
+fn packed(common: &Path, name: &str) -> Option<String> {
+    let bytes = file::read_bounded(&common.join("packed-refs"), 256 << 20).ok()??;
+    let end = memchr::memmem::find_iter(&bytes, name).find(|at| {
+        let behind = bytes.get(at + name.len());
+        *at > 0 && bytes[at - 1] == b' ' && matches!(behind, None | Some(b'\n' | b'\r'))
+    })?;
+    let line = memchr::memrchr(b'\n', &bytes[..end]).map_or(0, |at| at + 1);
+    Some(String::from_utf8_lossy(&bytes[line..end - 1]).into_owned())
+}
+
+fn text(path: &Path) -> Option<String> {
+    let bytes = file::read_bounded(path, 64 << 10).ok()??;
+    let text = String::from_utf8(bytes).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn pointer(path: &Path, prefix: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(text(path)?.strip_prefix(prefix)?.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const PACKED: &str = "# pack-refs with: peeled\n1111 refs/heads/main-2\n2222 refs/heads/main\n^3333\n";
+
+    struct Repo(tempfile::TempDir);
+
+    impl Repo {
+        fn new(files: &[(&str, &str)]) -> Repo {
+            let dir = tempfile::tempdir().unwrap();
+            for (path, text) in files {
+                let path = dir.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Repo(dir)
+        }
+
+        fn head(&self, below: &str) -> Option<String> {
+            head(&self.0.path().join(below))
+        }
+    }
+
+    #[test]
+    fn head_is_read_from_gits_own_files() {
+        type Case = (&'static str, &'static [(&'static str, &'static str)], Option<&'static str>);
+        let packed_repo = [(".git/HEAD", "ref: refs/heads/main\n"), (".git/packed-refs", PACKED)];
+        assert_eq!(Repo::new(&packed_repo).head("").as_deref(), Some("2222"));
+        let loose_too = [packed_repo[0], packed_repo[1], (".git/refs/heads/main", "new\n")];
+        assert_eq!(Repo::new(&loose_too).head("").as_deref(), Some("new"), "loose wins");
+        let cases: &[Case] = &[
+            ("no repository", &[("a", "")], None),
+            ("detached", &[(".git/HEAD", "abcd\n")], Some("abcd")),
+            ("loose", &[(".git/HEAD", "ref: refs/heads/x\n"), (".git/refs/heads/x", "aa\n")], Some("aa")),
+            ("unborn", &[(".git/HEAD", "ref: refs/heads/main\n")], Some("refs/heads/main")),
+            ("another way to keep refs", &[(".git/HEAD", "ref: refs/heads/.invalid\n")], None),
+            ("leads out", &[(".git/HEAD", "ref: refs/../../secret\n"), ("secret", "s")], None),
+            ("empty", &[(".git/HEAD", "")], None),
+        ];
+        for (name, files, expected) in cases {
+            assert_eq!(Repo::new(files).head("").as_deref(), *expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_worktree_has_its_own_head_and_shared_branches() {
+        let repo = Repo::new(&[
+            ("main/.git/HEAD", "ref: refs/heads/main\n"),
+            ("main/.git/refs/heads/main", "m\n"),
+            ("main/.git/refs/heads/side", "s\n"),
+            ("main/.git/worktrees/side/HEAD", "ref: refs/heads/side\n"),
+            ("main/.git/worktrees/side/commondir", "../..\n"),
+            ("side/.git", "gitdir: ../main/.git/worktrees/side\n"),
+            ("side/src/a.rs", ""),
+        ]);
+        assert_eq!(repo.head("side/src").as_deref(), Some("s"));
+        assert_eq!(repo.head("main").as_deref(), Some("m"));
+    }
+}

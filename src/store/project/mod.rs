@@ -1,0 +1,126 @@
+//! Where the project is, and the paths of our files in it.
+
+pub mod archive;
+pub mod git;
+pub mod ignores;
+pub mod layout;
+pub mod leftovers;
+pub mod official;
+
+use super::world::World;
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    pub root: PathBuf,
+}
+
+const STATE: &str = "ralph-state.json";
+const CONFIG: &str = "ralph-config.json";
+
+impl Project {
+    /// The nearest folder at or above the start, within its git work tree, that holds our files; else where
+    /// the client was launched, the git root, or the start itself.
+    pub fn find(world: &World, cwd: Option<&Path>) -> Project {
+        let start = world.launch_dir.as_deref().or(cwd).unwrap_or(&world.working_dir);
+        let start = if start.is_absolute() { start.to_owned() } else { world.working_dir.join(start) };
+        let holds_ours = |dir: &&Path| {
+            // Files in the home folder belong to a project of that name, not to everything below it.
+            (*dir == start || (world.home.as_deref() != Some(dir) && same_owner(dir, &start)))
+                && [STATE, CONFIG]
+                    .iter()
+                    .any(|name| dir.join(".claude").join(name).symlink_metadata().is_ok())
+        };
+        let git_root = start.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
+        // A worktree inside the main checkout is a project of its own.
+        let within = start.ancestors().take_while(|dir| git_root.is_none_or(|root| dir.starts_with(root)));
+        if let Some(dir) = within.into_iter().find(holds_ours) {
+            return Project { root: dir.to_owned() };
+        }
+        if world.launch_dir.is_some() {
+            return Project { root: start };
+        }
+        Project { root: git_root.map_or_else(|| start.clone(), Path::to_owned) }
+    }
+
+    pub fn claude_dir(&self) -> PathBuf {
+        self.root.join(".claude")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.claude_dir().join(STATE)
+    }
+
+    pub fn lock(&self) -> PathBuf {
+        self.claude_dir().join("ralph-state.lock")
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.claude_dir().join(CONFIG)
+    }
+
+    pub fn kill_switch(&self) -> PathBuf {
+        self.claude_dir().join("STOP_LOOP")
+    }
+
+    /// Questions for the human, and the runner's files.
+    pub fn work_dir(&self) -> PathBuf {
+        self.root.join("ralph")
+    }
+
+    /// Where a file of ours really is: links are followed inside the project and refused out of it.
+    pub fn resolve(&self, path: &Path) -> Result<PathBuf> {
+        let mut resolved = path.to_owned();
+        for part in path.ancestors().take_while(|part| *part != self.root) {
+            if part.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+                let (Ok(root), Ok(target)) = (self.root.canonicalize(), part.canonicalize()) else {
+                    bail!("{} is a symbolic link that leads nowhere: remove it", part.display());
+                };
+                if !target.starts_with(&root) {
+                    bail!("{} is a symbolic link out of the project, refused: remove it", part.display());
+                }
+                if part == path {
+                    resolved = target;
+                }
+            }
+        }
+        Ok(resolved)
+    }
+
+    /// Without links, so that the same project has one name however it was reached.
+    pub fn real_root(&self) -> PathBuf {
+        self.root.canonicalize().unwrap_or_else(|_| self.root.clone())
+    }
+
+    /// A file name in the user's folders that belongs to this project alone.
+    pub fn key(&self) -> String {
+        let root = self.real_root();
+        let name: String = root.file_name().map_or("root".into(), |name| {
+            let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+            name.to_string_lossy().chars().take(40).map(safe).collect()
+        });
+        format!("{name}-{:016x}", fingerprint(root.as_os_str().as_encoded_bytes()))
+    }
+}
+
+/// Returns whether both folders belong to one user. A folder of another user above the project does not count.
+fn same_owner(dir: &Path, start: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        let owner = |path: &Path| path.metadata().map(|meta| std::os::unix::fs::MetadataExt::uid(&meta)).ok();
+        owner(dir) == owner(start)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (dir, start);
+        true
+    }
+}
+
+/// FNV-1a: the same for the same bytes in every release, unlike the standard library's hashes.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

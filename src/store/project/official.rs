@@ -1,0 +1,49 @@
+//! The state file of the official ralph-loop plugin. Renaming it disables the plugin's loop, so that two loops do not answer
+//! the same Stop.
+
+use crate::core::time::Stamp;
+use crate::store::file;
+use crate::store::project::Project;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub const NAME: &str = "ralph-loop.local.md";
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Finds the file in the project, or in the folder of it in which Claude Code was started.
+pub fn path(project: &Project, working_dir: &Path) -> Option<PathBuf> {
+    let folders = [project.root.as_path(), working_dir];
+    let paths = folders.into_iter().filter(|folder| folder.starts_with(&project.root));
+    paths.map(|folder| folder.join(".claude").join(NAME)).find(|path| path.symlink_metadata().is_ok())
+}
+
+pub fn read(project: &Project, path: &Path) -> Result<String> {
+    let real = project.resolve(path)?;
+    let bytes = file::read_bounded(&real, MAX_BYTES)?.unwrap_or_default();
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text),
+        _ => bail!("{} is not text (UTF-8)", path.display()),
+    }
+}
+
+/// Renames the file so that the plugin does not find it, and returns the new path.
+pub fn move_aside(path: &Path, now: Stamp) -> Result<PathBuf> {
+    let name = |number: u32| {
+        let number = if number == 1 { String::new() } else { format!("-{number}") };
+        path.with_file_name(format!("ralph-loop.imported-{}{number}.local.md", now.compact()))
+    };
+    let aside = (1..1000).map(name).find(|path| path.symlink_metadata().is_err());
+    let aside =
+        aside.with_context(|| format!("{} cannot be renamed: every name is taken", path.display()))?;
+    fs::rename(path, &aside).with_context(|| {
+        format!("could not rename {}; nothing was started, because two loops would conflict", path.display())
+    })?;
+    file::sync_dir(&aside);
+    Ok(aside)
+}
+
+/// Restores the name, if the new loop could not be saved.
+pub fn put_back(path: &Path, aside: &Path) {
+    let _ = fs::rename(aside, path);
+}

@@ -1,0 +1,5 @@
+pub mod logs;
+pub mod run_lock;
+pub mod runner_guard;
+pub mod snapshot;
+pub mod summary;

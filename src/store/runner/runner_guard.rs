@@ -1,0 +1,395 @@
+//! What the hooks require of an agent while a runner is active: a valid task list, legal changes of it, and nothing
+//! left uncommitted. Without a runner, or without a task list, nothing is required.
+
+use super::run_lock;
+use super::snapshot::{self, Snapshot};
+use crate::core::tasks::{Source, apply_review_cap, keep_review, transitions};
+use crate::store::file;
+use crate::store::process::command::{self, Ended};
+use crate::store::project::git;
+use crate::store::project::{Project, fingerprint};
+use crate::store::world::World;
+use crate::store::{state, tasks};
+use anyhow::Result;
+use std::time::Duration;
+
+const MAX_GIT_WAIT: Duration = Duration::from_secs(60);
+const MAX_NAMES: usize = 5;
+/// Asks for everything in the project except what Ralph itself writes there. A constant, so that no file name reaches
+/// the shell.
+const STATUS: &str = concat!(
+    "git -c core.fsmonitor=false --no-optional-locks status --porcelain --untracked-files=all -- . ",
+    "\":(exclude).claude/ralph-state.*\" \":(exclude).claude/STOP_LOOP\" \":(exclude)ralph/logs\" ",
+    "\":(exclude)ralph/run.lock\" \":(exclude)ralph/blocked.txt\" \":(exclude)ralph/decide.txt\" ",
+    "\":(exclude)ralph/answered\"",
+);
+
+/// Returns what the agent must fix before its turn may end, a sentence each. Returns nothing without a runner or a
+/// task list.
+pub fn runner_check(world: &World, project: &Project) -> Vec<String> {
+    let Some(run_id) = world.run_id.as_deref().filter(|_| run_lock::drives(world, project)) else {
+        return Vec::new();
+    };
+    let snapshot = snapshot::load(world, project, run_id);
+    let source =
+        snapshot.as_ref().map_or_else(|| source_of(project, run_id), |before| before.tasks.source.clone());
+    let name = &source.file;
+    let mut problems = match tasks::load(project, &source) {
+        Err(faults) => faults,
+        Ok(Some(now)) => snapshot
+            .as_ref()
+            .and_then(|before| transitions(&before.tasks, &now, before.mode()).err())
+            .map(|problems| problems.iter().map(|problem| format!("{name}: {problem}")).collect())
+            .unwrap_or_default(),
+        Ok(None) if snapshot.is_some() => vec![format!("{name} is gone: put it back")],
+        Ok(None) => return Vec::new(),
+    };
+    if problems.is_empty() {
+        problems.extend(snapshot.iter().flat_map(|before| capped(project, before)));
+    }
+    problems.extend(uncommitted(project));
+    problems
+}
+
+/// Returns where the run keeps its tasks, when there is no snapshot of them yet.
+fn source_of(project: &Project, run_id: &str) -> Source {
+    let loops = state::peek(project).ok().flatten().map(|document| document.loops()).unwrap_or_default();
+    loops.into_iter().find(|(_, run)| run.run_id == run_id).map(|(_, run)| run.tasks).unwrap_or_default()
+}
+
+/// Approves stories at the review cap in the reviewer's place; the agent only has to commit that.
+fn capped(project: &Project, before: &Snapshot) -> Vec<String> {
+    let cap = before.rules.review_cap;
+    let approved = cap_reviews(project, before).unwrap_or_default();
+    let told = |id: String| {
+        format!(
+            "{}: story {id} had its review {cap} of {cap}, so Ralph approved it and marked it: commit that",
+            before.tasks.source.file
+        )
+    };
+    approved.into_iter().map(told).collect()
+}
+
+/// Approves the stories that have been reviewed often enough, and returns their ids. The runner calls it too, for
+/// agents without hooks.
+pub fn cap_reviews(project: &Project, before: &Snapshot) -> Result<Vec<String>> {
+    if before.rules.skip_review {
+        return Ok(Vec::new());
+    }
+    let approved =
+        tasks::edit(project, &before.tasks.source, |list| apply_review_cap(list, before.rules.review_cap))?;
+    Ok(approved.unwrap_or_default())
+}
+
+/// Restores, after BLOCKED or DECIDE, the review fields as they were before the iteration, and returns the ids of the
+/// stories that had changed.
+pub fn restore_reviews(project: &Project, before: &Snapshot) -> Result<Vec<String>> {
+    let restored = tasks::edit(project, &before.tasks.source, |list| keep_review(&before.tasks, list))?;
+    Ok(restored.unwrap_or_default())
+}
+
+/// Counts one more block of this session's stop, and returns how many there were before.
+pub fn count_block(world: &World, session: &str) -> u64 {
+    let Ok(dir) = world.data_dir().map(|dir| dir.join("held")) else { return u64::MAX };
+    let path = dir.join(format!("{:016x}", fingerprint(session.as_bytes())));
+    let bytes = file::read_bounded(&path, 64).ok().flatten().unwrap_or_default();
+    let before = String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0);
+    // Without a count that is saved, the stop would be blocked for ever.
+    let saved = file::create_dir(&dir)
+        .and_then(|()| file::replace_unsynced(&path, (before + 1).to_string().as_bytes()));
+    if saved.is_ok() { before } else { u64::MAX }
+}
+
+/// Removes the counts of a run that is over.
+pub fn forget_blocks(world: &World) {
+    if let Ok(dir) = world.data_dir() {
+        let _ = std::fs::remove_dir_all(dir.join("held"));
+    }
+}
+
+/// Returns what is not committed; nothing if git cannot be asked.
+fn uncommitted(project: &Project) -> Option<String> {
+    git::dir(&project.root)?;
+    let run = command::run(STATUS, &project.root, MAX_GIT_WAIT);
+    if run.ended != Ended::Exit(0) || run.tail.is_empty() {
+        return None;
+    }
+    // `XY name`, where the names are quoted by git; a list that was cut begins with an ellipsis.
+    let names: Vec<&str> =
+        run.tail.lines().filter_map(|line| line.get(3..)).filter(|name| !name.is_empty()).collect();
+    let more = names.len().saturating_sub(MAX_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = names[..names.len().min(MAX_NAMES)].join(", ");
+    Some(format!(
+        "not committed: {names}{more}. Note in ralph/progress.txt what you did, then commit everything that belongs to \
+         this iteration, and remove or ignore the rest"
+    ))
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use crate::store::runner::snapshot::Rules;
+    use serde_json::{Value, json};
+    use std::fs;
+    use std::io::Write;
+    use std::process::Command;
+
+    /// A project with a runner that has just begun an iteration on these stories.
+    struct Guarded {
+        _dir: tempfile::TempDir,
+        world: World,
+        project: Project,
+        source: Source,
+    }
+
+    impl Guarded {
+        fn on(stories: Option<Value>) -> Guarded {
+            let dir = tempfile::tempdir().unwrap();
+            let base = dir.path().canonicalize().unwrap();
+            let project = Project { root: base.join("project") };
+            fs::create_dir_all(project.work_dir()).unwrap();
+            let mut world = World::at(&project.root, &base.join("data"));
+            world.run_id = Some("run-1".into());
+            let guarded = Guarded { _dir: dir, world, project, source: Source::default() };
+            guarded
+                .write("ralph/run.lock", &json!({"pid": std::process::id(), "run_id": "run-1"}).to_string());
+            if let Some(stories) = stories {
+                guarded.stories(stories);
+            }
+            guarded.begin(false);
+            guarded
+        }
+
+        fn begin(&self, skip_review: bool) -> Option<Snapshot> {
+            let rules = Rules { run_id: "run-1".into(), skip_review, review_cap: 2 };
+            snapshot::take(&self.world, &self.project, &self.source, &rules).unwrap()
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.project.root.join(name), text).unwrap();
+        }
+
+        #[allow(clippy::needless_pass_by_value, reason = "made where it is used")]
+        fn stories(&self, stories: Value) {
+            self.write("ralph/tasks.json", &json!({"userStories": stories}).to_string());
+        }
+
+        fn read(&self) -> Value {
+            serde_json::from_slice(&fs::read(self.project.work_dir().join("tasks.json")).unwrap()).unwrap()
+        }
+
+        fn check(&self) -> Vec<String> {
+            runner_check(&self.world, &self.project)
+        }
+
+        /// Makes the project a repository; reports it if git is missing.
+        fn in_git(&self) -> bool {
+            if Command::new("git").arg("--version").output().is_err() {
+                let thread = std::thread::current();
+                let line = format!("skipped: {}: git is not installed\n", thread.name().unwrap_or("a test"));
+                // Not `eprintln!`: the test harness would swallow the line of a passing test.
+                drop(std::io::stderr().write_all(line.as_bytes()));
+                return false;
+            }
+            self.git(&["init", "-q"]);
+            true
+        }
+
+        fn git(&self, args: &[&str]) {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+                .args(args)
+                .current_dir(&self.project.root);
+            let run = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+            assert!(run.status.success(), "{args:?}: {}", String::from_utf8_lossy(&run.stderr));
+        }
+    }
+
+    #[test]
+    fn a_broken_list_is_reported_by_story_and_field() {
+        let guarded = Guarded::on(Some(json!([{"id": "US-1", "passes": false}])));
+        assert_eq!(guarded.check(), [""; 0]);
+        guarded.stories(json!([{"id": "US-1", "passes": "done"}]));
+        assert_eq!(guarded.check(), ["ralph/tasks.json: story US-1: passes is \"done\", not true or false"]);
+        guarded.write("ralph/tasks.json", "{\"userStories\": [");
+        assert!(
+            guarded.check()[0].starts_with("ralph/tasks.json is not valid JSON"),
+            "{:?}",
+            guarded.check()
+        );
+        fs::remove_file(guarded.project.work_dir().join("tasks.json")).unwrap();
+        assert_eq!(guarded.check(), ["ralph/tasks.json is gone: put it back"]);
+    }
+
+    #[test]
+    fn a_change_is_compared_with_the_snapshot() {
+        let guarded = Guarded::on(Some(json!([{"id": "US-1", "passes": false}])));
+        guarded.stories(json!([{"id": "US-1", "passes": true, "reviewStatus": "approved"}]));
+        let problems = guarded.check();
+        assert!(
+            problems.len() == 1 && problems[0].contains("story US-1: reviewStatus changed from null"),
+            "{problems:?}"
+        );
+        guarded.stories(json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review"}]));
+        assert_eq!(guarded.check(), [""; 0]);
+        assert_eq!(guarded.begin(false).unwrap().mode().name(), "review");
+        guarded
+            .stories(json!([{"id": "US-1", "passes": true, "reviewStatus": "approved", "reviewCount": 1}]));
+        assert_eq!(guarded.check(), [""; 0]);
+    }
+
+    #[test]
+    fn without_reviews_passing_is_enough() {
+        let guarded =
+            Guarded::on(Some(json!([{"id": "US-1", "passes": true}, {"id": "US-2", "passes": false}])));
+        guarded.begin(true);
+        guarded.stories(json!([{"id": "US-1", "passes": true}, {"id": "US-2", "passes": true}]));
+        assert_eq!(guarded.check(), [""; 0]);
+        guarded.begin(false);
+        guarded.stories(json!([{"id": "US-1", "passes": true}, {"id": "US-2", "passes": false}]));
+        assert!(guarded.check()[0].contains("story US-2 has no verdict"), "{:?}", guarded.check());
+    }
+
+    #[test]
+    fn without_a_runner_or_a_list_nothing_is_held_up() {
+        let mut guarded = Guarded::on(None);
+        if !guarded.in_git() {
+            return;
+        }
+        guarded.write("work.txt", "not committed");
+        assert_eq!(guarded.check(), [""; 0], "no list");
+        guarded.stories(json!("broken"));
+        assert_eq!(guarded.check().len(), 2);
+        guarded.world.run_id = Some("run-2".into());
+        assert_eq!(guarded.check(), [""; 0], "another run");
+        guarded.world.run_id = None;
+        assert_eq!(guarded.check(), [""; 0], "no runner");
+        guarded.world.run_id = Some("run-1".into());
+        guarded.write("ralph/run.lock", "{\"pid\": 0, \"run_id\": \"run-1\"}");
+        assert_eq!(guarded.check(), [""; 0], "a runner that is gone");
+    }
+
+    #[test]
+    fn a_snapshot_of_another_run_proves_nothing() {
+        let guarded = Guarded::on(Some(json!([{"id": "US-1", "passes": false}])));
+        let rules = Rules { run_id: "run-0".into(), ..Rules::default() };
+        snapshot::take(&guarded.world, &guarded.project, &guarded.source, &rules).unwrap();
+        guarded.stories(json!([{"id": "US-1", "passes": true, "reviewStatus": "approved"}]));
+        assert_eq!(guarded.check(), [""; 0]);
+        assert!(snapshot::load(&guarded.world, &guarded.project, "run-0").is_some());
+        snapshot::forget(&guarded.world, &guarded.project);
+        assert!(snapshot::load(&guarded.world, &guarded.project, "run-0").is_none());
+    }
+
+    #[test]
+    fn at_the_cap_ralph_approves_and_the_agent_commits() {
+        let story = |passes: bool, status: &str, count: u64| json!([{"id": "US-1", "passes": passes, "reviewStatus": status, "reviewCount": count, "reviewFeedback": "still wrong"}]);
+        let guarded = Guarded::on(Some(story(true, "needs_review", 1)));
+        if !guarded.in_git() {
+            return;
+        }
+        guarded.stories(story(false, "changes_requested", 2));
+        guarded.git(&["add", "ralph/tasks.json"]);
+        guarded.git(&["commit", "-qm", "review"]);
+        let problems = guarded.check();
+        assert!(
+            problems[0].contains("story US-1 had its review 2 of 2, so Ralph approved it"),
+            "{problems:?}"
+        );
+        assert!(problems[1].contains("not committed: ralph/tasks.json."), "{problems:?}");
+        let story = guarded.read()["userStories"][0].clone();
+        assert_eq!((&story["passes"], &story["reviewStatus"]), (&json!(true), &json!("approved")));
+        assert_eq!(
+            (&story["approvedAtCap"], &story["reviewFeedback"]),
+            (&json!(true), &json!("still wrong"))
+        );
+        guarded.git(&["commit", "-qam", "cap"]);
+        assert_eq!(guarded.check(), [""; 0]);
+    }
+
+    #[test]
+    fn blocked_leaves_the_review_fields_as_they_were() {
+        let guarded = Guarded::on(Some(
+            json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review", "reviewCount": 1}]),
+        ));
+        let before = snapshot::load(&guarded.world, &guarded.project, "run-1").unwrap();
+        assert_eq!(restore_reviews(&guarded.project, &before).unwrap(), [""; 0]);
+        guarded.stories(
+            json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review", "reviewCount": 2}]),
+        );
+        assert_eq!(restore_reviews(&guarded.project, &before).unwrap(), ["US-1"]);
+        let story = &guarded.read()["userStories"][0];
+        assert_eq!((&story["reviewStatus"], &story["reviewCount"]), (&json!("needs_review"), &json!(1)));
+    }
+
+    #[test]
+    fn nothing_may_be_left_uncommitted_but_what_ralph_writes() {
+        let guarded = Guarded::on(Some(json!([{"id": "US-1", "passes": false}])));
+        assert_eq!(guarded.check(), [""; 0], "outside git");
+        if !guarded.in_git() {
+            return;
+        }
+        guarded.git(&["add", "ralph/tasks.json"]);
+        guarded.git(&["commit", "-qm", "list"]);
+        guarded.write("ralph/blocked.txt", "?");
+        fs::create_dir_all(guarded.project.work_dir().join("logs")).unwrap();
+        guarded.write("ralph/logs/summary.csv", "x");
+        assert_eq!(guarded.check(), [""; 0], "our own files");
+        for n in 1..=7 {
+            guarded.write(&format!("file {n}.txt"), "x");
+        }
+        let told = guarded.check();
+        assert!(
+            told.len() == 1
+                && told[0].contains("not committed: \"file 1.txt\",")
+                && told[0].contains(" and 2 more."),
+            "{told:?}"
+        );
+        guarded.git(&["add", "-A", "."]);
+        guarded.git(&["commit", "-qm", "all"]);
+        assert_eq!(guarded.check(), [""; 0]);
+        guarded.write("file 1.txt", "changed");
+        assert!(guarded.check()[0].contains("\"file 1.txt\"."), "{:?}", guarded.check());
+    }
+
+    #[test]
+    fn a_checklist_keeps_its_open_items() {
+        let mut guarded = Guarded::on(None);
+        guarded.source = Source::of_markdown("fix_plan.md".into());
+        guarded.write("fix_plan.md", "- [ ] a\n- [ ] b\n");
+        assert_eq!(guarded.begin(false).unwrap().mode().name(), "implement");
+        guarded.write("fix_plan.md", "- [x] a\n- [ ] b\n- [ ] c\n");
+        assert_eq!(guarded.check(), [""; 0]);
+        guarded.write("fix_plan.md", "- [x] a\n");
+        let told = guarded.check();
+        assert!(
+            told.len() == 1 && told[0].starts_with("fix_plan.md: the open item \"b\" is gone"),
+            "{told:?}"
+        );
+        guarded.write("fix_plan.md", "All done.\n");
+        assert!(guarded.check()[0].starts_with("fix_plan.md has no checklist item"), "{:?}", guarded.check());
+        fs::remove_file(guarded.project.root.join("fix_plan.md")).unwrap();
+        assert_eq!(guarded.check(), ["fix_plan.md is gone: put it back"]);
+    }
+
+    #[test]
+    fn a_list_without_reviews_is_never_written_by_us() {
+        let mut guarded = Guarded::on(None);
+        guarded.source = Source { file: "prd.json".into(), form: crate::core::tasks::Form::Stories };
+        let text = "{\"userStories\":[{\"id\":\"a\",\"passes\":false},{\"id\":\"b\",\"passes\":false}]}";
+        guarded.write("prd.json", text);
+        let before = guarded.begin(false).unwrap();
+        let both = text.replace("false", "true");
+        guarded.write("prd.json", &both);
+        let told = guarded.check();
+        assert!(
+            told.len() == 1 && told[0].contains("prd.json: stories a, b were put forward in one"),
+            "{told:?}"
+        );
+        assert_eq!(cap_reviews(&guarded.project, &before).unwrap(), [""; 0]);
+        assert_eq!(restore_reviews(&guarded.project, &before).unwrap(), [""; 0]);
+        assert_eq!(fs::read_to_string(guarded.project.root.join("prd.json")).unwrap(), both);
+    }
+}

@@ -1,0 +1,89 @@
+//! The task list as it was before an iteration of the runner. It is in the user's data folder, which the agent does not
+//! reach by working in the project, so its changes can be compared with it.
+
+use crate::core::tasks::{Mode, Source, TaskList, mode};
+use crate::store::file::{self, Privacy};
+use crate::store::project::Project;
+use crate::store::tasks;
+use crate::store::world::World;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// The settings of the run that its task list depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    pub run_id: String,
+    pub skip_review: bool,
+    /// 0 is no cap.
+    pub review_cap: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(flatten)]
+    rules: Rules,
+    source: Source,
+    /// The file's text, in its own format.
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    pub rules: Rules,
+    pub tasks: TaskList,
+}
+
+impl Snapshot {
+    pub fn mode(&self) -> Mode {
+        mode(&self.tasks, self.rules.skip_review)
+    }
+}
+
+fn path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("runs").join(format!("{}-tasks.json", project.key())))
+}
+
+/// Saves the task list as it is now and returns it, so that the iteration's mode comes from the very same text.
+/// Without a task list it removes the earlier snapshot.
+pub fn take(
+    world: &World,
+    project: &Project,
+    source: &Source,
+    rules: &Rules,
+) -> Result<Option<Snapshot>, Vec<String>> {
+    let bytes = tasks::bytes(project, source).map_err(|why| vec![format!("{} {why}", source.file)])?;
+    let Some(bytes) = bytes else {
+        forget(world, project);
+        return Ok(None);
+    };
+    let tasks = tasks::parse(source, &bytes)?;
+    let save = || {
+        let text = String::from_utf8(bytes)?;
+        let record = Record { rules: rules.clone(), source: source.clone(), text };
+        let path = path(world, project)?;
+        file::create_dir(path.parent().unwrap_or(&path))?;
+        file::replace(&path, serde_json::to_string(&record)?.as_bytes(), Privacy::Private)
+    };
+    save().map_err(|error: anyhow::Error| {
+        vec![format!("could not save a snapshot of the task list: {error:#}")]
+    })?;
+    Ok(Some(Snapshot { rules: rules.clone(), tasks }))
+}
+
+/// Returns the newest snapshot of this run.
+pub fn load(world: &World, project: &Project, run_id: &str) -> Option<Snapshot> {
+    let bytes = file::read_bounded(&path(world, project).ok()?, MAX_FILE_BYTES).ok()??;
+    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    let tasks = tasks::parse(&record.source, record.text.as_bytes()).ok()?;
+    (record.rules.run_id == run_id).then_some(Snapshot { rules: record.rules, tasks })
+}
+
+/// Removes the snapshot after a run.
+pub fn forget(world: &World, project: &Project) {
+    if let Ok(path) = path(world, project) {
+        let _ = std::fs::remove_file(path);
+    }
+}

@@ -1,0 +1,143 @@
+//! `ralph/logs/summary.csv`: one row an iteration. This is its only reader and writer.
+
+use crate::core::time::Stamp;
+use crate::store::file::{self, Privacy};
+use crate::store::project::Project;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::io::Write;
+use std::path::Path;
+
+pub const FILE: &str = "summary.csv";
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// One iteration. The fields are the columns, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Row {
+    pub iteration: u64,
+    pub mode: String,
+    #[serde(deserialize_with = "number")]
+    pub duration_seconds: u64,
+    /// Empty if nothing was committed.
+    pub commit_hash: String,
+    #[serde(deserialize_with = "number")]
+    pub stories_complete: u64,
+    #[serde(deserialize_with = "number")]
+    pub stories_total: u64,
+    #[serde(deserialize_with = "number")]
+    pub stuck_count: u64,
+    #[serde(deserialize_with = "csv::invalid_option")]
+    pub timestamp: Option<Stamp>,
+    pub outcome: String,
+    #[serde(serialize_with = "four_decimals", deserialize_with = "csv::invalid_option")]
+    pub cost_usd: Option<f64>,
+    #[serde(deserialize_with = "number")]
+    pub tokens: u64,
+}
+
+fn four_decimals<S: Serializer>(cost: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&cost.map_or_else(String::new, |cost| format!("{cost:.4}")))
+}
+
+/// Reads a number; anything else is 0, so that a row of another version still counts.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    Ok(String::deserialize(deserializer)?.parse().unwrap_or(0))
+}
+
+/// Returns the rows in their order, without a torn last line. Rows that cannot be read are skipped.
+pub fn read(project: &Project) -> Vec<Row> {
+    let path = project.resolve(&project.work_dir().join("logs").join(FILE));
+    path.map_or_else(|_| Vec::new(), |path| parse(&whole_lines(&path).unwrap_or_default()))
+}
+
+fn parse(bytes: &[u8]) -> Vec<Row> {
+    csv::ReaderBuilder::new().flexible(true).from_reader(bytes).deserialize().filter_map(Result::ok).collect()
+}
+
+/// Returns the file up to its last line end: a crash may have torn the line after it.
+fn whole_lines(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = file::read_bounded(path, MAX_FILE_BYTES)?.unwrap_or_default();
+    bytes.truncate(memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1));
+    Ok(bytes)
+}
+
+/// Adds a row to the summary in the folder of the logs, in a single write, with the header before the first.
+pub fn add(logs: &Path, row: &Row) -> Result<()> {
+    let path = logs.join(FILE);
+    append(&path, row).with_context(|| format!("could not write {}", path.display()))
+}
+
+fn append(path: &Path, row: &Row) -> Result<()> {
+    let mut file = file::creating(Privacy::Private).append(true).create(true).open(path)?;
+    let whole = whole_lines(path)?.len() as u64;
+    if file.metadata()?.len() > whole {
+        file.set_len(whole)?;
+    }
+    let mut writer = csv::WriterBuilder::new().has_headers(whole == 0).from_writer(Vec::new());
+    writer.serialize(row)?;
+    Ok(file.write_all(&writer.into_inner()?)?)
+}
+
+/// Writes the rows of a run that ends to the disk. Before that, only a power cut could lose them.
+pub fn flush(logs: &Path) {
+    let file = file::creating(Privacy::Private).append(true).open(logs.join(FILE));
+    let _ = file.and_then(|file| file.sync_data());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,stuck_count,\
+                          timestamp,outcome,cost_usd,tokens";
+
+    #[test]
+    fn rows_are_read_by_the_names_of_their_columns() {
+        let text = format!(
+            "{HEADER}\n1,implement,127,abc1234,0,5,0,2026-11-16T08:00:00Z,ok,0.5000,7\n\
+             2,review,8,,0,5,1,,\"a, b\",,0\nnot a row\n{HEADER}\n3,review,9,,0\n4,review,x,,,,,x,ok,x,\n"
+        );
+        let found = parse(text.as_bytes());
+        let first = Row {
+            iteration: 1,
+            mode: "implement".into(),
+            duration_seconds: 127,
+            commit_hash: "abc1234".into(),
+            stories_total: 5,
+            timestamp: Stamp::parse("2026-11-16T08:00:00Z"),
+            outcome: "ok".into(),
+            cost_usd: Some(0.5),
+            tokens: 7,
+            ..Row::default()
+        };
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found[0], first);
+        assert_eq!((found[1].duration_seconds, found[1].outcome.as_str()), (8, "a, b"));
+        assert_eq!(
+            found[2],
+            Row { iteration: 4, mode: "review".into(), outcome: "ok".into(), ..Row::default() }
+        );
+        let moved = parse(b"timestamp,mode,iteration,other\n2026-11-16T08:00:00Z,review,4,x\n");
+        assert_eq!((moved[0].iteration, moved[0].mode.as_str()), (4, "review"));
+        assert!(parse(b"").is_empty());
+    }
+
+    #[test]
+    fn a_torn_row_is_neither_read_nor_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project { root: dir.path().canonicalize().unwrap() };
+        let logs = project.work_dir().join("logs");
+        std::fs::create_dir_all(&logs).unwrap();
+        assert!(read(&project).is_empty());
+        let row = |iteration| Row { iteration, timestamp: Some(Stamp(0)), ..Row::default() };
+        add(&logs, &row(1)).unwrap();
+        let text = std::fs::read_to_string(logs.join(FILE)).unwrap();
+        std::fs::write(logs.join(FILE), format!("{text}2,implem")).unwrap();
+        assert_eq!(read(&project), [row(1)]);
+        add(&logs, &row(2)).unwrap();
+        let line = |n| format!("{n},,0,,0,0,0,1970-01-01T00:00:00.000Z,,,0\n");
+        let text = std::fs::read_to_string(logs.join(FILE)).unwrap();
+        assert_eq!(text, format!("{HEADER}\n{}{}", line(1), line(2)));
+    }
+}

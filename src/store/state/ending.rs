@@ -1,0 +1,69 @@
+//! What every ending needs beside the state: history, the question for the user, the notification.
+
+use super::question;
+use crate::core::outcome::Outcome;
+use crate::core::record::ArmedLoop;
+use crate::core::settings::Resolved;
+use crate::store::config;
+use crate::store::process::notify;
+use crate::store::project::Project;
+use crate::store::state::Document;
+use crate::store::user::{armed, circuit, history};
+use crate::store::world::World;
+use anyhow::Result;
+
+/// Records an ending before the state is saved: if saving fails, the loop ends again at its next turn and is recorded
+/// again. Returns what could not be written, as notes for the user.
+pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
+    let mut told = Vec::new();
+    if let Err(error) = history::record(world, project, session, run) {
+        told.push(format!("could not add this run to the history: {error:#}"));
+    }
+    if let Err(error) = question::ask(project, run, world.now) {
+        told.push(format!("could not write the question: {error:#}"));
+    }
+    told
+}
+
+/// Runs the user's command, after the state is saved, so that an ending is announced once.
+pub fn announce(project: &Project, run: &ArmedLoop, resolved: &Resolved) -> Option<String> {
+    let command = resolved.row("notify.command").and_then(|row| row.value.as_str())?;
+    let error = notify::ended(command, project, run).err()?;
+    Some(format!("could not start the notify command: {error}"))
+}
+
+/// Disarms a run whose ending the user has seen. If the history does not have it, the armed record stays: one of the two
+/// must show that the loop was this user's.
+pub fn settle(world: &World, project: &Project, session: &str, run: &ArmedLoop) {
+    if history::contains(world, project, &run.run_id) {
+        armed::disarm(world, project, session);
+        circuit::forget(world, project, session);
+    }
+}
+
+/// Ends every loop of this project for its kill switch. Returns them, to be announced.
+pub fn kill_all(
+    world: &World,
+    project: &Project,
+    except: Option<&str>,
+    document: &mut Document,
+) -> Result<Vec<ArmedLoop>> {
+    let mut killed = Vec::new();
+    for (session, mut run) in armed::load_all(world, project, document) {
+        if except == Some(&session) || !run.is_alive() {
+            continue;
+        }
+        run.end(Outcome::Killed, ".claude/STOP_LOOP was found", world.now);
+        record(world, project, &session, &run);
+        document.set_loop(&session, &run)?;
+        killed.push(run);
+    }
+    Ok(killed)
+}
+
+/// Announces several endings, each by the settings of its own run.
+pub fn announce_all(world: &World, project: &Project, ended: &[ArmedLoop]) {
+    for run in ended {
+        announce(project, run, &config::load_for(world, project, run));
+    }
+}

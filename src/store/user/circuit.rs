@@ -1,0 +1,188 @@
+//! The circuit breaker of each loop, in the user's data folder: its counters between turns, and trips that refuse the
+//! next start. Trips and resets are also kept as events.
+
+use crate::core::circuit::condition::PerCondition;
+use crate::core::circuit::{Circuit, CircuitState};
+use crate::core::time::Stamp;
+use crate::store::file::lock::Lock;
+use crate::store::file::{self, Privacy};
+use crate::store::project::{Project, fingerprint};
+use crate::store::world::World;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Record {
+    pub session_id: String,
+    pub project: String,
+    pub run_id: String,
+    pub last_activity: Stamp,
+    #[serde(flatten)]
+    pub circuit: Circuit,
+}
+
+/// A trip or a reset, with the counters at that moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    pub at: Stamp,
+    pub event: What,
+    pub session_id: String,
+    pub run_id: String,
+    pub reason: String,
+    pub counters: PerCondition,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    Trip,
+    Reset,
+}
+
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Events kept for each project.
+const MAX_EVENTS: usize = 50;
+
+/// Returns the record's path, which follows from session and project.
+fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
+    let root = project.real_root();
+    let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
+    Ok(world.data_dir()?.join("circuit").join(format!("{root:016x}-{session:016x}.json")))
+}
+
+fn read(path: &Path) -> Option<Record> {
+    serde_json::from_slice(&file::read_bounded(path, MAX_FILE_BYTES).ok()??).ok()
+}
+
+/// Returns the record of a session's breaker; one that cannot be read counts as absent.
+pub fn record(world: &World, project: &Project, session: &str) -> Option<Record> {
+    let record = read(&path(world, project, session).ok()?)?;
+    let ours = record.session_id == session && record.project == project.real_root().to_string_lossy();
+    ours.then_some(record)
+}
+
+/// Returns the breaker of this run, or a new one.
+pub fn load(world: &World, project: &Project, session: &str, run_id: &str) -> Circuit {
+    let record = record(world, project, session).filter(|record| record.run_id == run_id);
+    record.map(|record| record.circuit).unwrap_or_default()
+}
+
+/// Saves a breaker. Counters need not survive a power cut, so they are not synced; a trip is.
+pub fn save(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Result<()> {
+    let path = path(world, project, session)?;
+    let record = Record {
+        session_id: session.to_owned(),
+        project: project.real_root().to_string_lossy().into_owned(),
+        run_id: run_id.to_owned(),
+        last_activity: world.now,
+        circuit: circuit.clone(),
+    };
+    let bytes = serde_json::to_vec(&record)?;
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    match circuit.state {
+        CircuitState::Ok => file::replace_unsynced(&path, &bytes),
+        CircuitState::Tripped => file::replace(&path, &bytes, Privacy::Private),
+    }
+}
+
+/// Removes the breaker of an ended loop, unless it is tripped.
+pub fn forget(world: &World, project: &Project, session: &str) {
+    if let Ok(path) = path(world, project, session)
+        && read(&path).is_none_or(|record| !record.circuit.is_tripped())
+    {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Returns every record of this user, or those of one project.
+pub fn records(world: &World, of: Option<&Project>) -> Vec<Record> {
+    let root = of.map(|project| project.real_root().to_string_lossy().into_owned());
+    // Names begin with the project's fingerprint, so that others need not be read.
+    let prefix = of
+        .map(|project| format!("{:016x}-", fingerprint(project.real_root().as_os_str().as_encoded_bytes())));
+    let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("circuit")).ok());
+    let mut records: Vec<Record> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.ends_with(".json") && prefix.as_ref().is_none_or(|prefix| name.starts_with(prefix))
+        })
+        .filter_map(|entry| read(&entry.path()))
+        .filter(|record| root.as_ref().is_none_or(|root| *root == record.project))
+        .collect();
+    records.sort_by(|a, b| (&a.project, &a.session_id).cmp(&(&b.project, &b.session_id)));
+    records
+}
+
+/// Removes breakers that were not used for longer than this. A trip stays until it is reset.
+pub fn expire(world: &World, project: &Project, older_than_ms: i64) {
+    for record in records(world, Some(project)) {
+        if !record.circuit.is_tripped() && world.now - record.last_activity > older_than_ms {
+            forget(world, project, &record.session_id);
+        }
+    }
+}
+
+impl Record {
+    pub fn project(&self) -> Project {
+        Project { root: self.project.clone().into() }
+    }
+
+    /// Resets the breaker, records that, and returns the reason of its trip.
+    pub fn reset(mut self, world: &World, project: &Project) -> Result<Option<String>> {
+        let tripped = self.circuit.reason.clone().filter(|_| self.circuit.is_tripped());
+        let reason = tripped.clone().unwrap_or_default();
+        if tripped.is_some() || self.circuit.counters != PerCondition::default() {
+            note(world, project, &self.session_id, &self.run_id, What::Reset, reason, self.circuit.counters)?;
+        }
+        self.circuit.reset();
+        save(world, project, &self.session_id, &self.run_id, &self.circuit)?;
+        Ok(tripped)
+    }
+}
+
+/// Adds a trip to the events.
+pub fn note_trip(
+    world: &World,
+    project: &Project,
+    session: &str,
+    run_id: &str,
+    circuit: &Circuit,
+) -> Result<()> {
+    let reason = circuit.reason.clone().unwrap_or_default();
+    note(world, project, session, run_id, What::Trip, reason, circuit.counters)
+}
+
+fn note(
+    world: &World,
+    project: &Project,
+    session: &str,
+    run_id: &str,
+    event: What,
+    reason: String,
+    counters: PerCondition,
+) -> Result<()> {
+    let path = events_path(world, project)?;
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    let _lock = Lock::acquire(&path.with_extension("lock"))?;
+    let mut events = events(world, project)?;
+    let (session_id, run_id) = (session.to_owned(), run_id.to_owned());
+    events.push(Event { at: world.now, event, session_id, run_id, reason, counters });
+    let kept = &events[events.len().saturating_sub(MAX_EVENTS)..];
+    let lines: Result<Vec<String>, _> = kept.iter().map(serde_json::to_string).collect();
+    file::replace(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)
+}
+
+fn events_path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("history").join(format!("{}.circuit.jsonl", project.key())))
+}
+
+/// Returns the trips and resets of this project, oldest first. A line that does not parse is skipped.
+pub fn events(world: &World, project: &Project) -> Result<Vec<Event>> {
+    let bytes = file::read_bounded(&events_path(world, project)?, MAX_FILE_BYTES)?.unwrap_or_default();
+    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}

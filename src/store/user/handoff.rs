@@ -1,0 +1,47 @@
+//! What a slash command has for the agent: left by the hook that saw the command's text, taken by the command file that
+//! runs a moment later. Its command line only carries the session id.
+
+use crate::store::file::{self, Privacy};
+use crate::store::project::fingerprint;
+use crate::store::world::World;
+use anyhow::Result;
+use std::fs::DirEntry;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const MAX_BYTES: u64 = 16 << 20;
+const EXPIRES_AFTER: Duration = Duration::from_secs(3600);
+
+fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
+    let name = format!("{:016x}-{command}.txt", fingerprint(session.as_bytes()));
+    Ok(world.data_dir()?.join("handoff").join(name))
+}
+
+pub fn leave(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
+    let path = path(world, session, command)?;
+    let dir = path.parent().unwrap_or(&path);
+    file::create_dir(dir)?;
+    sweep(dir);
+    file::replace(&path, text.as_bytes(), Privacy::Private)
+}
+
+/// Removes what was never taken, because a command was cancelled right after its hook.
+fn sweep(dir: &Path) {
+    let old = |entry: &DirEntry| {
+        entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > EXPIRES_AFTER))
+    };
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().filter(old) {
+        let _ = std::fs::remove_file(entry.path());
+    }
+}
+
+/// Returns what was left and removes it, so that it is read once.
+pub fn take(world: &World, session: &str, command: &str) -> Option<String> {
+    let path = path(world, session, command).ok()?;
+    let bytes = file::read_bounded(&path, MAX_BYTES).ok()??;
+    let _ = std::fs::remove_file(&path);
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,4 @@
+pub mod armed;
+pub mod circuit;
+pub mod handoff;
+pub mod history;

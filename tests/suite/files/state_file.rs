@@ -1,0 +1,245 @@
+//! The state file: what is kept, what is refused, and who may read it.
+
+use crate::env::{Env, HOUR, OTHER, SESSION, mode};
+use serde_json::{Value, json};
+use std::fs;
+
+#[test]
+fn state_lock_and_records_are_readable_by_the_user_only() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.turn(SESSION, "<promise>BLOCKED:no key</promise>").ended("blocked");
+    for name in [".claude/ralph-state.json", ".claude/ralph-state.lock", "ralph/blocked.txt"] {
+        assert_eq!(mode(&env.path(name)), 0o600, "{name}");
+    }
+    let history = env.data().join("history");
+    assert_eq!(mode(&history), 0o700);
+    for entry in fs::read_dir(history).unwrap().flatten() {
+        assert_eq!(mode(&entry.path()), 0o600, "{:?}", entry.path());
+    }
+}
+
+#[test]
+fn a_state_file_others_could_read_becomes_private_at_the_next_write() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let path = env.path(".claude/ralph-state.json");
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    env.turn(SESSION, "x").goes_on();
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[test]
+fn nothing_is_written_when_nothing_changed() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.turn(SESSION, "<promise>COMPLETE</promise>").ended("complete");
+    let before = env.snapshot();
+    env.at(50).turn(SESSION, "chatting on").silent();
+    env.turn(OTHER, "somebody else").silent();
+    env.session_start(OTHER, "startup").run().silent();
+    env.session_start(OTHER, "clear").run().silent();
+    env.ralph(&["status"]).ok();
+    env.ralph(&["history"]).ok();
+    env.ralph(&["config"]).ok();
+    env.ralph(&["stop"]).ok();
+    assert_eq!(env.snapshot(), before);
+}
+
+#[test]
+fn a_file_formatted_by_hand_keeps_its_format() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.turn(SESSION, "<promise>COMPLETE</promise>").ended("complete");
+    env.edit_state(|state| state["mine"] = json!("kept"));
+    let before = env.snapshot();
+    env.ralph(&["stop"]).ok();
+    assert_eq!(env.snapshot(), before, "no loop was running: nothing changed, nothing is written");
+}
+
+#[test]
+fn a_session_without_a_loop_leaves_no_file() {
+    let env = Env::git();
+    let before = env.snapshot();
+    env.turn(SESSION, "<promise>COMPLETE</promise>").silent();
+    for source in ["startup", "resume", "clear", "compact"] {
+        env.session_start(SESSION, source).run().silent();
+    }
+    assert_eq!(env.snapshot(), before);
+    assert!(!env.exists(".claude"));
+}
+
+#[test]
+fn unknown_fields_survive_a_rewrite() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.edit_state(|state| {
+        state["tomorrow"] = json!({"a": [1, null, 2.5]});
+        state["loops"][SESSION]["colour"] = json!({"of": "magic"});
+        state["loops"][SESSION]["circuit"]["repetition"] = json!(2);
+        state["loops"]["from-a-newer-ralph"] = json!({"run_id": "n", "shape": "odd"});
+        state["loops"]["no-object"] = json!(null);
+    });
+    env.at(5).turn(SESSION, "x").goes_on();
+    let state = env.state();
+    assert_eq!(state["tomorrow"], json!({"a": [1, null, 2.5]}));
+    assert_eq!(state["loops"][SESSION]["colour"], json!({"of": "magic"}));
+    assert_eq!(state["loops"][SESSION]["circuit"]["repetition"], 2);
+    assert_eq!(state["loops"]["from-a-newer-ralph"], json!({"run_id": "n", "shape": "odd"}));
+    assert!(state["loops"].as_object().unwrap().contains_key("no-object"));
+    assert_eq!(state["loops"][SESSION]["iteration"], 1);
+}
+
+#[test]
+fn unknown_fields_survive_inside_the_parts_of_a_loop() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.edit_state(|state| {
+        for part in ["usage", "timing", "session", "pending", "told", "given"] {
+            state["loops"][SESSION][part]["later"] = json!("kept");
+        }
+    });
+    let transcript = env.transcript();
+    transcript.worked(1);
+    env.at(20).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    for part in ["usage", "timing", "session", "pending", "told", "given"] {
+        assert_eq!(env.record(SESSION)[part]["later"], "kept", "{part}");
+    }
+}
+
+#[test]
+fn an_invalid_guidance_entry_does_not_hide_the_others() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let good = json!({"text": "small commits", "timestamp": "2026-11-16T07:59:00Z", "session_id": SESSION});
+    env.edit_state(|state| {
+        state["guidance"] = json!({"encouraged": [null, good.clone()], "forbidden": [good]});
+    });
+    env.at(5).turn(SESSION, "x").goes_on();
+    let kept = env.state()["guidance"]["encouraged"].to_string();
+    assert!(kept.contains("small commits"), "the user's words are lost: {kept}");
+}
+
+#[test]
+fn nulls_and_wrong_types_in_a_loop_are_read_as_defaults() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.edit_state(|state| {
+        let record = &mut state["loops"][SESSION];
+        for name in ["iteration", "stuck_count", "accumulated_runtime_seconds", "last_hook_timestamp"] {
+            record[name] = json!(null);
+        }
+        record["circuit"] = json!("closed");
+        record["session"] = json!({"transcript": [1], "waiting": 7});
+        record["usage"] = json!({"input_tokens": null});
+        record["timing"]["clock"] = json!({"marks": "x"});
+        state["guidance"] = json!(null);
+        state["constraints"] = json!(7);
+    });
+    env.at(100).turn(SESSION, "x").goes_on();
+    let record = env.record(SESSION);
+    assert_eq!((&record["iteration"], &record["accumulated_runtime_seconds"]), (&json!(1), &json!(0.0)));
+    env.ralph(&["status"]).ok();
+}
+
+#[test]
+fn a_file_from_a_newer_version_is_read_and_never_written() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.edit_state(|state| state["version"] = json!(99));
+    let before = env.read(".claude/ralph-state.json");
+    let told = env.turn(SESSION, "x");
+    assert!(told.allows().contains("newer"), "it fails open and says so: {told:?}");
+    env.turn(OTHER, "x").silent();
+    let told = env.session_start(SESSION, "resume").run();
+    assert_eq!((told.block, told.context), (None, None));
+    let refused = env.ralph(&["start", "--session", OTHER, "another"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("newer"), "{refused:?}");
+    let refused = env.ralph(&["stop"]);
+    assert!(refused.stderr.contains("newer"), "{refused:?}");
+    assert_eq!(env.shown(SESSION)["state"], "running", "it can still be read");
+    assert_eq!(env.read(".claude/ralph-state.json"), before);
+}
+
+#[test]
+fn a_damaged_file_is_moved_aside_and_reported() {
+    for damage in ["", "{\"version\":1,\"loops\":{", "[]", "\u{0}\u{0}", "{\"loops\":[1]}"] {
+        let env = Env::new();
+        env.start("task", &[]);
+        env.write(".claude/ralph-state.json", damage);
+        let told = env.turn(SESSION, "x");
+        assert!(told.allows().contains("ralph-state.json.corrupt-"), "{damage:?}: {told:?}");
+        let aside: Vec<_> = env
+            .list(".claude")
+            .into_iter()
+            .filter(|name| name.starts_with("ralph-state.json.corrupt-"))
+            .collect();
+        assert_eq!(aside.len(), 1, "{damage:?}");
+        assert_eq!(env.read(&format!(".claude/{}", aside[0])), damage, "never deleted, never changed");
+        env.at(1).turn(SESSION, "x").silent();
+        env.start("again", &[]);
+        env.turn(SESSION, "x").goes_on();
+    }
+}
+
+#[test]
+fn two_damaged_files_in_one_moment_are_both_kept() {
+    let env = Env::new();
+    for damage in ["first damage", "second damage"] {
+        env.write(".claude/ralph-state.json", damage);
+        env.start("task", &["--replace"]);
+    }
+    let kept: String = env.list(".claude").iter().map(|name| env.read(&format!(".claude/{name}"))).collect();
+    assert!(kept.contains("first damage") && kept.contains("second damage"), "{:?}", env.list(".claude"));
+}
+
+#[test]
+fn a_damaged_file_is_seen_by_status_and_survives_it() {
+    let env = Env::new();
+    env.write(".claude/ralph-state.json", "{oops");
+    let text = env.ralph(&["status"]).ok();
+    assert!(text.contains("damaged"), "{text}");
+    env.ralph(&["status", "--json"]).ok();
+    assert_eq!(env.read(".claude/ralph-state.json"), "{oops");
+    let told = env.start("task", &[]);
+    assert!(told.contains("corrupt-"), "a start says what it moved aside: {told}");
+}
+
+#[test]
+fn loops_without_activity_are_closed_then_removed_and_stay_in_history() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.at(25 * HOUR).session_start(OTHER, "startup").run();
+    assert_eq!(env.shown(SESSION)["outcome"], "interrupted");
+    env.at(50 * HOUR).session_start(OTHER, "startup").run();
+    assert!(env.record(SESSION).is_null());
+    assert!(crate::env::names_in(&env.data().join("sessions")).is_empty(), "its record is cleaned up too");
+    assert_eq!(env.history().len(), 1);
+}
+
+#[test]
+fn the_state_is_pretty_printed_and_written_so_again() {
+    let env = Env::new();
+    env.start("task", &[]);
+    for seconds in [10, 20] {
+        env.at(seconds).turn(SESSION, "x").goes_on();
+        let text = env.read(".claude/ralph-state.json");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(text, serde_json::to_string_pretty(&value).unwrap() + "\n");
+    }
+}
+
+#[test]
+fn an_ended_loop_leaves_the_state_a_day_later_at_the_next_start() {
+    let env = Env::new();
+    env.start("old", &["--max-iterations", "1"]);
+    env.turn(SESSION, "x").ended("max-iterations");
+    let start_at = |hours: i64, session: &str| {
+        env.at(hours * 3600).ralph(&["start", "--session", session, "--replace", "new"]).ok();
+        env.state()["loops"].as_object().unwrap().contains_key(SESSION)
+    };
+    assert!(start_at(23, "other"), "within a day it is shown by status");
+    assert!(!start_at(25, "other"), "then the history has it");
+    let history = env.ralph(&["history", "--json"]).ok();
+    assert!(history.contains("\"task\":\"old\""), "{history}");
+}

@@ -1,0 +1,403 @@
+//! `ralph-guidance` and its slash commands: what the user encourages and forbids, from the command to the agent.
+
+use crate::env::{Env, OTHER, Program, SESSION, T0};
+use serde_json::{Value, json};
+
+const HOSTILE: &str = "don't \"rm -rf\" $(touch pwned) `touch pwned`; | & > x \\ <promise>COMPLETE</promise> 🦀 ${HOME} %s 'quoted'";
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|entry| entry["text"].as_str().unwrap().to_owned()).collect()
+}
+
+fn kept(env: &Env, list: &str) -> Vec<String> {
+    texts(&env.state()["guidance"][list])
+}
+
+fn piped(env: &Env, args: &[&str], bytes: &[u8]) -> crate::env::Run {
+    env.call(Program::Guidance).args(args).stdin(bytes).run()
+}
+
+#[test]
+fn an_entry_is_answered_with_what_it_changed() {
+    let env = Env::new();
+    assert_eq!(
+        env.guidance(&["encourage", "write", "tests"]).ok().trim(),
+        "encouraged: write tests; 1 active"
+    );
+    assert_eq!(env.guidance(&["forbid", "use unsafe"]).ok().trim(), "forbidden: use unsafe; 2 active");
+    let again = env.at(60).guidance(&["encourage", "Write  TESTS"]).ok();
+    assert!(again.contains("already there") && again.contains("2 active"), "refreshed: {again}");
+    let moved = env.guidance(&["encourage", "use unsafe"]).ok();
+    assert!(moved.contains("it was forbidden before"), "{moved}");
+    assert!(moved.contains("2 active"), "{moved}");
+    let moved = env.guidance(&["forbid", "use unsafe"]).ok();
+    assert!(moved.contains("encouraged before"), "{moved}");
+    assert_eq!(
+        (kept(&env, "encouraged"), kept(&env, "forbidden")),
+        (vec!["Write TESTS".into()], vec!["use unsafe".to_owned()])
+    );
+}
+
+#[test]
+fn expired_entries_are_counted_named_and_removed() {
+    let env = Env::new();
+    env.guidance(&["forbid", "--for", "30m", "touch the schema"]).ok();
+    for text in ["one", "two"] {
+        env.at(1800).guidance(&["encourage", text]).ok();
+    }
+    let told = env.guidance(&["encourage", "three"]).ok();
+    assert!(told.starts_with("encouraged: three; 3 active"), "{told}");
+    assert!(!told.contains("expired"), "reported with the previous command: {told}");
+
+    let env = Env::new();
+    env.guidance(&["forbid", "--for", "30m", "touch the schema"]).ok();
+    let told = env.at(1800).guidance(&["encourage", "one"]).ok();
+    assert!(told.contains("1 active, 1 expired and removed") && told.contains("touch the schema"), "{told}");
+    assert!(kept(&env, "forbidden").is_empty());
+}
+
+#[test]
+fn entries_have_text_time_and_session_and_the_list_has_the_newest_time() {
+    let env = Env::new();
+    env.guidance(&["encourage", "--session", SESSION, "a"]).ok();
+    env.at(90).var("CLAUDE_CODE_SESSION_ID", OTHER).guidance(&["encourage", "b"]).ok();
+    env.guidance(&["forbid", "--session", SESSION, "c"]).ok();
+    env.at(100).without("CLAUDE_CODE_SESSION_ID").guidance(&["forbid", "d"]).ok();
+    let guidance = env.state()["guidance"].clone();
+    assert_eq!(guidance["encouraged"][0]["timestamp"], "2026-11-16T08:00:00.000Z", "UTC");
+    let session = |list: &str, at: usize| guidance[list][at]["session_id"].clone();
+    assert_eq!((session("encouraged", 0), session("encouraged", 1)), (json!(SESSION), json!(OTHER)));
+    assert_eq!((session("forbidden", 0), session("forbidden", 1)), (json!(SESSION), Value::Null));
+    assert_eq!(guidance["timestamp"], "2026-11-16T08:01:40.000Z");
+}
+
+#[test]
+fn entries_keep_the_order_they_were_given_in() {
+    let env = Env::new();
+    for (at, text) in ["c", "a", "b"].iter().enumerate() {
+        env.at(at as i64).guidance(&["forbid", text]).ok();
+    }
+    assert_eq!(kept(&env, "forbidden"), ["c", "a", "b"]);
+    env.at(10).guidance(&["encourage", "x"]).ok();
+    env.guidance(&["remove", "a"]).ok();
+    assert_eq!(kept(&env, "forbidden"), ["c", "b"]);
+}
+
+#[test]
+fn remove_takes_the_numbers_of_list() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.guidance(&["encourage", "one"]).ok();
+    env.guidance(&["forbid", "--pin", "two"]).ok();
+    env.guidance(&["forbid", "--for", "2h", "three"]).ok();
+    let list = env.at(120).guidance(&["list"]).ok();
+    for part in ["1. one (2m ago, not delivered yet)", "2. two (2m ago, pinned", "3. three (2m ago, for 2h"] {
+        assert!(list.contains(part), "{part}: {list}");
+    }
+    assert!(env.guidance(&["remove", "2"]).ok().contains("removed: two; 2 active"));
+    assert!(env.guidance(&["remove", "THREE"]).ok().contains("removed: three; 1 active"));
+    for which in ["7", "0", "nothing", "-1"] {
+        let run = env.guidance(&["remove", "--", which]);
+        assert!(run.fails(1).contains(which));
+    }
+    assert!(env.guidance(&["clear"]).ok().contains("1 removed; 0 active"));
+    assert!(env.guidance(&["list"]).ok().contains("No guidance"));
+    let json: Value = serde_json::from_str(&env.guidance(&["list", "--json"]).ok()).unwrap();
+    assert_eq!(json, json!({"encouraged": [], "forbidden": [], "allowed": []}));
+}
+
+#[test]
+fn replace_clears_its_own_list_first_and_names_the_removed_entries() {
+    let env = Env::new();
+    env.guidance(&["encourage", "old one"]).ok();
+    env.guidance(&["encourage", "old two"]).ok();
+    env.guidance(&["forbid", "stays"]).ok();
+    let told = env.guidance(&["encourage", "--replace", "new"]).ok();
+    assert!(told.contains("replaces \"old one\", \"old two\"") && told.contains("2 active"), "{told}");
+    assert_eq!(
+        (kept(&env, "encouraged"), kept(&env, "forbidden")),
+        (vec!["new".into()], vec!["stays".to_owned()])
+    );
+}
+
+#[test]
+fn json_prints_the_guidance_and_nothing_else() {
+    let env = Env::new();
+    for args in [&["encourage", "--json", "--pin", "a"][..], &["forbid", "--json", "b"], &["list", "--json"]]
+    {
+        let run = env.at(30).guidance(args).ok();
+        let shown: Value =
+            serde_json::from_str(&run).unwrap_or_else(|error| panic!("{args:?} {error}: {run}"));
+        let entry = &shown["encouraged"][0];
+        assert_eq!((&entry["text"], &entry["delivered"]), (&json!("a"), &json!(false)));
+        assert_eq!(entry["age_seconds"].as_f64(), Some(0.0));
+        assert!(entry["timestamp"].is_string() && entry["pinned"] == true, "{entry}");
+    }
+    for args in [&["remove", "--json", "1"][..], &["clear", "--json"]] {
+        serde_json::from_str::<Value>(&env.guidance(args).ok()).unwrap();
+    }
+}
+
+#[test]
+fn text_is_read_from_stdin_too_and_white_space_is_folded() {
+    let env = Env::new();
+    piped(&env, &["forbid", "-"], b"  never \t push\nto main\x1b[31m\x07 \r\n").ok();
+    piped(&env, &["encourage", "-"], HOSTILE.as_bytes()).ok();
+    assert_eq!(kept(&env, "forbidden"), ["never push to main[31m"]);
+    assert_eq!(kept(&env, "encouraged"), [HOSTILE]);
+    assert!(!env.exists("pwned"));
+}
+
+/// Joiners belong to Persian words and to emoji; they are not control characters.
+#[test]
+fn any_script_is_stored_as_given() {
+    let env = Env::new();
+    for text in ["می\u{200c}خواهم", "👨\u{200d}👩\u{200d}👧", "日本語 ελληνικά עברית", "e\u{301}"]
+    {
+        env.guidance(&["encourage", "--replace", text]).ok();
+        assert_eq!(kept(&env, "encouraged"), [text]);
+    }
+}
+
+#[test]
+fn a_text_that_looks_like_a_flag_is_kept_if_it_is_given_as_text() {
+    let env = Env::new();
+    env.guidance(&["forbid", "--", "--force"]).ok();
+    env.guidance(&["forbid", "--", "git push --force"]).ok();
+    env.guidance(&["forbid", "--", "-rf"]).ok();
+    piped(&env, &["forbid", "-"], b"--replace").ok();
+    assert_eq!(kept(&env, "forbidden"), ["--force", "git push --force", "-rf", "--replace"]);
+    let unknown = env.guidance(&["forbid", "--force"]).fails(64);
+    assert!(unknown.contains("--force"), "{unknown}");
+}
+
+/// After `--` and on stdin there are no flags of ours, not even at the end of the text.
+#[test]
+fn our_flags_at_the_end_of_a_given_text_stay_text() {
+    let env = Env::new();
+    env.guidance(&["forbid", "--", "never pass --pin"]).ok();
+    env.guidance(&["forbid", "--", "git tag --replace"]).ok();
+    piped(&env, &["forbid", "-"], b"sleep --for 2h").ok();
+    piped(&env, &["forbid", "-"], b"run it --for ever").ok();
+    let expected = ["never pass --pin", "git tag --replace", "sleep --for 2h", "run it --for ever"];
+    assert_eq!(kept(&env, "forbidden"), expected);
+    assert_eq!(env.state()["guidance"]["forbidden"][2]["for_seconds"], Value::Null);
+}
+
+#[test]
+fn without_text_the_commands_list() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.guidance(&["forbid", "push"]).ok();
+    let before = env.read(".claude/ralph-state.json");
+    for args in [&["encourage"][..], &["forbid"], &["encourage", "  "], &["forbid", "\u{1b}\u{7}\u{200b}"]] {
+        let told = env.guidance(args).ok();
+        assert!(told.contains("1. push"), "{args:?}: {told}");
+    }
+    assert!(piped(&env, &["forbid", "-"], b"").ok().contains("1. push"));
+    assert!(env.types(OTHER, "forbid", "").block.unwrap().contains("1. push"));
+    assert!(env.types(OTHER, "encourage", " \u{1b} \n").block.unwrap().contains("1. push"));
+    assert!(env.types(SESSION, "forbid", "").message.unwrap().contains("1. push"), "also in the loop");
+    assert!(env.read(".claude/ralph-state.json").contains("push") && before.contains("push"));
+    assert_eq!(kept(&env, "forbidden"), ["push"]);
+    for flags in [&["forbid", "--pin"][..], &["forbid", "--replace"], &["encourage", "--for", "2h"]] {
+        env.guidance(flags).fails(64);
+    }
+    assert_eq!(kept(&env, "forbidden"), ["push"], "a flag without a text clears nothing");
+}
+
+#[test]
+fn two_thousand_characters_are_kept_and_one_more_is_refused() {
+    let env = Env::new();
+    let longest = "ü".repeat(2000);
+    env.guidance(&["encourage", &longest]).ok();
+    assert_eq!(kept(&env, "encouraged"), [longest.as_str()]);
+    let told = env.guidance(&["encourage", &format!("{longest}x")]).fails(64);
+    assert!(told.contains("2001") && told.contains("2000"), "{told}");
+    let told = piped(&env, &["forbid", "-"], "y".repeat(2001).as_bytes()).fails(64);
+    assert!(told.contains("2001"), "{told}");
+    let told = env.types(SESSION, "forbid", &"z".repeat(2001)).block.unwrap();
+    assert!(told.contains("2001"), "{told}");
+    assert_eq!((kept(&env, "encouraged").len(), kept(&env, "forbidden").len()), (1, 0));
+}
+
+#[test]
+fn invalid_utf8_is_made_readable_or_refused() {
+    let env = Env::new();
+    let run = piped(&env, &["forbid", "-"], b"bad \xff\xfe bytes");
+    assert!(matches!(run.code, Some(0 | 64)), "{run:?}");
+    if run.code == Some(0) {
+        assert_eq!(kept(&env, "forbidden"), ["bad \u{fffd}\u{fffd} bytes"]);
+    }
+    let odd = std::os::unix::ffi::OsStrExt::from_bytes(b"bad \xff");
+    let run = env.call(Program::Guidance).args(&[std::ffi::OsStr::new("forbid"), odd]).run();
+    assert!(run.fails(64).contains("UTF-8"));
+}
+
+#[test]
+fn bad_flags_and_spans_are_usage_errors_that_change_nothing() {
+    let env = Env::new();
+    for args in [
+        &["forbid", "--for", "soon", "x"][..],
+        &["forbid", "--for", "-2h", "x"],
+        &["forbid", "--for", "0", "x"],
+        &["forbid", "--bogus", "x"],
+        &["bogus"],
+        &[],
+        &["remove"],
+        &["allow"],
+    ] {
+        env.guidance(args).fails(64);
+    }
+    assert!(env.guidance(&["allow", "nothing-00000000"]).fails(1).contains("nothing-00000000"));
+    assert!(env.guidance(&["allow", ""]).fails(1).contains("no such finding"));
+    assert!(!env.exists(".claude/ralph-state.json"));
+}
+
+#[test]
+fn a_subdirectory_and_a_second_terminal_steer_the_same_loop() {
+    let env = Env::git();
+    env.start("task", &[]);
+    env.write("deep/down/x", "");
+    env.call(Program::Guidance).args(&["forbid", "push"]).cwd(&env.path("deep/down")).run().ok();
+    assert!(env.turn(SESSION, "x").goes_on().contains("- push (0s ago)"));
+    assert!(!env.exists("deep/down/.claude"));
+}
+
+#[test]
+fn the_next_prompt_has_an_entry_with_its_age_and_status_shows_the_delivery() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.at(10).guidance(&["encourage", "write tests"]).ok();
+    env.at(20).guidance(&["forbid", "push"]).ok();
+    let delivered = |env: &Env| {
+        let guidance = env.status()["guidance"].clone();
+        (guidance["encouraged"][0]["delivered"].clone(), guidance["forbidden"][0]["delivered"].clone())
+    };
+    assert_eq!(delivered(&env), (json!(false), json!(false)));
+    let answer = env.at(200).turn(SESSION, "x");
+    let expected = "\nENCOURAGED:\n- write tests (3m ago)\nFORBIDDEN:\n- push (3m ago)\n";
+    assert!(answer.goes_on().contains(expected), "{answer:?}");
+    assert_eq!(delivered(&env), (json!(true), json!(true)));
+    assert_eq!(env.status()["guidance"]["forbidden"][0]["age_seconds"].as_f64(), Some(180.0));
+    let shown = env.ralph(&["status"]).ok();
+    assert!(shown.contains("push (3m ago, delivered)"), "{shown}");
+    env.guidance(&["forbid", "push"]).ok();
+    assert_eq!(delivered(&env), (json!(true), json!(false)), "given again, to be delivered again");
+    assert!(env.turn(SESSION, "x").goes_on().contains("- push (0s ago)"));
+    env.guidance(&["clear"]).ok();
+    let prompt = env.turn(SESSION, "x");
+    assert!(
+        !prompt.goes_on().contains("FORBIDDEN") && !prompt.goes_on().contains("ENCOURAGED"),
+        "{prompt:?}"
+    );
+    assert!(prompt.goes_on().chars().count() < 600);
+}
+
+#[test]
+fn the_newest_entry_comes_first_and_the_rest_is_counted() {
+    let env = Env::new();
+    env.start("task", &[]);
+    for n in 0..15 {
+        env.at(n).guidance(&["forbid", &format!("thing {n:02}")]).ok();
+    }
+    let prompt = env.at(20).turn(SESSION, "x").goes_on().to_owned();
+    let at = |text: &str| prompt.find(text).unwrap_or_else(|| panic!("{text}: {prompt}"));
+    assert!(at("thing 14") < at("thing 13") && at("thing 13") < at("thing 04"), "{prompt}");
+    assert!(prompt.contains("3 older"), "{prompt}");
+    assert_eq!(kept(&env, "forbidden").len(), 15);
+}
+
+/// Delivered means that the agent was given the text, not that a prompt was written.
+#[test]
+fn a_start_from_a_terminal_has_delivered_nothing_yet() {
+    let env = Env::new();
+    env.guidance(&["forbid", "push"]).ok();
+    env.start("task", &[]);
+    let delivered = || env.status()["guidance"]["forbidden"][0]["delivered"].clone();
+    assert_eq!(delivered(), false, "the agent has read nothing");
+    assert!(env.turn(SESSION, "x").goes_on().contains("push"));
+    assert_eq!(delivered(), true);
+}
+
+#[test]
+fn entries_beyond_the_short_list_are_not_delivered() {
+    let env = Env::new();
+    env.start("task", &[]);
+    for n in 0..15 {
+        env.at(n).guidance(&["forbid", &format!("thing {n:02}")]).ok();
+    }
+    let answer = env.at(20).turn(SESSION, "x");
+    let read = format!("{}{}", answer.goes_on(), answer.context.as_deref().unwrap_or_default());
+    for entry in env.status()["guidance"]["forbidden"].as_array().unwrap() {
+        let text = entry["text"].as_str().unwrap();
+        assert_eq!(entry["delivered"], read.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn typed_in_a_loop_an_entry_is_shown_reaches_the_next_prompt_and_the_loop_continues() {
+    let env = Env::new();
+    env.start("the task", &[]);
+    env.turn(SESSION, "x").goes_on();
+    let answer = env.at(5).types(SESSION, "forbid", HOSTILE);
+    assert_eq!(answer.block, None, "an answer without a turn would end the loop's turn");
+    assert!(answer.message.as_deref().unwrap().contains("forbidden: don't \"rm -rf\" $(touch pwned)"));
+    let relayed = env.ralph(&["relay", "forbid", "--session", SESSION]).ok();
+    assert!(
+        relayed.contains(HOSTILE) && relayed.contains("the task"),
+        "the agent reads it at once: {relayed}"
+    );
+    let answer = env.at(10).turn(SESSION, "x");
+    assert!(answer.goes_on().contains(&format!("- {HOSTILE} (5s ago)")), "{answer:?}");
+    env.at(15).types(SESSION, "encourage", "--for 2h small steps");
+    assert!(env.turn(SESSION, "x").goes_on().contains("- small steps (0s ago)"));
+    assert!(!env.exists("pwned"));
+    assert_eq!(env.state()["guidance"]["forbidden"][0]["session_id"], SESSION);
+}
+
+#[test]
+fn typed_without_a_loop_an_entry_is_answered_without_a_model_call_and_kept_for_the_start() {
+    let env = Env::new();
+    let told = env.types(SESSION, "forbid", HOSTILE).block.unwrap();
+    assert!(told.starts_with("forbidden: ") && told.contains("1 active"), "{told}");
+    let told = env.types(SESSION, "forbid", "--bogus x").block.unwrap();
+    assert!(told.contains("--bogus"), "{told}");
+    assert_eq!(kept(&env, "forbidden"), [HOSTILE]);
+    let answer = env.at(60).types(SESSION, "start", "the task");
+    assert_eq!(answer.block, None, "{answer:?}");
+    let relayed = env.ralph(&["relay", "start", "--session", SESSION]).ok();
+    assert!(relayed.contains(HOSTILE), "chosen just before the start, it counts: {relayed}");
+    assert!(!env.exists("pwned"));
+}
+
+#[test]
+fn an_older_client_passes_the_text_by_stdin() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let call = env.call(Program::Ralph).args(&["slash", "forbid", "--session", SESSION]);
+    assert!(call.stdin(format!("{HOSTILE}\n")).run().ok().contains("1 active"));
+    assert_eq!(kept(&env, "forbidden"), [HOSTILE]);
+    let call = env.call(Program::Ralph).args(&["slash", "encourage", "--session", SESSION]);
+    assert!(call.stdin("").run().ok().contains("rm -rf"), "no text lists");
+}
+
+#[test]
+fn escape_codes_in_guidance_do_not_reach_the_terminal() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.edit_state(|state| {
+        let entry = json!({"text": "a\u{1b}[2Jb\u{9b}c\nd", "timestamp": T0, "session_id": SESSION});
+        state["guidance"] = json!({"encouraged": [], "forbidden": [entry]});
+    });
+    let outputs = [
+        env.guidance(&["list"]).ok(),
+        env.guidance(&["list", "--json"]).ok(),
+        env.ralph(&["status"]).ok(),
+        env.stop(SESSION).says("x").call().run().stdout,
+        env.guidance(&["remove", "1"]).ok(),
+    ];
+    for text in outputs {
+        assert!(!text.contains(['\u{1b}', '\u{9b}']), "{text:?}");
+    }
+}

@@ -1,0 +1,5 @@
+mod constraints;
+mod constraints_turns;
+mod entries;
+mod file_changes;
+mod freshness;

@@ -1,0 +1,12 @@
+mod bad_agents;
+mod endings;
+mod lists;
+mod prompts;
+mod records;
+mod resume;
+mod sandbox;
+mod stops;
+mod supervision;
+mod tasks;
+mod tasks_file;
+mod waits;

@@ -1,0 +1,227 @@
+//! A runner that was killed: the next one resumes its run and ends what it left.
+
+use crate::agents::summary;
+use crate::env::{Access, Call, Env, FileEvents, Program};
+use rustix::process::Signal;
+use serde_json::json;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// Kills a run as soon as it has printed this.
+fn killed(call: Call, ready: &str) -> u32 {
+    let mut run = call.spawn();
+    let pid = run.pid();
+    run.until(ready);
+    run.signal(Signal::KILL);
+    assert_eq!(run.wait().code, None);
+    pid
+}
+
+#[test]
+fn the_next_run_resumes_a_killed_one() {
+    let resumes = |prompt: &[&str]| {
+        let env = Env::new();
+        killed(env.run_with("work; echo at $n; [ $n = 3 ] && sleep 600", &["the task"]), "at 3");
+        let run_id = env.record("ralph-run")["run_id"].clone();
+        assert!(env.exists("ralph/run.lock"));
+        let run = env.run_with("work; [ $n = 5 ] && promise COMPLETE", prompt).run();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let first = run.stdout.lines().next().unwrap();
+        assert!(first.contains("continues") && first.contains("iteration 3/50: the task"), "{first}");
+        let rows = env.rows();
+        let numbers: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(
+            (numbers, env.outcomes().last().map(String::as_str)),
+            (vec!["1", "2", "3", "4"], Some("complete"))
+        );
+        let history = env.history();
+        assert_eq!((history.len(), &history[0]["run_id"]), (1, &run_id), "one run: {history:?}");
+        assert_eq!(env.list("ralph/logs").len(), 5, "its logs were not put away");
+        assert!(env.prompt(5).contains("the task"));
+        env.wait_until_nothing_runs();
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| resumes(&["the task"]));
+        scope.spawn(|| resumes(&[]));
+    });
+}
+
+#[test]
+fn another_task_is_another_run() {
+    let env = Env::new();
+    killed(env.run_with("work; echo at work; sleep 600", &["first"]), "at work");
+    let run = env.run_with("work; promise COMPLETE", &["second"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let outcomes: Vec<String> =
+        env.history().iter().map(|run| format!("{} {}", run["task"], run["outcome"])).collect();
+    assert_eq!(outcomes, [r#""second" "complete""#, r#""first" "interrupted""#]);
+    env.wait_until_nothing_runs();
+}
+
+#[test]
+fn an_agent_that_survived_is_ended_before_the_next_begins() {
+    let env = Env::new();
+    // Neither the guard nor the end of the group reaches it.
+    let script = "work; [ $n = 2 ] && { promise COMPLETE; exit; }; \
+                  setsid sh -c 'trap \"\" TERM HUP; echo $$ > ../survivor; echo at work; sleep 600; sleep 601'";
+    killed(env.run_with(script, &["x"]), "at work");
+    let survivor = env.wait_for_file("survivor");
+    assert!(fs::exists(format!("/proc/{survivor}/fd")).unwrap());
+    let run = env.run_with(&format!("[ -e /proc/{survivor}/cwd/. ] && echo ALIVE; {script}"), &["x"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!run.stdout.contains("ALIVE"), "{run:?}");
+    env.wait_until_nothing_runs();
+}
+
+#[test]
+fn unrelated_processes_are_not_ended() {
+    let mut bystander =
+        Command::new("sleep").arg("600").process_group(0).stdin(Stdio::null()).spawn().unwrap();
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    for child in [
+        json!({"pid": bystander.id()}),
+        json!({"pid": bystander.id(), "process": null}),
+        json!({"pid": bystander.id(), "process": "12345"}),
+    ] {
+        let env = Env::new();
+        let lock =
+            json!({"pid": gone.id(), "run_id": "r", "started_at": "2026-11-16T08:00:00Z", "child": child});
+        env.write("ralph/run.lock", lock.to_string());
+        let run = env.run_with("work; promise COMPLETE", &["x"]).run();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(bystander.try_wait().unwrap(), None, "{child}");
+    }
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
+
+#[test]
+fn a_stale_lock_does_not_block_a_run() {
+    let env = Env::new();
+    let lock = json!({"pid": std::process::id(), "process": "1", "run_id": "r", "started_at": "2026-11-16T08:00:00Z"});
+    env.write("ralph/run.lock", lock.to_string());
+    assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0));
+    for broken in ["", "{", "[]", "{\"pid\": \"x\"}"] {
+        env.write("ralph/run.lock", broken);
+        assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0), "{broken}");
+    }
+}
+
+#[test]
+fn a_run_at_its_limit_is_not_resumed() {
+    let env = Env::new();
+    killed(env.run_with("work; echo at $n; [ $n = 3 ] && sleep 600", &["x"]), "at 3");
+    let said = env.run_with("work", &["--max-iterations", "2"]).run().fails(1);
+    assert!(said.contains("limit"), "{said}");
+    assert_eq!(env.run_with("work; promise COMPLETE", &["--max-iterations", "9"]).run().code, Some(0));
+}
+
+#[test]
+fn the_hour_is_counted_across_runs() {
+    let env = Env::new();
+    let flags = ["--calls-per-hour", "2", "--max-iterations", "2", "x"];
+    assert_eq!(env.run_with("work", &flags).run().code, Some(1));
+    let mut second = env.at(600).run_with("work", &flags).spawn();
+    second.until("2 iterations within the hour; continuing in 50m");
+    env.at(700).ralph(&["stop"]).ok();
+    assert_eq!((second.wait().code, env.starts()), (Some(130), 2));
+    assert_eq!(env.at(3601).run_with("work", &flags).run().code, Some(1));
+    assert_eq!(env.starts(), 4);
+}
+
+/// Kills a runner again and again: each time after some more changes of files, from its first one into its second
+/// iteration.
+fn kill_after_changes(changes: impl Iterator<Item = usize>) {
+    let env = Env::new();
+    let flags = ["--max-iterations", "0", "--calls-per-hour", "0", "keep going"];
+    for count in changes {
+        let mut events = FileEvents::of(&env.folders(), Access::Change);
+        let mut run = env.run_with("work; echo line", &flags).spawn();
+        events.wait_for_or_end(count, &mut run);
+        assert_eq!(run.kill().code, None, "after {count} changes");
+    }
+    let run = env.run_with("work; promise COMPLETE", &flags).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let text = env.read("ralph/logs/summary.csv");
+    let mut numbers = Vec::new();
+    for row in env.rows() {
+        assert_eq!(row.len(), 11, "torn: {row:?}\n{text}");
+        numbers.push(row[0].parse::<usize>().unwrap());
+    }
+    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no row twice, none missing");
+    assert_eq!(text.matches("iteration,mode").count(), 1);
+    assert_eq!(env.history().len(), 1, "all of it was one run");
+    env.wait_until_nothing_runs();
+    assert_eq!(env.list(".claude"), ["ralph-state.json", "ralph-state.lock"]);
+}
+
+#[test]
+fn a_runner_killed_at_any_moment_tears_and_repeats_nothing() {
+    kill_after_changes((0..60).step_by(3));
+}
+
+#[test]
+#[ignore = "takes a quarter of a minute"]
+fn a_runner_killed_after_every_change_tears_and_repeats_nothing() {
+    kill_after_changes(0..60);
+}
+
+#[test]
+fn a_torn_row_is_removed_by_the_next() {
+    let env = Env::new();
+    killed(env.run_with("work; echo at $n; [ $n = 2 ] && sleep 600", &["x"]), "at 2");
+    let text = env.read("ralph/logs/summary.csv");
+    env.write("ralph/logs/summary.csv", format!("{text}2,implem"));
+    assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0));
+    assert_eq!(env.rows().iter().map(|row| row[0].clone()).collect::<Vec<_>>(), ["1", "2"]);
+    let status = env.call(Program::Ralph).args(&["status"]).run();
+    assert_eq!(status.code, Some(0));
+}
+
+/// Runs the command that an ending shows: without a prompt, without an agent.
+fn typed(env: &Env, words: &str) -> crate::env::Run {
+    let words: Vec<&str> = words.split(' ').collect();
+    env.call(Program::Ralph).var("RALPH_RUN_DELAY_SECONDS", "0").args(&words[1..]).run()
+}
+
+#[test]
+fn the_next_command_that_an_ending_shows_resumes_with_the_same_prompt_and_agent() {
+    let env = Env::new();
+    let run = env.run_with("work", &["--max-iterations", "2", "the whole task"]).run();
+    assert_eq!((run.code, summary(&run, "Next")), (Some(1), "ralph run --max-iterations N"), "{run:?}");
+    let run = typed(&env, &summary(&run, "Next").replace('N', "1"));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(env.prompt(3).contains("the whole task"), "the agent of the first run was asked again");
+
+    let env = Env::git();
+    env.write(".git/refs/heads/main", "a".repeat(40));
+    let run = env.run_with("echo hm $n", &["--max-stuck", "2", "the whole task"]).run();
+    assert_eq!((run.code, summary(&run, "Next")), (Some(4), "ralph run --reset"), "{run:?}");
+    let run = typed(&env, summary(&run, "Next"));
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(env.prompt(3).contains("the whole task"));
+}
+
+#[test]
+fn after_a_completion_there_is_nothing_to_resume() {
+    let env = Env::new();
+    assert_eq!(env.run_with("work; promise COMPLETE", &["the task"]).run().code, Some(0));
+    assert!(env.run_with("work", &[]).run().fails(64).contains("nothing to run"));
+}
+
+#[test]
+fn a_killed_run_is_shown_as_cut_off_and_resumes_with_its_own_agent() {
+    let env = Env::new();
+    killed(
+        env.run_with("work; echo at $n; [ $n = 1 ] && sleep 600; promise COMPLETE", &["the task"]),
+        "at 1",
+    );
+    let shown = env.ralph(&["status"]).ok();
+    assert!(shown.contains("interrupted: the runner is gone") && !shown.contains("● running"), "{shown}");
+    assert_eq!(env.status()["loops"][0]["orphaned"], true);
+    let run = typed(&env, "ralph run");
+    assert_eq!(run.code, Some(0), "it is no client of Claude Code's that is started: {run:?}");
+    assert!(env.prompt(2).contains("the task"));
+}

@@ -1,0 +1,140 @@
+//! `ralph/tasks.json` in a run: modes, counts, accepted and refused changes.
+
+use crate::agents::summary;
+use crate::env::Env;
+use serde_json::{Value, json};
+
+fn story(id: &str, passes: bool, review: Value) -> Value {
+    json!({"id": id, "title": format!("title of {id}"), "passes": passes, "reviewStatus": review, "priority": 1})
+}
+
+fn list(stories: &[Value]) -> String {
+    json!({"project": "p", "userStories": stories}).to_string()
+}
+
+fn column(env: &Env, at: usize) -> Vec<String> {
+    env.rows().into_iter().map(|row| row[at].clone()).collect()
+}
+
+/// Prepares the list that the agent writes in each turn.
+fn write(env: &Env, states: &[&[Value]]) {
+    for (n, stories) in states.iter().enumerate() {
+        std::fs::write(env.base.join(format!("tasks-{}", n + 1)), list(stories)).unwrap();
+    }
+}
+
+#[test]
+fn modes_follow_the_list_and_reach_prompt_and_summary() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", list(&[story("US-1", false, json!(null))]));
+    let changes = json!({"id": "US-1", "title": "title of US-1", "passes": false, "priority": 1,
+        "reviewStatus": "changes_requested", "reviewFeedback": "name it better", "reviewCount": 1});
+    let again = json!({"id": "US-1", "title": "title of US-1", "passes": true, "priority": 1,
+        "reviewStatus": "needs_review", "reviewFeedback": "name it better", "reviewCount": 1});
+    let approved = json!({"id": "US-1", "title": "title of US-1", "passes": true, "priority": 1,
+        "reviewStatus": "approved", "reviewFeedback": "", "reviewCount": 2});
+    write(&env, &[&[story("US-1", true, json!("needs_review"))], &[changes], &[again], &[approved]]);
+    let run = env.run_with("work; cp ../tasks-$n ralph/tasks.json; promise COMPLETE", &["x"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(column(&env, 1), ["implement", "review", "review-fix", "review"]);
+    assert_eq!(column(&env, 4), ["0", "0", "0", "1"]);
+    assert_eq!(column(&env, 5), ["1", "1", "1", "1"]);
+    assert_eq!(summary(&run, "Stories"), "1/1 complete");
+    for (n, mode) in [(1, "implement"), (2, "review"), (3, "review-fix"), (4, "review")] {
+        let prompt = env.prompt(n);
+        assert!(prompt.contains(&format!("Mode of this iteration: {mode}. Story: US-1")), "{n}: {prompt}");
+    }
+    assert!(run.stdout.contains("── iteration 3 of 50 · review-fix ──"), "{}", run.stdout);
+}
+
+#[test]
+fn completion_needs_every_story_done() {
+    let env = Env::new();
+    env.write(
+        "ralph/tasks.json",
+        list(&[story("US-1", true, json!("approved")), story("US-2", false, json!(null))]),
+    );
+    let run = env.run_with("work; echo $n; promise COMPLETE", &["--max-iterations", "2", "x"]).run();
+    assert_eq!((run.code, env.outcomes()), (Some(1), vec!["ok".into(), "max-iterations".into()]), "{run:?}");
+    assert!(env.prompt(2).contains("US-2"), "{}", env.prompt(2));
+    assert_eq!((column(&env, 4), column(&env, 5)), (vec!["1".into(); 2], vec!["2".to_owned(); 2]));
+}
+
+#[test]
+fn without_reviews_passing_is_enough() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", list(&[story("US-1", false, json!(null))]));
+    write(&env, &[&[story("US-1", true, json!(null))]]);
+    let run =
+        env.run_with("work; cp ../tasks-1 ralph/tasks.json; promise COMPLETE", &["--skip-review", "x"]).run();
+    assert_eq!(
+        (run.code, column(&env, 1), column(&env, 4)),
+        (Some(0), vec!["implement".into()], vec!["1".to_owned()]),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn the_review_cap_approves() {
+    let env = Env::new();
+    let asked = |count: u64, status: &str| {
+        json!({"id": "US-1", "title": "t", "passes": status != "changes_requested", "reviewStatus": status,
+               "reviewCount": count, "reviewFeedback": "more"})
+    };
+    env.write("ralph/tasks.json", list(&[asked(1, "needs_review")]));
+    write(&env, &[&[asked(2, "changes_requested")]]);
+    let script = "work; [ $n = 1 ] && { cp ../tasks-1 ralph/tasks.json; exit; }; promise COMPLETE";
+    let run = env.run_with(script, &["--review-cap", "2", "x"]).run();
+    assert!(run.stdout.contains("Ralph: approved at the review cap: US-1"), "{run:?}");
+    assert!(env.read("ralph/tasks.json").contains("\"approved\""), "{}", env.read("ralph/tasks.json"));
+}
+
+#[test]
+fn blocked_restores_the_reviews() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", list(&[story("US-1", true, json!("needs_review"))]));
+    write(&env, &[&[story("US-1", true, json!("approved"))]]);
+    let run = env.run_with("work; cp ../tasks-1 ralph/tasks.json; promise BLOCKED:help", &["x"]).run();
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(env.read("ralph/tasks.json").contains("needs_review"), "{}", env.read("ralph/tasks.json"));
+}
+
+#[test]
+fn an_invalid_list_is_refused_by_story_and_field() {
+    for (text, parts) in [
+        (list(&[json!({"id": "US-1", "passes": "yes"})]), &["US-1", "passes"][..]),
+        (list(&[json!({"id": "US-1", "passes": true, "reviewStatus": "fine"})]), &["US-1", "reviewStatus"]),
+        (list(&[json!({"id": "US-1", "dependsOn": ["US-9"]})]), &["US-1", "dependsOn", "US-9"]),
+        ("{".into(), &["tasks.json", "JSON"]),
+        ("{}".into(), &["userStories"]),
+    ] {
+        let env = Env::new();
+        env.write("ralph/tasks.json", &text);
+        let said = env.run_with("work", &["x"]).run().fails(70);
+        assert!(parts.iter().all(|part| said.contains(part)), "{text}: {said}");
+        assert!(env.starts() == 0 && env.shown("ralph-run").is_null() && !env.exists("ralph/run.lock"));
+    }
+}
+
+#[test]
+fn the_agent_must_fix_a_list_it_broke() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", list(&[story("US-1", false, json!(null))]));
+    write(&env, &[&[json!({"id": "US-1", "passes": "perhaps"})], &[story("US-1", true, json!("approved"))]]);
+    let script = "work; cp ../tasks-$n ralph/tasks.json; promise COMPLETE";
+    let run = env.run_with(script, &["--max-iterations", "2", "x"]).run();
+    assert_eq!(env.starts(), 2, "{run:?}");
+    let prompt = env.prompt(2);
+    assert!(
+        prompt.contains("Fix this first") && prompt.contains("US-1") && prompt.contains("passes"),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn without_the_file_tasks_are_not_mentioned() {
+    let env = Env::new();
+    let run = env.run_with("work; promise COMPLETE", &["x"]).run();
+    let said = format!("{}{}", run.stdout, env.prompt(1));
+    assert!(!said.contains("tasks.json") && !said.contains("Stories") && !said.contains("Mode of"), "{said}");
+}

@@ -1,0 +1,135 @@
+//! Waits for the service and the usage limit: how long they are, what they cost, and what ends them.
+//!
+//! The tests read what is printed about a wait, then Enter ends it.
+
+use crate::agents::summary;
+use crate::env::{Call, Env, Running, stamp};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Write;
+
+/// Errors as the real client prints them.
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/claude/stream/samples");
+
+struct Waiter {
+    run: Running,
+    keyboard: File,
+}
+
+impl Waiter {
+    fn at(call: Call) -> Waiter {
+        let (run, keyboard) = call.spawn_typed();
+        Waiter { run, keyboard }
+    }
+
+    /// The next wait, as an event.
+    fn sees(&mut self) -> Value {
+        serde_json::from_str(&self.run.until(r#""event":"waiting""#)).unwrap()
+    }
+
+    fn presses_enter(&mut self) {
+        self.keyboard.write_all(b"\n").unwrap();
+    }
+
+    /// So many waits, in seconds, each of them cut short.
+    fn waits(&mut self, count: usize) -> Vec<u64> {
+        let one = |_| {
+            let wait = self.sees();
+            self.presses_enter();
+            wait["seconds"].as_u64().unwrap()
+        };
+        (0..count).map(one).collect()
+    }
+}
+
+/// Half of each wait is random.
+fn assert_within(waits: &[u64], longest: &[u64]) {
+    let within = |(wait, longest): (&u64, &u64)| (longest / 2..=*longest).contains(wait);
+    assert!(
+        waits.len() == longest.len() && waits.iter().zip(longest).all(within),
+        "{waits:?} for {longest:?}"
+    );
+}
+
+/// A service that is away for so long that two iterations are used up; what was waited.
+fn ten_failures() -> Vec<u64> {
+    let env = Env::new();
+    let flags = ["--json", "--max-iterations", "2", "--max-stuck", "0", "x"];
+    let mut waiter = Waiter::at(env.run_claude("error 529", &flags));
+    let waits = waiter.waits(9);
+    let run = waiter.run.wait();
+    assert_eq!((run.code, env.starts()), (Some(1), 10), "{run:?}");
+    assert_eq!(env.outcomes(), ["failed", "max-iterations"], "five failures in a row are one iteration");
+    let count = |event: &str| run.stdout.matches(&format!(r#""event":"{event}""#)).count();
+    assert_eq!((count("iteration_started"), count("iteration_ended")), (10, 2), "{run:?}");
+    assert_within(&waits, &[10, 20, 40, 80, 160, 300, 300, 300, 300]);
+    waits
+}
+
+#[test]
+fn waits_for_the_service_grow_and_each_fifth_failure_counts_as_an_iteration() {
+    let runs = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..3).map(|_| scope.spawn(ten_failures)).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(runs[0] != runs[1] && runs[1] != runs[2], "many runs do not come back together: {runs:?}");
+}
+
+#[test]
+fn failures_are_forgotten_once_the_service_works_again() {
+    let env = Env::new();
+    let script = "case $n in 1|2|4) error 500;; 3) work; result 'one step'; exit;; esac; \
+                  work; result '<promise>COMPLETE</promise>'";
+    let mut waiter = Waiter::at(env.run_claude(script, &["--json", "x"]));
+    assert_within(&waiter.waits(3), &[10, 20, 10]);
+    let run = waiter.run.wait();
+    assert_eq!((run.code, env.starts()), (Some(0), 5), "{run:?}");
+    assert_eq!(env.outcomes(), ["ok", "complete"]);
+}
+
+#[test]
+fn every_error_of_the_service_is_waited_for() {
+    for (sample, reason) in [
+        ("error-429", "the service limits requests (429)"),
+        ("error-500", "the service failed (500)"),
+        ("error-529", "the service is overloaded (529)"),
+        ("error-connection", "the service cannot be reached"),
+    ] {
+        let env = Env::new();
+        let script = format!(
+            "[ $n = 1 ] && {{ cat {SAMPLES}/{sample}.jsonl; exit 1; }}; work; result '<promise>COMPLETE</promise>'"
+        );
+        let mut waiter = Waiter::at(env.run_claude(&script, &["--json", "x"]));
+        let wait = waiter.sees();
+        assert_eq!((&wait["reason"], &wait["until"]), (&reason.into(), &Value::Null), "{sample}");
+        waiter.presses_enter();
+        let run = waiter.run.wait();
+        assert_eq!((run.code, env.outcomes()), (Some(0), vec!["complete".to_owned()]), "{sample}: {run:?}");
+    }
+}
+
+#[test]
+fn a_usage_limit_is_waited_for_until_the_time_the_client_names() {
+    let env = Env::new();
+    // The first time it is named, the second time not.
+    let script = "case $n in \
+        1) limit 1794819600;; \
+        2) printf '{\"type\":\"result\",\"is_error\":true,\"api_error\":\"usage_limit_reached\"}\\n'; exit 1;; \
+        esac; work; result '<promise>COMPLETE</promise>'";
+    let mut waiter = Waiter::at(env.run_claude(script, &["--json", "--max-iterations", "1", "x"]));
+    let stated = waiter.sees();
+    assert_eq!(stated["reason"], "usage limit reached");
+    assert_eq!(stated["until"], stamp(3600).replace("+00:00", ".000Z"));
+    assert_eq!(stated["seconds"], 3630, "and half a minute for the clocks of others");
+    waiter.presses_enter();
+    let unknown = waiter.sees();
+    assert_eq!((&unknown["until"], &unknown["seconds"]), (&Value::Null, &900.into()));
+    waiter.presses_enter();
+    let run = waiter.run.wait();
+    assert_eq!((run.code, env.starts()), (Some(0), 3), "{run:?}");
+    assert_eq!(env.outcomes(), ["complete"], "a limit is no iteration, however often");
+
+    let env = Env::new();
+    let run = env.run_claude("limit 1794819600", &["--on-limit", "stop", "x"]).run();
+    assert_eq!((run.code, summary(&run, "Iterations")), (Some(5), "1 / 50"), "{run:?}");
+}

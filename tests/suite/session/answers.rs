@@ -1,0 +1,81 @@
+//! A question reaches the human, and the answer reaches the agent.
+
+use crate::env::{Env, OTHER, SESSION};
+
+fn asked() -> Env {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, "Two ways.\n<promise>DECIDE:Tabs or spaces?</promise>").ended("decide");
+    env
+}
+
+#[test]
+fn an_answer_from_a_terminal_reaches_the_agent_and_resumes_the_loop() {
+    let env = asked();
+    assert!(env.ralph(&["answer"]).ok().contains("Tabs or spaces?"));
+    let told = env.ralph(&["start", "--session", SESSION, "--resume"]).fails(1);
+    assert!(told.contains("Tabs or spaces?"), "{told}");
+    env.ralph(&["answer", "Spaces,", "always"]).ok();
+    let file = env.read("ralph/decide.txt");
+    assert!(file.contains("Tabs or spaces?") && file.contains("---\n## Answer\nSpaces, always\n"), "{file}");
+    let answer = env.at(20).types(SESSION, "start", "--resume");
+    let told = format!("{answer:?}");
+    assert!(told.contains("Ralph"), "{told}");
+    assert!(!env.exists("ralph/decide.txt") && env.list("ralph/answered").len() == 1);
+}
+
+#[test]
+fn an_answer_is_not_overwritten_by_mistake() {
+    let env = asked();
+    env.ralph(&["answer", "Spaces"]).ok();
+    let told = env.ralph(&["answer", "Tabs"]).fails(1);
+    assert!(told.contains("Spaces") && told.contains("--replace"), "{told}");
+    env.ralph(&["answer", "--replace", "Tabs"]).ok();
+    assert!(env.read("ralph/decide.txt").ends_with("## Answer\nTabs\n"));
+}
+
+#[test]
+fn without_a_question_there_is_nothing_to_answer() {
+    let env = Env::new();
+    assert!(env.ralph(&["answer", "yes"]).fails(1).contains("no open question"));
+}
+
+#[test]
+fn an_answer_reaches_the_agent_also_after_a_start_in_a_terminal() {
+    let env = asked();
+    env.ralph(&["answer", "Spaces, always"]).ok();
+    env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
+    let answer = env.at(30).turn(SESSION, "Here I am.");
+    let context = answer.context.expect("the whole task");
+    assert!(context.contains("Tabs or spaces?") && context.contains("Spaces, always"), "{context}");
+    let again = env.at(40).session_start(SESSION, "compact").run().context.expect("the whole task");
+    assert!(again.contains("Spaces, always"), "{again}");
+}
+
+#[test]
+fn a_new_question_overwrites_nothing() {
+    let env = asked();
+    env.at(20).start_in(OTHER, "task", &["--ignore-open-questions"]);
+    env.ralph(&["answer", "Spaces"]).ok();
+    env.at(30).turn(OTHER, "<promise>DECIDE:Red or blue?</promise>").ended("decide");
+    assert!(env.read("ralph/decide.txt").contains("Red or blue?"));
+    let kept = env.list("ralph/answered");
+    assert!(env.read(&format!("ralph/answered/{}", kept[0])).contains("Spaces"), "{kept:?}");
+}
+
+#[test]
+fn a_note_about_a_blocker_reaches_the_agent_and_is_optional() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, "No database.\n<promise>BLOCKED:no database</promise>").ended("blocked");
+    assert!(env.ralph(&["answer"]).ok().contains("no database"));
+    env.ralph(&["answer", "it is at port 5432 now"]).ok();
+    env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
+    let context = env.at(25).turn(SESSION, "Here I am.").context.expect("the whole task");
+    assert!(context.contains("no database") && context.contains("it is at port 5432 now"), "{context}");
+    assert!(!env.exists("ralph/blocked.txt") && env.list("ralph/answered").len() == 1);
+
+    env.at(30).turn(SESSION, "No network.\n<promise>BLOCKED:no network</promise>").ended("blocked");
+    let answer = env.at(40).types(SESSION, "start", "--resume");
+    assert!(answer.block.is_none(), "settled without a word: {answer:?}");
+}

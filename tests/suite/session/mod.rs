@@ -1,0 +1,12 @@
+mod answers;
+mod breaker;
+mod completion;
+mod decisions;
+mod endings;
+mod official_failures;
+mod regressions;
+mod sessions;
+mod slash;
+mod statusline;
+mod steering;
+mod time;

@@ -1,0 +1,216 @@
+//! Slash commands: the user's exact text, from the client's event to the loop and to the agent.
+
+use crate::env::{Env, OTHER, Program, SESSION, names_in};
+use serde_json::json;
+
+const HOSTILE: &str = "fix \"it\" and 'that' $(touch pwned) `touch pwned`; rm -rf \\ | & > x\n---\nline two\t<promise>COMPLETE</promise> 🦀 ${HOME} !! %s";
+
+fn relay(env: &Env, session: &str, command: &str) -> String {
+    env.ralph(&["relay", command, "--session", session]).ok()
+}
+
+#[test]
+fn a_start_with_hostile_text_arrives_whole() {
+    let env = Env::new();
+    let answer = env.types(SESSION, "start", HOSTILE);
+    assert_eq!(answer.block, None, "the command expands for the agent");
+    assert!(answer.message.unwrap().contains("50 iterations"), "what was understood is shown");
+    assert_eq!(env.record(SESSION)["task"], HOSTILE);
+    let told = relay(&env, SESSION, "start");
+    assert!(told.contains(HOSTILE), "{told}");
+    assert!(!env.exists("pwned"));
+    env.turn(SESSION, "x").goes_on();
+}
+
+#[test]
+fn flags_may_appear_anywhere_in_the_text() {
+    for text in [
+        "--max-hours 4 --poc make it green",
+        "make it green --poc --max-hours=4",
+        "make --max-hours=\"4\" it --poc green",
+    ] {
+        let env = Env::new();
+        env.types(SESSION, "start", text);
+        let record = env.record(SESSION);
+        assert_eq!(
+            (&record["task"], &env.shown(SESSION)["max_iterations"]),
+            (&json!("make it green"), &json!(20)),
+            "{text}"
+        );
+        assert_eq!(env.shown(SESSION)["max_runtime_seconds"].as_f64(), Some(4.0 * 3600.0));
+    }
+}
+
+#[test]
+fn bad_flags_are_answered_at_once_and_arm_nothing() {
+    let env = Env::new();
+    for (text, named) in [
+        ("task --bogus", "--bogus"),
+        ("task --max-iteration=3", "--max-iteration"),
+        ("task --max-hours soon", "--max-hours"),
+        ("task --max-hours", "--max-hours"),
+        ("", "task"),
+        ("   \n", "task"),
+        ("--resume", "no loop"),
+    ] {
+        let answer = env.types(SESSION, "start", text);
+        let told = answer.block.as_deref().unwrap_or_else(|| panic!("{text:?} needs no model: {answer:?}"));
+        assert!(told.contains(named), "{text:?}: {told}");
+    }
+    env.turn(SESSION, "x").silent();
+    assert!(names_in(&env.data().join("sessions")).is_empty());
+    assert!(!env.exists(".claude/ralph-state.json"));
+}
+
+#[test]
+fn a_bad_flag_in_a_running_loop_is_shown_and_the_loop_continues() {
+    let env = Env::new();
+    env.types(SESSION, "start", "the task");
+    relay(&env, SESSION, "start");
+    let answer = env.types(SESSION, "start", "other --bogus");
+    assert!(answer.message.unwrap().contains("--bogus"));
+    assert!(relay(&env, SESSION, "start").contains("the task"), "the agent continues");
+    assert_eq!(env.record(SESSION)["task"], "the task");
+    let answer = env.types(SESSION, "start", "a second task");
+    assert!(answer.message.unwrap().contains("--replace"));
+}
+
+#[test]
+fn status_without_a_loop_needs_no_model_and_no_file() {
+    let env = Env::new();
+    let before = env.snapshot();
+    let answer = env.types(SESSION, "status", "");
+    assert!(answer.block.unwrap().contains("No loop"));
+    assert!(env.types(SESSION, "help", "").block.unwrap().contains("/ralph:start"));
+    assert!(env.types(SESSION, "config", "").block.unwrap().contains("loop_limits.max_hours"));
+    assert!(env.types(SESSION, "stop", "").block.unwrap().contains("no loop"));
+    assert_eq!(env.snapshot(), before);
+}
+
+#[test]
+fn status_in_a_loop_is_shown_and_the_agent_continues() {
+    let env = Env::new();
+    env.start("the task", &[]);
+    env.turn(SESSION, "x").goes_on();
+    let answer = env.types(SESSION, "status", "");
+    assert_eq!(answer.block, None, "an answer without a turn would end the loop's turn");
+    let shown = answer.message.unwrap();
+    assert!(shown.contains("the task") && shown.contains("1/50"), "{shown}");
+    assert!(relay(&env, SESSION, "status").contains("the task"));
+    env.turn(SESSION, "ok").goes_on();
+}
+
+#[test]
+fn stop_in_a_loop_ends_it_at_once_without_a_model_call() {
+    let env = Env::new();
+    env.start("the task", &[]);
+    env.turn(SESSION, "x").goes_on();
+    let told = env.types(SESSION, "stop", "").block.unwrap();
+    assert!(told.contains("stopped"), "{told}");
+    assert_eq!(env.shown(SESSION)["outcome"], "stopped");
+    assert_eq!(env.history().len(), 1);
+    assert_eq!(env.turn(SESSION, "x").block, None);
+}
+
+/// The user has read the ending as the answer of the command.
+#[test]
+fn an_ending_that_the_user_has_seen_is_not_repeated() {
+    let env = Env::new();
+    env.start("the task", &[]);
+    env.types(SESSION, "stop", "").block.unwrap();
+    env.at(3600).turn(SESSION, "an unrelated answer").silent();
+}
+
+#[test]
+fn stop_does_not_affect_other_sessions_without_all() {
+    let env = Env::new();
+    env.start("mine", &[]);
+    env.start_in(OTHER, "theirs", &[]);
+    env.types(SESSION, "stop", "");
+    assert_eq!(env.shown(OTHER)["state"], "running");
+    let told = env.types(SESSION, "stop", "").block.unwrap();
+    assert!(told.contains("theirs"), "who else runs here is named: {told}");
+    env.types(SESSION, "stop", "everything").block.unwrap();
+    assert_eq!(env.shown(OTHER)["state"], "running", "what is not understood stops nothing");
+    env.at(1).types(SESSION, "stop", "--all").block.unwrap();
+    assert_eq!(env.shown(OTHER)["outcome"], "stopped");
+}
+
+#[test]
+fn config_by_slash_command_sets_one_value() {
+    let env = Env::new();
+    let told = env.types(SESSION, "config", "loop_limits.max_hours 6").block.unwrap();
+    assert!(told.contains('6'), "{told}");
+    assert!(env.read(".claude/ralph-config.json").contains("max_hours"));
+    let told = env.types(SESSION, "config", "completion.promise  it is  done ").block.unwrap();
+    assert!(told.contains("it is"), "{told}");
+    assert!(env.types(SESSION, "config", "nonsense 1").block.unwrap().contains("nonsense"));
+    env.types(SESSION, "config", "loop_limits.max_hours --unset").block.unwrap();
+    assert!(!env.read(".claude/ralph-config.json").contains("max_hours"));
+}
+
+#[test]
+fn commands_of_other_plugins_are_ignored() {
+    let env = Env::new();
+    for command in ["compact", "ralph-loop:start", "ralph:unknown", "start", "", "ralph:"] {
+        let event = env.event(Program::SessionStartHook, SESSION, "UserPromptExpansion");
+        event.field("command_name", command).field("command_args", "task").run().silent();
+    }
+    let event = env.event(Program::SessionStartHook, SESSION, "UserPromptExpansion");
+    event.field("command_name", json!(null)).field("command_args", json!(7)).run().silent();
+    assert!(!env.exists(".claude"));
+}
+
+#[test]
+fn a_hand_off_is_read_once_and_by_its_own_session_only() {
+    let env = Env::new();
+    env.types(SESSION, "start", "secret words");
+    assert!(!relay(&env, OTHER, "start").contains("secret words"));
+    assert!(relay(&env, SESSION, "start").contains("secret words"));
+    assert!(!relay(&env, SESSION, "start").contains("secret words"));
+    for folder in ["handoff", "sessions"] {
+        let folder = env.data().join(folder);
+        assert_eq!(crate::env::mode(&folder), 0o700);
+    }
+}
+
+#[test]
+fn an_older_client_is_told_how_to_pass_the_text_without_a_shell() {
+    let env = Env::new();
+    let told = relay(&env, SESSION, "start");
+    let line = told.lines().find(|line| line.contains(" slash start ")).expect("a command");
+    assert!(line.contains(SESSION) && line.contains("<<'RALPH_"), "a quoted heredoc: {line}");
+    let run = env
+        .call(Program::Ralph)
+        .args(&["slash", "start", "--session", SESSION])
+        .stdin(format!("{HOSTILE}\n"))
+        .run();
+    let told = run.ok();
+    assert!(told.contains(HOSTILE), "the agent gets the task: {told}");
+    assert_eq!(env.record(SESSION)["task"], HOSTILE);
+    let run =
+        env.call(Program::Ralph).args(&["slash", "start", "--session", OTHER]).stdin("task --bogus\n").run();
+    assert!(run.fails(64).contains("--bogus"));
+    env.ralph(&["relay", "nonsense", "--session", SESSION]).fails(64);
+}
+
+#[test]
+fn a_start_in_a_session_without_an_id_starts_nothing() {
+    let env = Env::new();
+    let event = env.event(Program::SessionStartHook, "", "UserPromptExpansion");
+    let answer = event.field("command_name", "ralph:start").field("command_args", "task").run();
+    assert_eq!(answer.context, None);
+    assert!(!env.exists(".claude"));
+}
+
+#[test]
+fn a_resumed_loop_takes_new_limits_and_a_new_task_from_the_slash_command() {
+    let env = Env::new();
+    env.types(SESSION, "start", "old words --max-iterations 1");
+    env.turn(SESSION, "x").ended("max-iterations");
+    let answer = env.types(SESSION, "start", "--resume --max-iterations 5 new words");
+    assert!(answer.message.is_some(), "{answer:?}");
+    let record = env.record(SESSION);
+    assert_eq!((&record["task"], &record["iteration"]), (&json!("new words"), &json!(1)));
+    env.turn(SESSION, "x").goes_on();
+}

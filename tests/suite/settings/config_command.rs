@@ -1,0 +1,164 @@
+//! `ralph config`: shows every effective value with its source, and changes one and keeps the rest of the file.
+
+use crate::env::{Env, SESSION};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+const FILE: &str = ".claude/ralph-config.json";
+
+#[test]
+fn every_value_is_shown_with_where_it_comes_from() {
+    let env = Env::new();
+    env.write(FILE, json!({"loop_limits": {"max_hours": 3}}).to_string());
+    env.var("RALPH_PROMISE", "FINI");
+    let text = env.ralph(&["config"]).ok();
+    let line = |key: &str| {
+        text.lines()
+            .find(|line| line.starts_with(&format!("{key} ")))
+            .unwrap_or_else(|| panic!("{key}: {text}"))
+    };
+    assert!(line("loop_limits.max_hours").contains('3') && line("loop_limits.max_hours").contains(FILE));
+    assert!(
+        line("completion.promise").contains("FINI") && line("completion.promise").contains("RALPH_PROMISE")
+    );
+    for (key, value) in [
+        ("loop_limits.min_hours", "0"),
+        ("loop_limits.min_iterations", "0"),
+        ("loop_limits.max_iterations", "50"),
+        ("loop_limits.cli_gap_threshold_seconds", "300"),
+        ("loop_limits.max_cost_usd", "none"),
+        ("guidance.max_age_hours", "24"),
+        ("circuit.idle", "5"),
+        ("run.session_expiration_hours", "24"),
+        ("completion.verify", "[]"),
+        ("completion.verify_timeout_seconds", "600"),
+        ("notify.command", "none"),
+    ] {
+        assert!(line(key).contains(value) && line(key).contains("default"), "{}", line(key));
+    }
+}
+
+#[test]
+fn one_value_is_set_in_the_projects_file() {
+    let env = Env::new();
+    let told = env.ralph(&["config", "loop_limits.max_hours", "6"]).ok();
+    assert!(told.contains('6') && told.contains(FILE), "{told}");
+    let file: Value = serde_json::from_str(&env.read(FILE)).unwrap();
+    assert_eq!(file["loop_limits"]["max_hours"].as_f64(), Some(6.0));
+    assert!(env.ralph(&["config", "loop_limits.max_hours"]).ok().contains('6'));
+    env.ralph(&["config", "loop_limits.max_hours", "08"]).ok();
+    assert!(env.ralph(&["config", "loop_limits.max_hours"]).ok().contains('8'));
+}
+
+#[test]
+fn a_value_set_for_the_user_goes_to_the_users_file() {
+    let env = Env::new();
+    env.ralph(&["config", "--user", "completion.promise", "FINI"]).ok();
+    assert!(!env.exists(FILE));
+    let text = fs::read_to_string(env.base.join("config/config.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({"completion": {"promise": "FINI"}}));
+    env.start("task", &[]);
+    env.turn(SESSION, "<promise>FINI</promise>").ended("complete");
+}
+
+#[test]
+fn unknown_keys_stay_in_their_order() {
+    let env = Env::new();
+    let before = r#"{"zebra": 1, "loop_limits": {"future": true, "max_hours": 2, "alpha": 0}, "apple": {"b": 1, "a": 2}}"#;
+    env.write(FILE, before);
+    env.ralph(&["config", "loop_limits.max_hours", "6"]).ok();
+    let after = env.read(FILE);
+    let squeezed: String = after.split_whitespace().collect();
+    let expected =
+        r#"{"zebra":1,"loop_limits":{"future":true,"max_hours":6.0,"alpha":0},"apple":{"b":1,"a":2}}"#;
+    assert_eq!(squeezed.replace(":6,", ":6.0,"), expected);
+    let shown = env.ralph(&["config"]).ok();
+    assert!(shown.contains("unknown setting zebra"), "unknown keys are named: {shown}");
+}
+
+#[test]
+fn unset_removes_one_key_and_nothing_else() {
+    let env = Env::new();
+    env.write(FILE, json!({"loop_limits": {"max_hours": 2, "max_iterations": 3}, "mine": 1}).to_string());
+    env.ralph(&["config", "loop_limits.max_hours", "--unset"]).ok();
+    let file: Value = serde_json::from_str(&env.read(FILE)).unwrap();
+    assert_eq!(file, json!({"loop_limits": {"max_iterations": 3}, "mine": 1}));
+    assert!(env.ralph(&["config", "loop_limits.max_hours"]).ok().contains("default"));
+}
+
+#[test]
+fn unsetting_a_key_that_is_not_set_creates_no_file() {
+    let env = Env::new();
+    let told = env.ralph(&["config", "loop_limits.max_hours", "--unset"]).ok();
+    assert!(told.contains("not set in") && told.contains(FILE), "{told}");
+    assert!(!env.exists(FILE) && !env.exists(".claude"));
+}
+
+#[test]
+fn an_invalid_value_is_reported_with_its_key() {
+    let env = Env::new();
+    env.write(FILE, json!({"loop_limits": {"max_hours": "lots"}}).to_string());
+    let told = env.ralph(&["config", "loop_limits.max_hours"]).ok();
+    assert!(told.contains("default") && told.contains("'lots' is not a duration"), "{told}");
+    assert!(!env.ralph(&["config", "loop_limits.max_iterations"]).ok().contains("lots"));
+    let set = ["config", "loop_limits.max_hours", "2"];
+    assert!(env.ralph(&set).ok().contains("Saved to"));
+    assert!(env.ralph(&set).ok().contains("already set in"));
+}
+
+#[test]
+fn a_file_that_is_not_json_is_never_overwritten() {
+    let env = Env::new();
+    for broken in ["{\"loop_limits\": {\"max_hours\": 2,}}", "[1]", "// mine\n{}"] {
+        env.write(FILE, broken);
+        let run = env.ralph(&["config", "loop_limits.max_hours", "6"]);
+        assert!(run.code != Some(0) && run.stderr.contains("ralph-config.json"), "{run:?}");
+        assert!(run.stderr.contains("\nhint: fix or remove the file; nothing was changed"), "{run:?}");
+        assert_eq!(env.read(FILE), broken);
+        let shown = env.ralph(&["config"]).ok();
+        assert!(shown.contains("ralph-config.json"), "it is named when shown, too: {shown}");
+    }
+    env.write(FILE, "{\"loop_limits\": 5}");
+    assert_ne!(env.ralph(&["config", "loop_limits.max_hours", "6"]).code, Some(0));
+    assert_eq!(env.read(FILE), "{\"loop_limits\": 5}");
+}
+
+#[test]
+fn bad_keys_and_values_are_usage_errors_and_change_nothing() {
+    let env = Env::new();
+    for args in [
+        &["config", "loop_limits.max_hour", "6"][..],
+        &["config", "loop_limits.max_hours", "soon"],
+        &["config", "loop_limits.max_hours", "-1"],
+        &["config", "loop_limits.max_iterations", "1.5"],
+        &["config", "completion.promise", " "],
+        &["config", "nonsense"],
+        &["config", "--unset"],
+    ] {
+        let told = env.ralph(args).fails(64);
+        assert!(!told.is_empty(), "{args:?}");
+    }
+    assert!(!env.exists(".claude"));
+}
+
+#[test]
+fn a_users_file_that_is_a_link_stays_one() {
+    let env = Env::new();
+    let real = env.base.join("dotfiles.json");
+    fs::write(&real, "{}").unwrap();
+    let link = env.base.join("config/config.json");
+    symlink(&real, &link).unwrap();
+    env.ralph(&["config", "--user", "loop_limits.max_hours", "6"]).ok();
+    assert!(link.is_symlink(), "people keep their settings in a dotfiles repository");
+    assert!(fs::read_to_string(&real).unwrap().contains("max_hours"));
+}
+
+#[test]
+fn json_is_json_and_nothing_else() {
+    let env = Env::new();
+    env.write(FILE, "{broken");
+    let value: Value = serde_json::from_str(&env.ralph(&["config", "--json"]).ok()).unwrap();
+    assert_eq!(value["settings"]["loop_limits.max_iterations"]["value"], 50);
+    assert_eq!(value["warnings"].as_array().map(Vec::len), Some(1));
+}

@@ -1,0 +1,69 @@
+//! The commands around a loop: init, archive, doctor, demo, install.
+
+use super::{Page, replace};
+use crate::env::{Env, Program, Run};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn init_and_archive() {
+    let mut page = Page::new();
+    let env = Env::git();
+    page.ralph(&env, &["init", "--name", "demo"]).ralph(&env, &["init"]);
+    env.run_with("work; commit; promise COMPLETE", &["--no-tasks", "make the suite green"]).run();
+    page.ralph(&env, &["archive", "--label", "first"]);
+    page.check("project");
+}
+
+/// Writes a Claude Code that knows its version and its plugins, and nothing else.
+fn fake_client(env: &Env, plugins: &str) {
+    let base = env.base.display();
+    fs::create_dir_all(env.base.join("bin")).unwrap();
+    fs::write(env.base.join("plugins"), plugins).unwrap();
+    let claude = format!(
+        "case \"$1\" in\n--version) echo '2.1.325 (Claude Code)';;\nplugin) cat '{base}/plugins';;\n*) exit 1;;\nesac"
+    );
+    // The real git and its words differ from machine to machine.
+    for (name, text) in [("claude", claude.as_str()), ("git", "echo true")] {
+        let path = env.base.join("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    env.var("PATH", &format!("{base}/bin:/usr/local/bin:/usr/bin:/bin"));
+}
+
+fn doctor(env: &Env, args: &[&str]) -> Run {
+    env.ralph(&[&["doctor", "--quick"], args].concat())
+}
+
+#[test]
+fn doctor_checks() {
+    let mut page = Page::new();
+    let env = Env::git();
+    for folder in ["project/.git/refs/heads", "project/.git/objects", "home/.claude"] {
+        fs::create_dir_all(env.base.join(folder)).unwrap();
+    }
+    fs::write(env.base.join("home/.claude.json"), "{}").unwrap();
+    fs::set_permissions(env.data(), fs::Permissions::from_mode(0o700)).unwrap();
+    let plugin = env.base.join("a plugin");
+    page.ralph(&env, &["install", "--to", plugin.to_str().unwrap()]);
+    let entry = json!([{"id": "ralph@ralph", "version": env!("CARGO_PKG_VERSION"), "scope": "user", "enabled": true,
+        "installPath": "/nowhere", "readFromFolder": plugin, "errors": []}]);
+    fake_client(&env, &entry.to_string());
+    page.run(&env, "ralph doctor: a healthy installation", &doctor(&env, &[]));
+    fake_client(&env, "[]");
+    page.run(&env, "ralph doctor: without the plugin", &doctor(&env, &[]));
+    page.run(&env, "ralph doctor: without Claude Code", &doctor(&env, &["--claude", "/no/such/claude"]));
+    page.check("doctor");
+}
+
+#[test]
+fn demo() {
+    let env = Env::new();
+    let temporary = env.base.join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let run = env.call(Program::Ralph).args(&["demo", "--fast"]).var("TMPDIR", &temporary).run();
+    let stdout = replace(&run.stdout, r"(· |Duration: +|Avg/iter: +)[0-9]+s", "$1[n]s");
+    Page::new().run(&env, "ralph demo --fast", &Run { stdout, ..run }).check("demo");
+}
