@@ -97,7 +97,7 @@ impl Runner<'_> {
     fn take_snapshot(&mut self, run_settings: &RunSettings) -> Option<Snapshot> {
         let rules = Rules {
             run_id: self.run.run_id.clone(),
-            skip_review: self.plan.skip_review,
+            skip_review: self.plan.options.skip_review,
             review_cap: run_settings.review_cap,
         };
         let taken = snapshot::take(self.world, self.project, &self.run.tasks, &rules);
@@ -115,7 +115,7 @@ impl Runner<'_> {
     ) -> Result<String> {
         let lists = self.lists(resolved)?;
         let run = StoredLoop { task: self.plan.task.clone(), ..StoredLoop::clone(&self.run) };
-        let write = if self.conversation.is_some() { prompt::continuation } else { prompt::fresh };
+        let write = if self.plan.conversation.is_some() { prompt::continuation } else { prompt::fresh };
         let mut text = write(&run, &self.note, &lists, settings, self.now());
         if let Some(Snapshot { tasks, rules }) = before {
             let work = stories::assignment(tasks, rules.skip_review, rules.review_cap);
@@ -147,11 +147,11 @@ impl Runner<'_> {
         let run_settings = prepared.resolved.run_settings();
         let (started_at, began) = (self.now(), Instant::now());
         self.attempts += 1;
-        let agent = self.plan.agent.program();
+        let agent = self.plan.options.agent.program();
         let launch = Launch {
             number: self.attempts,
-            words: agent.command_line(self.conversation.as_ref().map(|(id, _)| id.as_str())),
-            target: &self.plan.target,
+            words: agent.command_line(self.plan.conversation.as_ref().map(|(id, _)| id.as_str())),
+            target: &self.plan.options.target,
             project: &self.project.root,
             run_id: &self.run.run_id,
             prompt: std::mem::take(&mut prepared.prompt),
@@ -177,11 +177,11 @@ impl Runner<'_> {
     /// whole cost, and nothing if it was cut off.
     fn charge(&mut self, report: &Report) -> Usage {
         let mut usage = report.usage.clone();
-        let (id, before) = self.conversation.take().map_or((None, 0.0), |(id, cost)| (Some(id), cost));
+        let (id, before) = self.plan.conversation.take().map_or((None, 0.0), |(id, cost)| (Some(id), cost));
         usage.cost_usd = usage.cost_usd.map(|cost| (cost - before).max(0.0));
-        if self.plan.context == Context::Continue && !report.session_lost {
+        if self.plan.options.context == Context::Continue && !report.session_lost {
             let cost = report.usage.cost_usd.unwrap_or(before);
-            self.conversation = report.session.clone().or(id).map(|id| (id, cost));
+            self.plan.conversation = report.session.clone().or(id).map(|id| (id, cost));
         }
         self.run.usage.add(&usage);
         usage
@@ -205,7 +205,7 @@ impl Runner<'_> {
             _ if ended.is_some() => ended,
             Some(Failure::UsageLimit { resets }) => {
                 let wait = Wait::for_limit(resets.as_ref(), self.now());
-                if self.plan.on_limit == OnLimit::Wait {
+                if self.plan.options.on_limit == OnLimit::Wait {
                     self.count_time(iteration);
                     return Ok(Attempt::Repeat(wait));
                 }
@@ -250,7 +250,7 @@ impl Runner<'_> {
         };
         let gained = Gained { last_text: message.clone(), ..self.gained(iteration) };
         let turn = Turn { message, mark: Mark::Answered, gained: Some(gained), ..Turn::default() };
-        let tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.skip_review);
+        let tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.options.skip_review);
         let facts = Facts::new(self.run.clone(), iteration.prepared.resolved.clone(), turn);
         facts.gather_project(&self.world.later(), self.project, tasks)
     }
@@ -258,7 +258,7 @@ impl Runner<'_> {
     fn gained(&self, iteration: &Iteration) -> Gained {
         let event = |at, event| runtime::Evidence { at, event };
         // An agent that does not report its tools is not idle for that.
-        let unreported = u64::from(!self.plan.agent.program().abilities().reports_tools);
+        let unreported = u64::from(!self.plan.options.agent.program().abilities().reports_tools);
         Gained {
             evidence: vec![event(iteration.started_at, Event::Prompt), event(self.now(), Event::Answer)],
             tools_used: iteration.report.tools_used.max(unreported),
@@ -309,7 +309,7 @@ impl Runner<'_> {
     }
 
     fn row(&self, iteration: &Iteration) -> Row {
-        let tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.skip_review);
+        let tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.options.skip_review);
         let (stories_complete, stories_total) = tasks.map_or((0, 0), |tasks| (tasks.passing, tasks.total));
         let head = git::head(&self.project.root)
             .filter(|head| !head.contains('/') && Some(head) != iteration.prepared.head.as_ref());
@@ -336,6 +336,7 @@ impl Runner<'_> {
             self.screen.warn(&note);
         }
         self.recorded = self.run.clone();
+        self.save_to_continue();
         let mut state = Locked::open(self.project, world.now)?;
         let present = state.document.loop_of(SESSION).filter(|run| run.run_id == self.run.run_id);
         if let Some(stopped) = present.filter(|run| !run.is_alive()) {

@@ -10,15 +10,16 @@ mod iteration;
 mod messages;
 mod pace;
 mod reaper;
+pub mod saved;
 pub mod screen;
 mod supervisor;
 pub mod target;
 mod terminal;
 
-use agent::Agent;
 use inbox::{Inbox, Interruption};
 use iteration::Attempt;
 use pace::Waited;
+use saved::RunOptions;
 use screen::Screen;
 use target::Target;
 
@@ -34,13 +35,14 @@ use crate::store::runner::{logs, run_lock, runner_guard, snapshot, summary};
 use crate::store::state::{Locked, ending, stop as stops};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The session id of a run in the project's state: there is one run at a time.
 pub const SESSION: &str = "ralph-run";
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Context {
     /// Every iteration begins a new conversation.
     #[default]
@@ -49,7 +51,7 @@ pub enum Context {
     Continue,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnLimit {
     #[default]
     Wait,
@@ -63,11 +65,9 @@ pub struct RunPlan {
     pub run: ArmedLoop,
     /// The whole prompt; the loop's record holds the beginning of it.
     pub task: String,
-    pub agent: Agent,
-    pub target: Target,
-    pub context: Context,
-    pub on_limit: OnLimit,
-    pub skip_review: bool,
+    pub options: RunOptions,
+    /// The conversation to continue, and its cost so far.
+    pub conversation: Option<(String, f64)>,
 }
 
 pub struct Runner<'a> {
@@ -86,8 +86,6 @@ pub struct Runner<'a> {
     note: Note,
     /// What the agent must fix first, in its next prompt.
     preface: String,
-    /// The conversation to continue, and its cost so far.
-    conversation: Option<(String, f64)>,
     /// Agents started: more than iterations if one was repeated.
     attempts: u64,
     /// Failures of the service in a row.
@@ -151,7 +149,6 @@ impl<'a> Runner<'a> {
             began: Instant::now(),
             note: Note::default(),
             preface: String::new(),
-            conversation: None,
             attempts: 0,
             failures: 0,
             stuck_iterations: 0,
@@ -260,6 +257,13 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// Saves the run where `ralph run` finds it to continue.
+    fn save_to_continue(&mut self) {
+        if let Err(error) = saved::update(self.world, self.project, &self.plan, &self.run) {
+            self.screen.warn(&format!("this run cannot be continued later: {error:#}"));
+        }
+    }
+
     /// Records the ending, reports it, and releases the project.
     fn conclude(mut self) -> Exit {
         summary::flush(&self.logs);
@@ -294,6 +298,11 @@ impl<'a> Runner<'a> {
         // An ending elsewhere was announced there.
         if !ended_elsewhere && let Some(note) = ending::announce(self.project, &self.run, &resolved) {
             self.screen.note(&note);
+        }
+        if self.run.outcome == Some(Outcome::Complete) {
+            saved::forget(&world, self.project);
+        } else {
+            self.save_to_continue();
         }
         let table = messages::table(&self, &settings, world.now);
         let exit = self.run.outcome.unwrap_or(Outcome::Error).exit();

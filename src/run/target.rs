@@ -93,12 +93,12 @@ impl Target {
         }
     }
 
-    /// Returns its name for messages.
-    pub fn name(&self) -> String {
+    /// Returns where the agent runs, if that is not here.
+    pub fn place(&self) -> Option<String> {
         match self {
-            Target::Local => "here".into(),
-            Target::Container { name, .. } => format!("in container {name}"),
-            Target::Sandbox { name } => format!("in sandbox {name}"),
+            Target::Local => None,
+            Target::Container { name, .. } => Some(format!("in container {name}")),
+            Target::Sandbox { name } => Some(format!("in sandbox {name}")),
         }
     }
 }

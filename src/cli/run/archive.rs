@@ -3,6 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::core::record::{Engine, LoopState};
 use crate::core::text::clean;
+use crate::run::saved;
 use crate::store::project::Project;
 use crate::store::project::archive::{self, Archived, Request};
 use crate::store::project::layout;
@@ -62,6 +63,7 @@ pub fn archive(
             summary: &view::summary(&facts),
         },
     )?;
+    saved::forget(world, project);
     told.push(tell("Archived", project, &archived));
     Ok(told.join("\n"))
 }

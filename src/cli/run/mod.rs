@@ -5,26 +5,29 @@ pub mod init;
 mod plan;
 mod refusals;
 pub mod run_args;
-mod saved;
 
 use super::failure::Failure;
+use crate::core::decide::limits;
+use crate::core::message;
 use crate::core::outcome::Exit;
 use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::run::screen::Screen;
-use crate::run::{self, Context, Runner};
+use crate::run::{self, Context, RunPlan, Runner};
 use crate::store::config;
+use crate::store::process::checks::CheckCommands;
 use crate::store::project::{Project, git};
 use crate::store::world::World;
 use plan::Planned;
 use run_args::RunArgs;
 
-pub fn run(world: &World, project: &Project, mut args: RunArgs) -> Result<Exit, Failure> {
-    plan::continue_agent(world, project, &mut args);
-    refusals::unavailable(project, &args)?;
+pub fn run(world: &World, project: &Project, args: RunArgs) -> Result<Exit, Failure> {
+    let continued = plan::continued(world, project, &args)?;
+    let options = args.options(continued.as_ref().map(|saved| &saved.options));
+    refusals::unavailable(project, &options)?;
     let reaped = run::reap_left_behind(project);
     let (style, colour) = (args.style, args.colour);
-    let mut planned = plan::arm(world, project, args)?;
+    let mut planned = plan::arm(world, project, args, options, continued)?;
     if reaped {
         planned.notes.insert(0, "ended an agent that a dead run had left running".into());
     }
@@ -33,26 +36,39 @@ pub fn run(world: &World, project: &Project, mut args: RunArgs) -> Result<Exit, 
     Ok(Runner::new(world, project, planned.plan, screen)?.run())
 }
 
+/// Says everything the run works by: its position, checks, limits and task.
 fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mut Screen) {
-    let plan = &planned.plan;
-    let settings = config::load_for(world, project, &plan.run).settings_for(Engine::Runner);
-    let word = if planned.resumed { "continues" } else { "starts" };
-    let of =
-        if settings.max_iterations > 0 { format!("/{}", settings.max_iterations) } else { String::new() };
-    let (target, iteration) = (plan.target.name(), plan.run.iteration + 1);
-    let (id, task) =
-        (plan.run.run_id.get(..8).unwrap_or(&plan.run.run_id), clean::excerpt(&plan.run.task, 100));
-    screen.say(&format!("Ralph run {id} {word} {target} at iteration {iteration}{of}: {task}"));
-    let agent = plan.agent.program();
+    let RunPlan { run, options, .. } = &planned.plan;
+    let resolved = config::load_for(world, project, run);
+    let settings = resolved.settings_for(Engine::Runner);
+    let checks = CheckCommands::of(&resolved).commands;
+    let agent = options.agent.program();
+    let iteration = run.iteration + 1;
+    let verb = if planned.continued { "Continuing" } else { "Starting" };
+    let (id, at) = (message::short_id(&run.run_id), message::of(iteration, settings.max_iterations));
+    let mut parts = vec![format!("{verb} run {id} at iteration {at}")];
+    let count = |count: usize, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    parts.extend(count(checks.len(), "check", "checks"));
+    parts.extend(limits::words(&settings));
+    parts.extend(count(planned.guidance, "guidance entry", "guidance entries"));
+    parts.extend(count(run.pending.answers.len(), "answer", "answers"));
+    parts.extend(options.target.place());
+    screen.say(&parts.join(" · "));
+    screen.say(&format!("Task: {}", clean::excerpt(&run.task, 100)));
+    checks.iter().for_each(|check| screen.say(&format!("Check: {}", clean::excerpt(check, 100))));
     screen.event(
         "started",
-        serde_json::json!({"resumed": planned.resumed, "iteration": iteration, "agent": agent.name(),
-                           "tasks": planned.tasks}),
+        serde_json::json!({"continued": planned.continued, "iteration": iteration, "agent": agent.name(),
+                           "tasks": planned.tasks, "checks": checks}),
     );
     if git::head(&project.root).is_none() {
         screen.note("no git repository here, so progress is what changes in the work tree");
     }
-    if plan.context == Context::Continue && !agent.abilities().resumes {
+    if options.context == Context::Continue && !agent.abilities().resumes {
         screen.note("this agent cannot continue a conversation, so every iteration begins a new one");
     }
     planned.notes.iter().for_each(|note| screen.note(note));

@@ -1,25 +1,26 @@
 //! From what was typed to what will happen: a new run, or one that continues.
 
+use super::refusals;
 use super::run_args::RunArgs;
-use super::{refusals, saved};
 use crate::cli::failure::Failure;
 use crate::cli::loops::start;
 use crate::core::decide::turn::Turn;
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Engine};
-use crate::core::request::StartRequest;
+use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::tasks::{prompt as tasks_prompt, summary as tasks_summary};
+use crate::run::saved::{self, RunOptions, Saved};
 use crate::run::{RunPlan, SESSION};
 use crate::scan::Scan;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::project::{Project, git};
 use crate::store::runner::{logs, run_lock, snapshot, summary};
 use crate::store::state::question::Question;
-use crate::store::state::{self, Locked, ending, expiry, question, stop as stops};
+use crate::store::state::{Locked, ending, expiry, question, stop as stops};
 use crate::store::tasks::source::{self, Found, Selection};
-use crate::store::user::{armed, circuit, history};
+use crate::store::user::{armed, circuit};
 use crate::store::world::World;
 use crate::store::{config, file, tasks};
+use std::path::{Path, PathBuf};
 
 const MAX_PROMPT_BYTES: u64 = 64 << 20;
 /// How much of a long prompt is in the state.
@@ -28,9 +29,11 @@ const MAX_TASK_CHARS: usize = 2000;
 /// A plan, and what to report of it.
 pub struct Planned {
     pub plan: RunPlan,
-    pub resumed: bool,
+    pub continued: bool,
     /// What was understood of the task list.
     pub tasks: Option<String>,
+    /// Entries of guidance that the agent will read.
+    pub guidance: usize,
     pub notes: Vec<String>,
     question: Option<Question>,
     tripped: Option<circuit::Record>,
@@ -38,35 +41,41 @@ pub struct Planned {
     replaced: Option<ArmedLoop>,
 }
 
-/// Takes the agent and target of the run that will be continued, unless others were given.
-pub fn continue_agent(world: &World, project: &Project, args: &mut RunArgs) {
-    if !args.names_agent
-        && continues(world, project, args)
-        && let Some((agent, target)) = saved::agent(world, project)
-    {
-        (args.agent, args.target) = (agent, target);
-    }
+/// A prompt, and the file it was read from.
+struct Prompt {
+    text: String,
+    file: Option<PathBuf>,
 }
 
-/// Returns whether this is an earlier run: one whose runner is gone, or the last one once more.
-fn continues(world: &World, project: &Project, args: &RunArgs) -> bool {
-    let given = given_prompt(world, project, args).ok().flatten();
-    let document = state::peek(project).ok().flatten();
-    let present = document.and_then(|document| armed::load_armed(world, project, SESSION, &document));
-    match (present.filter(|run| run.is_alive()), given) {
-        (Some(run), given) => given.is_none_or(|task| shorten(&task) == run.task),
-        (None, given) => given.is_none() && unfinished(world, project).is_some(),
-    }
+/// Returns the run that this call continues: the last one that did not complete, unless another task was given. The
+/// task of a run whose runner died may be given again.
+pub fn continued(world: &World, project: &Project, args: &RunArgs) -> Result<Option<Saved>, Failure> {
+    let Some(saved) = saved::unfinished(world, project).filter(|_| !args.new) else { return Ok(None) };
+    let same_task = match given_prompt(world, args)? {
+        Some(prompt) => saved.run.is_alive() && shorten(&prompt.text) == saved.run.task,
+        None => true,
+    };
+    let same_tasks = match &args.tasks {
+        Selection::File(_) => find_tasks(world, project, args, None)?.source == saved.run.tasks,
+        _ => true,
+    };
+    Ok(Some(saved).filter(|_| same_task && same_tasks))
 }
 
 /// Plans the run and arms it, or refuses.
-pub fn arm(world: &World, project: &Project, args: RunArgs) -> Result<Planned, Failure> {
+pub fn arm(
+    world: &World,
+    project: &Project,
+    args: RunArgs,
+    options: RunOptions,
+    continued: Option<Saved>,
+) -> Result<Planned, Failure> {
     let question = refusals::open_question(project, &args)?;
     let scan = start::scan_before_start(world, project, &args.start);
     let mut state = Locked::open(project, world.now)?;
     refusals::active_run(project)?;
     let tripped = refusals::tripped(world, project, &args)?;
-    let mut planned = plan(world, project, args, scan, &mut state)?;
+    let mut planned = plan(world, project, (args, options), continued, scan, &mut state)?;
     (planned.question, planned.tripped) = (question, tripped);
     planned.arm(world, project, state)
 }
@@ -75,34 +84,40 @@ pub fn arm(world: &World, project: &Project, args: RunArgs) -> Result<Planned, F
 fn plan(
     world: &World,
     project: &Project,
-    args: RunArgs,
+    (args, mut options): (RunArgs, RunOptions),
+    continued: Option<Saved>,
     scan: Option<Scan>,
     state: &mut Locked,
 ) -> Result<Planned, Failure> {
-    let given = given_prompt(world, project, &args)?;
+    let found = find_tasks(world, project, &args, continued.as_ref().map(|saved| &saved.run))?;
     let present = armed::load_armed(world, project, SESSION, &state.document).filter(|run| run.is_alive());
-    let resumed =
-        present.as_ref().is_some_and(|run| given.as_ref().is_none_or(|task| shorten(task) == run.task));
-    let found = find_tasks(world, project, &args, present.as_ref().filter(|_| resumed))?;
-    let mut replaced = None;
-    let (mut run, task) = match present {
-        Some(run) if resumed => {
-            let saved = || saved::prompt(world, project);
-            let task = given.or_else(saved).unwrap_or_else(|| run.task.clone());
-            (run, task)
+    let is_continued = continued.is_some();
+    let (mut replaced, mut conversation, mut notes) = (None, None, Vec::new());
+    let (mut run, prompt) = match continued {
+        Some(Saved { run, commands, conversation: last, .. }) => {
+            let mut run = armed::continued(world, project, SESSION, run, commands);
+            conversation = last;
+            let died = present.is_some_and(|present| present.run_id == run.run_id);
+            if !died {
+                run.resume(world.now);
+            }
+            let prompt = continued_prompt(world, project, &args, &options, &mut notes)?;
+            let prompt = prompt.unwrap_or_else(|| Prompt { text: run.task.clone(), file: None });
+            (run, prompt)
         }
-        present => {
-            let task = given.or_else(|| own_prompt(&found)).or_else(|| unfinished(world, project));
-            let task = task.ok_or_else(refusals::nothing_to_run)?;
+        None => {
+            let prompt = new_prompt(world, project, &args, &found)?.ok_or_else(refusals::nothing_to_run)?;
             replaced = present;
-            let request = StartRequest { task: shorten(&task), ..args.start.clone() };
-            let mut run = start::begin(world, project, &request);
+            let mut run = start::begin(world, project, &args.start);
             run.engine = Engine::Runner;
-            (run, task)
+            (run, prompt)
         }
     };
+    run.task = shorten(&prompt.text);
+    options.prompt_file = prompt.file;
     run.tasks = found.source;
     run.given.flags.extend(args.start.flags.clone());
+    run.given.environment.extend(config::environment());
     let commands = config::take_commands(&mut run.given);
     run.commands.extend(commands);
     if !args.start.preset.is_empty() {
@@ -114,15 +129,14 @@ fn plan(
     let resolved = config::load_for(world, project, &run);
     config::freeze_checks(&mut run, &resolved);
     run.given.files = resolved.files.clone();
-    if resumed {
+    if is_continued {
         // The runner may have died after it wrote a row and before it counted it.
         let last = summary::read(project).last().map_or(0, |row| row.iteration);
         run.iteration = run.iteration.max(last);
         refusals::at_limit(&run, &resolved)?;
     }
-    let tasks = found.list.as_ref().map(|list| tasks_summary(list, args.skip_review));
-    let mut notes: Vec<String> = state.moved_aside.iter().cloned().chain(tasks.clone()).collect();
-    notes.extend(found.notes);
+    let tasks = found.list.as_ref().map(|list| tasks_summary(list, options.skip_review));
+    notes.extend(state.moved_aside.iter().cloned().chain(tasks.clone()).chain(found.notes));
     let tree = scan.as_ref().and_then(|scan| scan.tree);
     let context =
         BriefingContext { world, project, session: SESSION, run: &run, resolved: &resolved, told: false };
@@ -133,23 +147,24 @@ fn plan(
     notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
     run.circuit.baseline.move_to(&Turn {
         head: git::head(&project.root),
-        tasks: tasks::read_reviewed(project, &run.tasks, args.skip_review),
+        tasks: tasks::read_reviewed(project, &run.tasks, options.skip_review),
         tree,
         ..Turn::default()
     });
-    let RunArgs { agent, target, context, on_limit, skip_review, .. } = args;
-    let plan = RunPlan { run, task, agent, target, context, on_limit, skip_review };
-    Ok(Planned { plan, resumed, tasks, notes, question: None, tripped: None, replaced })
+    let guidance = brief.lists.encouraged.len() + brief.lists.forbidden.len();
+    let plan = RunPlan { run, task: prompt.text, options, conversation };
+    let continued = is_continued;
+    Ok(Planned { plan, continued, tasks, guidance, notes, question: None, tripped: None, replaced })
 }
 
 impl Planned {
     /// Arms the run and takes the project.
     fn arm(mut self, world: &World, project: &Project, mut state: Locked) -> Result<Planned, Failure> {
-        let RunPlan { run, task, agent, target, .. } = &mut self.plan;
+        let run = &mut self.plan.run;
         // Before anything says that the run is there: a resumed run must not take another's rows for its own.
         let logs = logs::dir(project);
         let make_room = |dir: &std::path::PathBuf| logs::make_room(dir, world.now);
-        logs.and_then(|dir| if self.resumed { Ok(()) } else { make_room(&dir) })
+        logs.and_then(|dir| if self.continued { Ok(()) } else { make_room(&dir) })
             .map_err(refusals::unwritable_logs)?;
         stops::clear_kill_switch(project);
         run.pending.answers.extend(self.question.as_ref().map(Question::whole));
@@ -157,11 +172,14 @@ impl Planned {
             record.reset(world, project)?;
             run.circuit.reset();
         }
+        // Before the state says that the run is there: killed here, the next call continues this run.
+        saved::save(world, project, &self.plan)?;
+        let RunPlan { run, options, .. } = &mut self.plan;
         let expiration_ms = config::load_for(world, project, run).settings().session_expiration_ms;
         expiry::remove_ended(world, project, SESSION, &mut state.document, expiration_ms);
         state.document.set_loop(SESSION, run)?;
         armed::arm(world, project, SESSION, run)?;
-        run_lock::take(project, &run.run_id, target.container(), world.now)?;
+        run_lock::take(project, &run.run_id, options.target.container(), world.now)?;
         if let Err(error) = state.save() {
             run_lock::release(project);
             armed::disarm(world, project, SESSION);
@@ -169,7 +187,6 @@ impl Planned {
         }
         drop(state);
         circuit::save(world, project, SESSION, &run.run_id, &run.circuit)?;
-        saved::save(world, project, task, agent, target)?;
         if let Some(mut replaced) = self.replaced.take() {
             replaced.end(Outcome::Interrupted, "its runner died, and another task was started", world.now);
             ending::record(world, project, SESSION, &replaced);
@@ -192,9 +209,9 @@ fn find_tasks(
     world: &World,
     project: &Project,
     args: &RunArgs,
-    resumed: Option<&ArmedLoop>,
+    continued: Option<&StoredLoop>,
 ) -> Result<Found, Failure> {
-    let had = resumed.map(|run| &run.tasks);
+    let had = continued.map(|run| &run.tasks);
     let had = had.filter(|had| args.tasks == Selection::Default && !had.is_default());
     let found = match had {
         Some(had) => source::reload(project, had),
@@ -209,30 +226,63 @@ fn own_prompt(found: &Found) -> Option<String> {
     (!list.stories.is_empty()).then(|| tasks_prompt(&list.source))
 }
 
-/// Returns the prompt of the last run here if that did not complete.
-fn unfinished(world: &World, project: &Project) -> Option<String> {
-    let last = history::runs(world, project).ok()?.pop()?;
-    let ended = last.engine == Engine::Runner && last.outcome != Outcome::Complete;
-    ended.then(|| saved::prompt(world, project)).flatten()
-}
-
 fn shorten(task: &str) -> String {
     task.trim().chars().take(MAX_TASK_CHARS).collect()
 }
 
-/// Returns the prompt that was given: as words, as a file, or in `ralph/prompt.md`.
-fn given_prompt(world: &World, project: &Project, args: &RunArgs) -> Result<Option<String>, Failure> {
+/// Returns the prompt that was given, as words or as a file.
+fn given_prompt(world: &World, args: &RunArgs) -> Result<Option<Prompt>, Failure> {
     if !args.start.task.trim().is_empty() {
-        return Ok(Some(args.start.task.clone()));
+        return Ok(Some(Prompt { text: args.start.task.clone(), file: None }));
     }
-    let own = || project.work_dir().join("prompt.md");
-    let path = args.file.as_ref().map_or_else(own, |path| world.working_dir.join(path));
+    let Some(path) = args.file.as_ref().map(|path| world.working_dir.join(path)) else { return Ok(None) };
+    let missing = || Failure::usage(format!("{} is not there", path.display()));
+    read_prompt(&path)?.ok_or_else(missing).map(Some)
+}
+
+/// Returns the prompt of a new run: the one that was given, `ralph/prompt.md`, or the task list's own.
+fn new_prompt(
+    world: &World,
+    project: &Project,
+    args: &RunArgs,
+    found: &Found,
+) -> Result<Option<Prompt>, Failure> {
+    if let Some(given) = given_prompt(world, args)? {
+        return Ok(Some(given));
+    }
+    let own = read_prompt(&project.work_dir().join("prompt.md"))?;
+    Ok(own.or_else(|| own_prompt(found).map(|text| Prompt { text, file: None })))
+}
+
+/// Returns the prompt of a run that continues. One that was read from a file is read again: the user may have improved
+/// it meanwhile.
+fn continued_prompt(
+    world: &World,
+    project: &Project,
+    args: &RunArgs,
+    options: &RunOptions,
+    notes: &mut Vec<String>,
+) -> Result<Option<Prompt>, Failure> {
+    if let Some(given) = given_prompt(world, args)? {
+        return Ok(Some(given));
+    }
+    let saved = saved::prompt(world, project).map(|text| Prompt { text, file: options.prompt_file.clone() });
+    let Some(path) = &options.prompt_file else { return Ok(saved) };
+    let present = read_prompt(path).ok().flatten();
+    if let (Some(present), Some(saved)) = (&present, &saved)
+        && present.text != saved.text
+    {
+        notes.push(format!("{} has changed: continuing with the prompt as it is now", path.display()));
+    }
+    Ok(present.or(saved))
+}
+
+fn read_prompt(path: &Path) -> Result<Option<Prompt>, Failure> {
     let shown = path.display();
-    match file::read_bounded(&path, MAX_PROMPT_BYTES)?.map(String::from_utf8) {
-        None if args.file.is_some() => Err(Failure::usage(format!("{shown} is not there"))),
+    match file::read_bounded(path, MAX_PROMPT_BYTES)?.map(String::from_utf8) {
         None => Ok(None),
         Some(Ok(text)) if text.trim().is_empty() => Err(Failure::usage(format!("{shown} is empty"))),
-        Some(Ok(text)) => Ok(Some(text)),
+        Some(Ok(text)) => Ok(Some(Prompt { text, file: Some(path.to_owned()) })),
         Some(Err(_)) => Err(Failure::usage(format!("{shown} is not text (UTF-8)"))),
     }
 }

@@ -6,12 +6,15 @@ use crate::cli::failure::Failure;
 use crate::cli::loops::start;
 use crate::core::decide::limits;
 use crate::core::guidance::finding::Finding;
+use crate::core::message;
 use crate::core::outcome::Exit;
 use crate::core::record::{ArmedLoop, Engine};
 use crate::core::settings::Resolved;
 use crate::core::text::clean;
 use crate::run::SESSION;
 use crate::run::agent::Unavailable;
+use crate::run::saved::RunOptions;
+use crate::run::target::Target;
 use crate::store::project::Project;
 use crate::store::runner::run_lock;
 use crate::store::state::question::Question;
@@ -23,11 +26,12 @@ fn with_exit<T>(refused: Result<T, Failure>, exit: Exit) -> Result<T, Failure> {
 }
 
 /// Refuses if the agent or the target cannot be used.
-pub fn unavailable(project: &Project, args: &RunArgs) -> Result<(), Failure> {
-    let sandboxed = matches!(args.target, crate::run::target::Target::Sandbox { .. });
+pub fn unavailable(project: &Project, options: &RunOptions) -> Result<(), Failure> {
+    let RunOptions { agent, target, .. } = options;
+    let sandboxed = matches!(target, Target::Sandbox { .. });
     // A sandbox brings its own agent.
-    let agent = || if sandboxed { Ok(()) } else { args.agent.program().check(&args.target, &project.root) };
-    args.target.check().and_then(|()| agent()).map_err(|Unavailable { message, hint }| {
+    let agent = || if sandboxed { Ok(()) } else { agent.program().check(target, &project.root) };
+    target.check().and_then(|()| agent()).map_err(|Unavailable { message, hint }| {
         let failure = Failure::unavailable(message);
         if hint.is_empty() { failure } else { failure.hint(hint) }
     })
@@ -59,8 +63,11 @@ pub fn tripped(world: &World, project: &Project, args: &RunArgs) -> Result<Optio
 pub fn at_limit(run: &ArmedLoop, resolved: &Resolved) -> Result<(), Failure> {
     match limits::reached(run, &resolved.settings_for(Engine::Runner)) {
         None => Ok(()),
-        Some((_, reason)) => Err(Failure::refused(format!("the run is at its limit: {reason}"))
-            .hint("Raise the limit with a flag, or end the run with `ralph stop`.")),
+        Some((outcome, reason)) => {
+            let flag = message::limit_flag(outcome).unwrap_or_default();
+            Err(Failure::refused(format!("the run is at its limit: {reason}"))
+                .hint(format!("Raise it with {flag} N, or begin a new run with --new.")))
+        }
     }
 }
 

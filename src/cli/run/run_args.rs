@@ -2,11 +2,12 @@
 
 use crate::cli::command_line::flag;
 use crate::cli::failure::Failure;
-use crate::cli::program::{stdin, text};
+use crate::cli::program::{text_or_stdin, words};
 use crate::core::outcome::Exit;
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{self, KEYS, Kind};
 use crate::run::agent::{Agent, Claude, ShellCommand};
+use crate::run::saved::RunOptions;
 use crate::run::screen::Style;
 use crate::run::target::Target;
 use crate::run::{Context, OnLimit};
@@ -37,16 +38,57 @@ pub struct RunArgs {
     /// Settings and switches that it shares with `start`; the task is the prompt.
     pub start: StartRequest,
     pub file: Option<PathBuf>,
-    pub agent: Agent,
-    pub target: Target,
-    /// A flag about the agent or target was given; otherwise a continued run keeps its own.
-    pub names_agent: bool,
-    pub context: Context,
-    pub on_limit: OnLimit,
-    pub skip_review: bool,
+    /// Begin a new run, even if there is one to continue.
+    pub new: bool,
+    agent_command: Option<String>,
+    /// What was given for Claude Code; the program is empty if it was not.
+    claude: Claude,
+    target: Option<Target>,
+    context: Option<Context>,
+    on_limit: Option<OnLimit>,
+    skip_review: bool,
     pub tasks: Selection,
     pub style: Style,
     pub colour: bool,
+}
+
+impl RunArgs {
+    /// Returns how the run works: as given now, else as the continued run did, else by default.
+    pub fn options(&self, continued: Option<&RunOptions>) -> RunOptions {
+        let agent = continued.map(|options| options.agent.clone());
+        let Claude { program, model, permission_mode, allowed_tools, extra } = self.claude.clone();
+        let is_given = self.claude != Claude::default();
+        let agent = match (&self.agent_command, agent) {
+            (Some(line), _) => Agent::Command(ShellCommand(line.clone())),
+            (None, Some(Agent::Command(command))) if !is_given => Agent::Command(command),
+            (None, agent) => {
+                let own = if let Some(Agent::Claude(own)) = agent { own } else { Claude::default() };
+                let or = |given: Vec<String>, own| if given.is_empty() { own } else { given };
+                let named = |program: &String| !program.is_empty();
+                Agent::Claude(Claude {
+                    program: [program, own.program]
+                        .into_iter()
+                        .find(named)
+                        .unwrap_or_else(|| "claude".into()),
+                    model: model.or(own.model),
+                    permission_mode: permission_mode.or(own.permission_mode),
+                    allowed_tools: or(allowed_tools, own.allowed_tools),
+                    extra: or(extra, own.extra),
+                })
+            }
+        };
+        let target = self.target.clone().or(continued.map(|options| options.target.clone()));
+        let context = self.context.or(continued.map(|options| options.context));
+        let on_limit = self.on_limit.or(continued.map(|options| options.on_limit));
+        RunOptions {
+            agent,
+            target: target.unwrap_or_default(),
+            context: context.unwrap_or_default(),
+            on_limit: on_limit.unwrap_or_default(),
+            skip_review: self.skip_review || continued.is_some_and(|options| options.skip_review),
+            prompt_file: self.file.clone().or(continued.and_then(|options| options.prompt_file.clone())),
+        }
+    }
 }
 
 pub fn parse(matches: &ArgMatches) -> Result<RunArgs, Failure> {
@@ -67,40 +109,34 @@ pub fn parse(matches: &ArgMatches) -> Result<RunArgs, Failure> {
     for switch in RUN_SWITCHES.into_iter().filter(|switch| matches.get_flag(switch)) {
         start.set(switch, None).map_err(Failure::usage)?;
     }
-    let words: Vec<&str> =
-        matches.get_many::<String>("prompt").unwrap_or_default().map(String::as_str).collect();
-    start.task = if words == ["-"] { stdin()? } else { words.join(" ") };
-    if !words.is_empty() && start.task.trim().is_empty() {
-        let what = if words == ["-"] { "the prompt on stdin" } else { "the prompt" };
+    let prompt = words(matches, "prompt");
+    start.task = text_or_stdin(matches, "prompt")?;
+    if !prompt.is_empty() && start.task.trim().is_empty() {
+        let what = if prompt == ["-"] { "the prompt on stdin" } else { "the prompt" };
         return Err(Failure::usage(format!("{what} is empty")));
     }
     let own = |name: &str| matches.get_one::<String>(name).cloned();
-    let agent = match own("agent-command") {
-        Some(line) => Agent::Command(ShellCommand(line)),
-        None => Agent::Claude(Claude {
-            program: own("claude").unwrap_or_else(|| "claude".into()),
-            model: own("model"),
-            permission_mode: own("permission-mode"),
-            allowed_tools: matches.get_many::<String>("allowed-tools").unwrap_or_default().cloned().collect(),
-            extra: matches.get_many::<String>("claude-arg").unwrap_or_default().cloned().collect(),
-        }),
+    let claude = Claude {
+        program: own("claude").unwrap_or_default(),
+        model: own("model"),
+        permission_mode: own("permission-mode"),
+        allowed_tools: words(matches, "allowed-tools"),
+        extra: words(matches, "claude-arg"),
     };
-    let about_agent =
-        CLAUDE_FLAGS.iter().map(|(name, ..)| *name).chain(["agent-command", "container", "sandbox"]);
-    let names_agent = about_agent.into_iter().any(|name| matches.contains_id(name));
     let target = match (own("container"), own("sandbox")) {
-        (Some(name), _) => Target::Container { name, workdir: own("workdir") },
-        (_, Some(name)) => Target::Sandbox { name },
-        _ => Target::Local,
+        (Some(name), _) => Some(Target::Container { name, workdir: own("workdir") }),
+        (_, Some(name)) => Some(Target::Sandbox { name }),
+        _ => None,
     };
     Ok(RunArgs {
         start,
         file: own("file").map(Into::into),
-        agent,
+        new: matches.get_flag("new"),
+        agent_command: own("agent-command"),
+        claude,
         target,
-        names_agent,
-        context: if text(matches, "context") == "continue" { Context::Continue } else { Context::Fresh },
-        on_limit: if text(matches, "on-limit") == "stop" { OnLimit::Stop } else { OnLimit::Wait },
+        context: own("context").map(|how| if how == "fresh" { Context::Fresh } else { Context::Continue }),
+        on_limit: own("on-limit").map(|how| if how == "stop" { OnLimit::Stop } else { OnLimit::Wait }),
         skip_review: matches.get_flag("skip-review"),
         tasks: match own("tasks") {
             Some(file) => Selection::File(file.into()),
@@ -123,7 +159,7 @@ pub fn command() -> Command {
             Arg::new("prompt")
                 .value_name("PROMPT")
                 .num_args(0..)
-                .help("the task for the agent; - reads it from stdin [default: ralph/prompt.md]"),
+                .help("the task for the agent; - reads it from stdin [default: continue the last unfinished run, else ralph/prompt.md]"),
         )
         .arg(value("file", "FILE", "read the prompt from this file").short('f').conflicts_with("prompt"));
     for (flag, key) in KEYS.iter().filter_map(|key| Some((key.run_flag?, key))) {
@@ -145,19 +181,20 @@ pub fn command() -> Command {
         run = run.arg(value(name, placeholder, help).action(action));
     }
     let agent_command = "another agent: a command that reads the prompt on stdin and prints text";
-    let context = "begin each iteration fresh, or continue the run's own conversation";
-    let on_limit = "at the usage limit: wait until it resets, or stop";
+    let context = "begin each iteration fresh, or continue the run's own conversation [default: fresh]";
+    let on_limit = "at the usage limit: wait until it resets, or stop [default: wait]";
     let sandbox = "run the sandbox's own Claude Code with `docker sandbox run`";
     let tasks = "the tasks: a prd.json or a Markdown checklist [default: ralph/tasks.json]";
     run.args([
         value("agent-command", "CMD", agent_command).conflicts_with_all(CLAUDE_FLAGS.map(|(name, ..)| name)),
-        value("context", "HOW", context).value_parser(["fresh", "continue"]).default_value("fresh"),
-        value("on-limit", "HOW", on_limit).value_parser(["wait", "stop"]).default_value("wait"),
+        value("context", "HOW", context).value_parser(["fresh", "continue"]),
+        value("on-limit", "HOW", on_limit).value_parser(["wait", "stop"]),
         value("container", "NAME", "run the agent in this running container").conflicts_with("sandbox"),
         value("workdir", "DIR", "the project's folder in the container").requires("container"),
         // A sandbox has an agent of its own, and takes arguments for it but no program.
         value("sandbox", "NAME", sandbox).conflicts_with_all(["agent-command", "claude"]),
         value("tasks", "FILE", tasks).conflicts_with("no-tasks"),
+        flag("new", "begin a new run, even if the last one is unfinished"),
         flag("no-tasks", "run without a task list, even if there is one"),
         flag("skip-review", "no review iterations: a story that passes is done"),
         flag("quiet", "print only how it ended"),

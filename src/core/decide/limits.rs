@@ -29,6 +29,14 @@ pub fn reached(run: &StoredLoop, settings: &Settings) -> Option<(Outcome, String
     }
 }
 
+/// Returns the limits beside the number of iterations: `2h limit`, `$5.00 limit`.
+pub fn words(settings: &Settings) -> Vec<String> {
+    let runtime = Some(settings.max_runtime_ms).filter(|limit| *limit > 0);
+    let runtime = runtime.map(|limit| format!("{} limit", time::span(limit)));
+    let cost = settings.max_cost_usd.map(|limit| format!("${limit:.2} limit"));
+    runtime.into_iter().chain(cost).collect()
+}
+
 /// Returns whether less than one hour or fewer than five iterations are left.
 pub fn ending_soon(run: &StoredLoop, settings: &Settings) -> bool {
     let hours = settings.max_runtime_ms > 0 && settings.max_runtime_ms - run.runtime_ms() < SOON_MS;

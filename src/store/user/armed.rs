@@ -37,6 +37,18 @@ pub fn begin(stored: StoredLoop, commands: Map<String, Value>) -> ArmedLoop {
     ArmedLoop::attach(stored, Circuit::default(), commands)
 }
 
+/// Makes a loop of a record that the user's own folder holds, with its breaker if that is kept.
+pub fn continued(
+    world: &World,
+    project: &Project,
+    session: &str,
+    stored: StoredLoop,
+    commands: Map<String, Value>,
+) -> ArmedLoop {
+    let circuit = circuit::load(world, project, session, &stored.run_id);
+    ArmedLoop::attach(stored, circuit, commands)
+}
+
 /// Records that this user armed the loop.
 pub fn arm(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Result<()> {
     let root = project.real_root();

@@ -175,7 +175,7 @@ fn a_resumed_run_keeps_its_list() {
     let run = env.run_with("work; sed -i 's/\\[ \\]/[x]/' TODO.md; promise COMPLETE", &[]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(
-        run.stdout.contains("continues") && run.stdout.contains("TODO.md: 1 of 2 items are ticked"),
+        run.stdout.contains("Continuing run") && run.stdout.contains("TODO.md: 1 of 2 items are ticked"),
         "{}",
         run.stdout
     );

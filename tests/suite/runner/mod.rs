@@ -1,4 +1,5 @@
 mod bad_agents;
+mod continued;
 mod endings;
 mod lists;
 mod prompts;

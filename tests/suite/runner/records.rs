@@ -189,7 +189,8 @@ fn a_pipe_gets_plain_lines_in_order() {
         .run();
     let run_id = env.history()[0]["run_id"].as_str().unwrap()[..8].to_owned();
     let expected = [
-        format!("Ralph run {run_id} starts here at iteration 1/50: do the thing"),
+        format!("Starting run {run_id} at iteration 1/50 · 9h limit"),
+        "Task: do the thing".into(),
         "Ralph: no git repository here, so progress is what changes in the work tree".into(),
         "── iteration 1 of 50 ──".into(),
         "on it".into(),

@@ -28,7 +28,7 @@ fn the_next_run_resumes_a_killed_one() {
         let run = env.run_with("work; [ $n = 5 ] && promise COMPLETE", prompt).run();
         assert_eq!(run.code, Some(0), "{run:?}");
         let first = run.stdout.lines().next().unwrap();
-        assert!(first.contains("continues") && first.contains("iteration 3/50: the task"), "{first}");
+        assert!(first.starts_with("Continuing run") && first.contains("at iteration 3/50"), "{first}");
         let rows = env.rows();
         let numbers: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
         assert_eq!(
@@ -191,8 +191,8 @@ fn the_next_command_that_an_ending_shows_resumes_with_the_same_prompt_and_agent(
     let env = Env::new();
     let run = env.run_with("work", &["--max-iterations", "2", "the whole task"]).run();
     assert_eq!((run.code, summary(&run, "Next")), (Some(1), "ralph run --max-iterations N"), "{run:?}");
-    let run = typed(&env, &summary(&run, "Next").replace('N', "1"));
-    assert_eq!(run.code, Some(1), "{run:?}");
+    let run = typed(&env, &summary(&run, "Next").replace('N', "3"));
+    assert_eq!((run.code, summary(&run, "Iterations")), (Some(1), "3 / 3"), "{run:?}");
     assert!(env.prompt(3).contains("the whole task"), "the agent of the first run was asked again");
 
     let env = Env::git();

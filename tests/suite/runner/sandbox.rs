@@ -32,7 +32,7 @@ fn the_agent_of_the_sandbox_gets_arguments_and_prompt() {
     let more = ["--context", "continue", "make it"];
     let run = run_in_sandbox(&env, script, &[&flags[..], &more].concat()).run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stdout.contains("starts in sandbox box at iteration 1/50: make it"), "{run:?}");
+    assert!(run.stdout.contains("at iteration 1/50 · 9h limit · in sandbox box\nTask: make it\n"), "{run:?}");
     assert!(run.stdout.contains("\nfrom inside\n"), "{run:?}");
     let call = |resumed: &str| {
         let given = "--model|m 1|--permission-mode|plan|--allowedTools|Bash|--x";
