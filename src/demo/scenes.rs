@@ -18,8 +18,17 @@ const FORBIDDEN: &str = "the microwave";
 const CHECK_OUTPUT: &str = "the pot is cold";
 
 /// Lines of `ralph run` that the demo leaves out to stay short.
-const LEFT_OUT: [&str; 7] =
-    ["Ralph: no git", "Ralph: dropped", "── iteration 1 ok", "───", "Avg/iter", "Stuck", "Log"];
+const LEFT_OUT: [&str; 9] = [
+    "Task:",
+    "Check:",
+    "Ralph: no git",
+    "Ralph: dropped",
+    "── iteration 1 ok",
+    "───",
+    "Avg/iter",
+    "Stuck",
+    "Log",
+];
 
 pub fn play(sandbox: &Sandbox, screen: &mut Screen, now: Stamp) -> Result<()> {
     screen.remark(

@@ -5,7 +5,7 @@ use super::pace::{self, Wait, Waited};
 use super::supervisor::{self, AgentEnd, Launch};
 use super::{Context, OnLimit, Runner, SESSION, messages, span};
 use crate::core::decide::account;
-use crate::core::decide::turn::{Checks, Gained, Turn};
+use crate::core::decide::turn::{Checks, Gained, Tasks, Turn};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::prompt;
@@ -93,8 +93,16 @@ impl Runner<'_> {
         Ok(Some(Prepared { number, mode, resolved, prompt, before, head }))
     }
 
-    /// Takes a snapshot of the task list. One that the agent broke it must fix first.
+    /// Takes a snapshot of the task list. One that the agent broke it must fix first, and until then it is compared with
+    /// the list before that: nothing is forgotten by waiting an iteration.
     fn take_snapshot(&mut self, run_settings: &RunSettings) -> Option<Snapshot> {
+        if let Some(before) = self.violated.take() {
+            let problems = runner_guard::list_problems(self.project, &before);
+            if !problems.is_empty() {
+                self.require(&problems);
+                return Some(before);
+            }
+        }
         let rules = Rules {
             run_id: self.run.run_id.clone(),
             skip_review: self.plan.options.skip_review,
@@ -102,9 +110,21 @@ impl Runner<'_> {
         };
         let taken = snapshot::take(self.world, self.project, &self.run.tasks, &rules);
         taken.unwrap_or_else(|faults| {
-            self.preface = format!("Fix this first:\n- {}", faults.join("\n- "));
+            self.require(&faults);
             None
         })
+    }
+
+    /// Tells the agent to fix the task list.
+    fn require(&mut self, problems: &[String]) {
+        self.preface = format!("Fix this first:\n- {}", problems.join("\n- "));
+    }
+
+    /// Tells the user what the iteration changed in the task list against the rules.
+    pub(super) fn report_violations(&mut self, iteration: &Iteration, facts: &Facts) {
+        let violations = facts.turn.tasks.as_ref().map_or(&[][..], |tasks| &tasks.violations);
+        violations.iter().for_each(|violation| self.screen.warn(violation));
+        self.violated = iteration.prepared.before.clone().filter(|_| !violations.is_empty());
     }
 
     fn prompt(
@@ -117,7 +137,7 @@ impl Runner<'_> {
         let run = StoredLoop { task: self.plan.task.clone(), ..StoredLoop::clone(&self.run) };
         let write = if self.plan.conversation.is_some() { prompt::continuation } else { prompt::fresh };
         let mut text = write(&run, &self.note, &lists, settings, self.now());
-        if let Some(Snapshot { tasks, rules }) = before {
+        if let Some(Snapshot { tasks, rules, .. }) = before {
             let work = stories::assignment(tasks, rules.skip_review, rules.review_cap);
             text.push_str(&format!("\n\n{work}"));
         }
@@ -250,7 +270,13 @@ impl Runner<'_> {
         };
         let gained = Gained { last_text: message.clone(), ..self.gained(iteration) };
         let turn = Turn { message, mark: Mark::Answered, gained: Some(gained), ..Turn::default() };
-        let tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.options.skip_review);
+        let before = iteration.prepared.before.as_ref();
+        let violations =
+            before.map_or_else(Vec::new, |before| runner_guard::list_problems(self.project, before));
+        let mut tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.options.skip_review);
+        if !violations.is_empty() {
+            tasks = Some(Tasks { violations, ..tasks.unwrap_or_default() });
+        }
         let facts = Facts::new(self.run.clone(), iteration.prepared.resolved.clone(), turn);
         facts.gather_project(&self.world.later(), self.project, tasks)
     }
@@ -309,7 +335,7 @@ impl Runner<'_> {
     }
 
     fn row(&self, iteration: &Iteration) -> Row {
-        let tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.options.skip_review);
+        let tasks = tasks::read(self.project, &self.run.tasks);
         let (stories_complete, stories_total) = tasks.map_or((0, 0), |tasks| (tasks.passing, tasks.total));
         let head = git::head(&self.project.root)
             .filter(|head| !head.contains('/') && Some(head) != iteration.prepared.head.as_ref());

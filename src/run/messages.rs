@@ -65,7 +65,7 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
         ("Iterations", iterations),
         ("Duration", format!("{} · {}", span(wall.as_secs()), message::times(run, settings, now))),
     ];
-    if let Some(tasks) = tasks::read_reviewed(runner.project, &run.tasks, runner.plan.options.skip_review) {
+    if let Some(tasks) = tasks::read(runner.project, &run.tasks) {
         rows.push(("Stories", format!("{}/{} complete", tasks.passing, tasks.total)));
     }
     if let Some(average) = average(wall, run.iteration) {

@@ -31,7 +31,8 @@ use crate::core::time::Stamp;
 use crate::engine::record;
 use crate::store::config;
 use crate::store::project::Project;
-use crate::store::runner::{logs, run_lock, runner_guard, snapshot, summary};
+use crate::store::runner::snapshot::{self, Snapshot};
+use crate::store::runner::{logs, run_lock, runner_guard, summary};
 use crate::store::state::{Locked, ending, stop as stops};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
@@ -86,6 +87,8 @@ pub struct Runner<'a> {
     note: Note,
     /// What the agent must fix first, in its next prompt.
     preface: String,
+    /// The task list before changes against the rules: until they are undone, the list is compared with this one.
+    violated: Option<Snapshot>,
     /// Agents started: more than iterations if one was repeated.
     attempts: u64,
     /// Failures of the service in a row.
@@ -149,6 +152,7 @@ impl<'a> Runner<'a> {
             began: Instant::now(),
             note: Note::default(),
             preface: String::new(),
+            violated: None,
             attempts: 0,
             failures: 0,
             stuck_iterations: 0,
@@ -191,6 +195,7 @@ impl<'a> Runner<'a> {
             (after, decision) = facts.decide(self.now());
         }
         self.run = after;
+        self.report_violations(&iteration, &facts);
         self.record(&iteration)?;
         if !self.run.is_alive() {
             return Ok(Next::Over);
@@ -271,10 +276,11 @@ impl<'a> Runner<'a> {
         let (resolved, settings) = self.settings();
         if matches!(self.run.outcome, Some(Outcome::Blocked | Outcome::Decide))
             && let Some(before) = snapshot::load(&world, self.project, &self.run.run_id)
-            && let Ok(restored) = runner_guard::restore_reviews(self.project, &before)
-            && !restored.is_empty()
         {
-            self.screen.note(&format!("review fields restored: {}", restored.join(", ")));
+            match runner_guard::restore(self.project, &before, world.now) {
+                Ok(note) => note.iter().for_each(|note| self.screen.note(note)),
+                Err(error) => self.screen.warn(&format!("could not restore the task list: {error:#}")),
+            }
         }
         self.run.told.ending = true;
         for note in record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {

@@ -1,7 +1,7 @@
 //! The completion gate: what a claim of completion must pass, in order, up to the first failure.
 
 use super::limits;
-use super::turn::{CheckFailure, Checks, Turn};
+use super::turn::{CheckFailure, Checks, Tasks, Turn};
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Settings;
 use crate::core::signal::{self, Promise, State, Status};
@@ -60,13 +60,22 @@ pub fn gate(run: &ArmedLoop, turn: &Turn, claim: Claim, settings: &Settings) -> 
         Claim::Status => "the agent reported EXIT_SIGNAL: true".into(),
     };
     match &turn.checks {
-        Checks::NotRun(0) => Gate::Passed(format!("{said} (not verified)")),
+        Checks::NotRun(0) => Gate::Passed(match turn.tasks.as_ref().filter(|tasks| tasks.total > 0) {
+            Some(tasks) => format!("{said}, and {}", all_done(run, tasks)),
+            None => format!("{said} (not verified)"),
+        }),
         Checks::NotRun(_) => Gate::NeedsChecks,
         Checks::Passed(1) => Gate::Passed(format!("{said}, and the check passed")),
         Checks::Passed(count) => Gate::Passed(format!("{said}, and all {count} checks passed")),
         Checks::Failed(failed) => Gate::Rejected(Rejection::CheckFailed(failed.clone())),
         Checks::Outdated => Gate::Rejected(Rejection::ChecksOutdated),
     }
+}
+
+/// Returns `5 of 5 stories in ralph/tasks.json pass`.
+fn all_done(run: &ArmedLoop, tasks: &Tasks) -> String {
+    let Source { file, form } = &run.tasks;
+    format!("{0} of {0} {1} in {file} {2}", tasks.total, form.nouns(), form.done())
 }
 
 fn tasks_missing(run: &ArmedLoop, turn: &Turn) -> Option<String> {
@@ -77,6 +86,9 @@ fn tasks_missing(run: &ArmedLoop, turn: &Turn) -> Option<String> {
     };
     if let Some(unusable) = &tasks.unusable {
         return Some(format!("{file} {unusable}"));
+    }
+    if !tasks.violations.is_empty() {
+        return Some(tasks.violations.join("; "));
     }
     if tasks.passing == tasks.total {
         return None;
@@ -163,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_claim_passes_every_gate_in_order() {
-        let tasks = |passing, total| Some(Tasks { passing, total, open: vec!["S2".into()], unusable: None });
+        let tasks =
+            |passing, total| Some(Tasks { passing, total, open: vec!["S2".into()], ..Tasks::default() });
         let minimum = Settings { min_iterations: 9, ..Settings::default() };
         let red = Checks::Failed(CheckFailure {
             command: "make".into(),
@@ -218,7 +231,7 @@ mod tests {
             ("more names than tasks", 4, 5, 2, Some("4 of 5 tasks in ralph/tasks.json pass; open: S1, S2")),
             ("none is open", 5, 5, 0, None),
         ] {
-            let tasks = Some(Tasks { passing, total, open: named(open), unusable: None });
+            let tasks = Some(Tasks { passing, total, open: named(open), ..Tasks::default() });
             let missing =
                 tasks_missing(&ArmedLoop::from(StoredLoop::default()), &Turn { tasks, ..Turn::default() });
             assert_eq!(missing.as_deref(), expected, "{name}");

@@ -37,6 +37,8 @@ pub struct Tasks {
     pub open: Vec<String>,
     /// Why the file cannot be used.
     pub unusable: Option<String>,
+    /// What the iteration changed in the file against the rules, a sentence each.
+    pub violations: Vec<String>,
 }
 
 /// What the check commands (`--verify`) say about a claim of completion.

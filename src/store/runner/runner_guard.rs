@@ -4,6 +4,7 @@
 use super::run_lock;
 use super::snapshot::{self, Snapshot};
 use crate::core::tasks::{Source, apply_review_cap, keep_review, transitions};
+use crate::core::time::Stamp;
 use crate::store::file;
 use crate::store::process::command::{self, Ended};
 use crate::store::project::git;
@@ -31,24 +32,34 @@ pub fn runner_check(world: &World, project: &Project) -> Vec<String> {
         return Vec::new();
     };
     let snapshot = snapshot::load(world, project, run_id);
-    let source =
-        snapshot.as_ref().map_or_else(|| source_of(project, run_id), |before| before.tasks.source.clone());
-    let name = &source.file;
-    let mut problems = match tasks::load(project, &source) {
-        Err(faults) => faults,
-        Ok(Some(now)) => snapshot
-            .as_ref()
-            .and_then(|before| transitions(&before.tasks, &now, before.mode()).err())
-            .map(|problems| problems.iter().map(|problem| format!("{name}: {problem}")).collect())
-            .unwrap_or_default(),
-        Ok(None) if snapshot.is_some() => vec![format!("{name} is gone: put it back")],
-        Ok(None) => return Vec::new(),
+    let mut problems = match &snapshot {
+        Some(before) => list_problems(project, before),
+        None => match tasks::load(project, &source_of(project, run_id)) {
+            Err(faults) => faults,
+            Ok(Some(_)) => Vec::new(),
+            Ok(None) => return Vec::new(),
+        },
     };
     if problems.is_empty() {
         problems.extend(snapshot.iter().flat_map(|before| capped(project, before)));
     }
     problems.extend(uncommitted(project));
     problems
+}
+
+/// Returns what is wrong with the task list after an iteration, a sentence each: it cannot be used, or something
+/// changed that the iteration's mode does not allow.
+pub fn list_problems(project: &Project, before: &Snapshot) -> Vec<String> {
+    let source = &before.tasks.source;
+    let name = &source.file;
+    match tasks::load(project, source) {
+        Err(faults) => faults,
+        Ok(Some(now)) => {
+            let problems = transitions(&before.tasks, &now, before.mode()).err().unwrap_or_default();
+            problems.iter().map(|problem| format!("{name}: {problem}")).collect()
+        }
+        Ok(None) => vec![format!("{name} is gone: put it back")],
+    }
 }
 
 /// Returns where the run keeps its tasks, when there is no snapshot of them yet.
@@ -81,11 +92,19 @@ pub fn cap_reviews(project: &Project, before: &Snapshot) -> Result<Vec<String>> 
     Ok(approved.unwrap_or_default())
 }
 
-/// Restores, after BLOCKED or DECIDE, the review fields as they were before the iteration, and returns the ids of the
-/// stories that had changed.
-pub fn restore_reviews(project: &Project, before: &Snapshot) -> Result<Vec<String>> {
-    let restored = tasks::edit(project, &before.tasks.source, |list| keep_review(&before.tasks, list))?;
-    Ok(restored.unwrap_or_default())
+/// Restores the task list after BLOCKED or DECIDE: a list that is missing or cannot be used as a whole, else the review
+/// fields. Returns what it did, as notes for the user.
+pub fn restore(project: &Project, before: &Snapshot, now: Stamp) -> Result<Option<String>> {
+    let source = &before.tasks.source;
+    if matches!(tasks::load(project, source), Err(_) | Ok(None)) {
+        let aside = tasks::restore(project, source, &before.text, now)?;
+        let aside =
+            aside.map_or_else(String::new, |path| format!("; the unusable one is {}", path.display()));
+        return Ok(Some(format!("{} was put back as it was before the iteration{aside}", source.file)));
+    }
+    let restored = tasks::edit(project, source, |list| keep_review(&before.tasks, list))?;
+    let restored = restored.filter(|ids| !ids.is_empty());
+    Ok(restored.map(|ids| format!("review fields restored: {}", ids.join(", "))))
 }
 
 /// Counts one more block of this session's stop, and returns how many there were before.
@@ -315,11 +334,14 @@ mod tests {
             json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review", "reviewCount": 1}]),
         ));
         let before = snapshot::load(&guarded.world, &guarded.project, "run-1").unwrap();
-        assert_eq!(restore_reviews(&guarded.project, &before).unwrap(), [""; 0]);
+        assert_eq!(restore(&guarded.project, &before, Stamp(0)).unwrap(), None);
         guarded.stories(
             json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review", "reviewCount": 2}]),
         );
-        assert_eq!(restore_reviews(&guarded.project, &before).unwrap(), ["US-1"]);
+        assert_eq!(
+            restore(&guarded.project, &before, Stamp(0)).unwrap().as_deref(),
+            Some("review fields restored: US-1")
+        );
         let story = &guarded.read()["userStories"][0];
         assert_eq!((&story["reviewStatus"], &story["reviewCount"]), (&json!("needs_review"), &json!(1)));
     }
@@ -389,7 +411,7 @@ mod tests {
             "{told:?}"
         );
         assert_eq!(cap_reviews(&guarded.project, &before).unwrap(), [""; 0]);
-        assert_eq!(restore_reviews(&guarded.project, &before).unwrap(), [""; 0]);
+        assert_eq!(restore(&guarded.project, &before, Stamp(0)).unwrap(), None);
         assert_eq!(fs::read_to_string(guarded.project.root.join("prd.json")).unwrap(), both);
     }
 }

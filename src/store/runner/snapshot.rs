@@ -34,6 +34,8 @@ struct Record {
 pub struct Snapshot {
     pub rules: Rules,
     pub tasks: TaskList,
+    /// The file's text, in its own format.
+    pub text: String,
 }
 
 impl Snapshot {
@@ -65,12 +67,13 @@ pub fn take(
         let record = Record { rules: rules.clone(), source: source.clone(), text };
         let path = path(world, project)?;
         file::create_dir(path.parent().unwrap_or(&path))?;
-        file::replace(&path, serde_json::to_string(&record)?.as_bytes(), Privacy::Private)
+        file::replace(&path, serde_json::to_string(&record)?.as_bytes(), Privacy::Private)?;
+        Ok(record.text)
     };
-    save().map_err(|error: anyhow::Error| {
+    let text = save().map_err(|error: anyhow::Error| {
         vec![format!("could not save a snapshot of the task list: {error:#}")]
     })?;
-    Ok(Some(Snapshot { rules: rules.clone(), tasks }))
+    Ok(Some(Snapshot { rules: rules.clone(), tasks, text }))
 }
 
 /// Returns the newest snapshot of this run.
@@ -78,7 +81,8 @@ pub fn load(world: &World, project: &Project, run_id: &str) -> Option<Snapshot> 
     let bytes = file::read_bounded(&path(world, project).ok()?, MAX_FILE_BYTES).ok()??;
     let record: Record = serde_json::from_slice(&bytes).ok()?;
     let tasks = tasks::parse(&record.source, record.text.as_bytes()).ok()?;
-    (record.rules.run_id == run_id).then_some(Snapshot { rules: record.rules, tasks })
+    let Record { rules, text, .. } = record;
+    (rules.run_id == run_id).then_some(Snapshot { rules, tasks, text })
 }
 
 /// Removes the snapshot after a run.

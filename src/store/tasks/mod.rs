@@ -3,11 +3,14 @@
 
 pub mod source;
 
+use super::config::trust;
 use super::file::{self, Privacy};
 use super::project::Project;
+use super::world::World;
 use crate::core::decide::turn::Tasks;
 use crate::core::tasks::{self, Form, Source, TaskList};
 use crate::core::text::clean;
+use crate::core::time::Stamp;
 use anyhow::Result;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -95,7 +98,7 @@ fn of_list(list: &TaskList, skip_review: bool) -> Tasks {
 
 fn summed(total: usize, open: Vec<String>) -> Tasks {
     let (total, passing) = (total as u64, (total - open.len()) as u64);
-    Tasks { total, passing, open: open.into_iter().take(MAX_OPEN_NAMED).collect(), unusable: None }
+    Tasks { total, passing, open: open.into_iter().take(MAX_OPEN_NAMED).collect(), ..Tasks::default() }
 }
 
 /// Returns the task list if the file exists, or everything that is wrong with it, a sentence each.
@@ -131,6 +134,45 @@ fn save(project: &Project, list: &TaskList) -> Result<()> {
         return Ok(());
     }
     file::replace(&path, text.as_bytes(), Privacy::Shared)
+}
+
+/// Puts a file back that is missing or that cannot be used, as `text`. Returns where the unusable one is now.
+pub fn restore(project: &Project, source: &Source, text: &str, now: Stamp) -> Result<Option<PathBuf>> {
+    let path = path(project, source)?;
+    let aside = path.with_file_name(format!(
+        "{}.corrupt-{}",
+        path.file_name().unwrap_or_default().to_string_lossy(),
+        now.compact()
+    ));
+    let moved = path.exists().then(|| std::fs::rename(&path, &aside)).transpose()?;
+    file::replace(&path, text.as_bytes(), Privacy::Shared)?;
+    Ok(moved.map(|()| aside))
+}
+
+/// The check commands in `ralph/tasks.json`. An agent can write that file, so they run only if the user trusts them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListChecks {
+    pub commands: Vec<String>,
+    pub trusted: bool,
+}
+
+/// The field of the check commands, under which `ralph trust` knows them.
+pub const CHECKS: &str = "verifyCommands";
+
+/// Returns the check commands of the task list, if it has any.
+pub fn checks(world: &World, project: &Project, source: &Source) -> ListChecks {
+    let Some(value) = check_commands(project, source) else { return ListChecks::default() };
+    let commands = value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    ListChecks { commands: commands.collect(), trusted: trust::load(world, project).allows(CHECKS, &value) }
+}
+
+/// Returns the field as the file gives it, unless it is empty.
+pub fn check_commands(project: &Project, source: &Source) -> Option<Value> {
+    if source.file != tasks::DEFAULT_FILE {
+        return None;
+    }
+    let value = document(&bytes(project, source).ok()??).ok()?.get_mut(CHECKS)?.take();
+    value.as_array().is_some_and(|commands| !commands.is_empty()).then_some(value)
 }
 
 /// Changes review fields and writes the list back, if its format has any. Returns what the change returns.

@@ -37,7 +37,7 @@ fn modes_follow_the_list_and_reach_prompt_and_summary() {
     let run = env.run_with("work; cp ../tasks-$n ralph/tasks.json; promise COMPLETE", &["x"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(column(&env, 1), ["implement", "review", "review-fix", "review"]);
-    assert_eq!(column(&env, 4), ["0", "0", "0", "1"]);
+    assert_eq!(column(&env, 4), ["1", "0", "1", "1"], "stories that pass, approved or not");
     assert_eq!(column(&env, 5), ["1", "1", "1", "1"]);
     assert_eq!(summary(&run, "Stories"), "1/1 complete");
     for (n, mode) in [(1, "implement"), (2, "review"), (3, "review-fix"), (4, "review")] {
@@ -137,4 +137,104 @@ fn without_the_file_tasks_are_not_mentioned() {
     let run = env.run_with("work; promise COMPLETE", &["x"]).run();
     let said = format!("{}{}", run.stdout, env.prompt(1));
     assert!(!said.contains("tasks.json") && !said.contains("Stories") && !said.contains("Mode of"), "{said}");
+}
+
+/// Runs an agent that breaks the rules in its first iteration and claims completion in every one. Returns the run and
+/// what its agent was told in the second.
+fn cheats(first: &str, then: &str) -> (Env, crate::env::Run) {
+    let env = Env::new();
+    env.write(
+        "ralph/tasks.json",
+        list(&[story("US-1", true, json!("approved")), story("US-2", false, json!(null))]),
+    );
+    std::fs::write(env.base.join("tasks-1"), first).unwrap();
+    std::fs::write(env.base.join("tasks-2"), then).unwrap();
+    let script = "work; [ -e ../tasks-$n ] && cp ../tasks-$n ralph/tasks.json; promise COMPLETE";
+    let run = env.run_with(script, &["--max-iterations", "3", "x"]).run();
+    (env, run)
+}
+
+#[test]
+fn an_emptied_list_is_not_complete() {
+    let empty = list(&[]);
+    let (env, run) = cheats(&empty, &empty);
+    assert_eq!((run.code, env.starts()), (Some(1), 3), "an iteration later it is still not: {run:?}");
+    for n in [2, 3] {
+        let prompt = env.prompt(n);
+        assert!(prompt.contains("story US-1 is gone: put it back"), "{prompt}");
+    }
+    assert!(run.stdout.contains("ralph/tasks.json: story US-2 is gone: put it back"), "{run:?}");
+}
+
+#[test]
+fn a_removed_story_is_not_complete_until_it_is_back() {
+    let approved = [story("US-1", true, json!("approved")), story("US-2", true, json!("approved"))];
+    let (_, run) = cheats(&list(&approved[..1]), &list(&approved[..1]));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    // Back, but approved by the iteration that wrote it.
+    let (env, run) = cheats(&list(&approved[..1]), &list(&approved));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(env.prompt(3).contains("only a review judges"), "{}", env.prompt(3));
+}
+
+#[test]
+fn a_story_approved_by_the_iteration_that_wrote_it_is_not_complete() {
+    let approved = [story("US-1", true, json!("approved")), story("US-2", true, json!("approved"))];
+    let (env, run) = cheats(&list(&approved), &list(&approved));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(env.prompt(2).contains("only a review judges: set it to \"needs_review\""), "{}", env.prompt(2));
+}
+
+#[test]
+fn a_list_that_is_gone_or_invalid_is_not_complete() {
+    for broken in ["{", "[]", "{\"userStories\": 7}"] {
+        let (_, run) = cheats(broken, broken);
+        assert_eq!(run.code, Some(1), "{broken}: {run:?}");
+    }
+    let env = Env::new();
+    env.write("ralph/tasks.json", list(&[story("US-1", false, json!(null))]));
+    let run =
+        env.run_with("work; rm -f ralph/tasks.json; promise COMPLETE", &["--max-iterations", "2", "x"]).run();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(env.prompt(2).contains("ralph/tasks.json is gone: put it back"), "{}", env.prompt(2));
+}
+
+#[test]
+fn a_list_without_its_fault_is_accepted_again() {
+    let put_forward = [story("US-1", true, json!("approved")), story("US-2", true, json!("needs_review"))];
+    let (env, run) = cheats(&list(&put_forward[..1]), &list(&put_forward));
+    assert_eq!(column(&env, 1), ["implement", "implement", "review"], "{run:?}");
+    assert!(!env.prompt(3).contains("Fix this first"), "{}", env.prompt(3));
+}
+
+#[test]
+fn blocked_and_decide_put_an_invalid_list_back() {
+    for promise in ["BLOCKED:help", "DECIDE:which?"] {
+        let env = Env::new();
+        let before = list(&[story("US-1", false, json!(null))]);
+        env.write("ralph/tasks.json", &before);
+        let run =
+            env.run_with(&format!("work; echo oops > ralph/tasks.json; promise {promise}"), &["x"]).run();
+        assert_eq!(env.read("ralph/tasks.json"), before, "{run:?}");
+        assert!(
+            run.stdout.contains("ralph/tasks.json was put back as it was before the iteration"),
+            "{run:?}"
+        );
+        let kept =
+            env.list("ralph").into_iter().find(|name| name.starts_with("tasks.json.corrupt-")).unwrap();
+        assert_eq!(env.read(&format!("ralph/{kept}")), "oops\n", "nothing is lost");
+    }
+}
+
+#[test]
+fn a_list_that_proved_completion_is_named() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", list(&[story("US-1", true, json!("needs_review"))]));
+    let approved = json!({"id": "US-1", "title": "title of US-1", "passes": true, "priority": 1,
+        "reviewStatus": "approved", "reviewCount": 1});
+    write(&env, &[&[approved]]);
+    let run = env.run_with("work; cp ../tasks-1 ralph/tasks.json; promise COMPLETE", &["x"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let reason = summary(&run, "Reason");
+    assert_eq!(reason, "the agent promised COMPLETE, and 1 of 1 stories in ralph/tasks.json pass");
 }

@@ -25,7 +25,7 @@ const STYLE: &str = r#"text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas
 /// Masks what differs between runs: the run id and the seconds.
 pub fn masked(text: &str) -> String {
     let text = text.replace(SPACE, " ");
-    let text = Regex::new("Ralph run [0-9a-f]{8}").unwrap().replace_all(&text, "Ralph run 01234567");
+    let text = Regex::new("Starting run [0-9a-f]{8}").unwrap().replace_all(&text, "Starting run 01234567");
     Regex::new(r"(complete · |Duration: +)\d+s").unwrap().replace_all(&text, "${1}0s").into_owned()
 }
 
