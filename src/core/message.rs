@@ -1,6 +1,7 @@
 //! What the user reads: one line at every turn, a few at an ending.
 
 use super::decide::Note;
+use super::decide::turn::CheckResult;
 use super::outcome::Outcome;
 use super::record::{Engine, StoredLoop, WaitingFor};
 use super::settings::Settings;
@@ -102,6 +103,16 @@ pub fn ended(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
         text.push_str(&format!("\nNext: {next}"));
     }
     text
+}
+
+/// Returns the checks with their last results: `cargo test passed · cargo clippy not run`.
+pub fn checks(run: &StoredLoop, settings: &Settings) -> Option<String> {
+    let one = |command: &String| {
+        let last = run.checks.iter().find(|result| result.command == *command);
+        format!("{} {}", clean::excerpt(command, 60), last.map_or("not run".into(), CheckResult::words))
+    };
+    let all: Vec<String> = settings.checks.iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join(" · "))
 }
 
 /// Returns the command that continues after an ending, and what to do before it.

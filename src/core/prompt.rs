@@ -46,7 +46,7 @@ pub fn full(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: S
          {}{}",
         position(run, settings),
         protocol(settings),
-        context(run, lists, now),
+        context(run, lists, settings, now),
     )
 }
 
@@ -68,14 +68,25 @@ pub fn fresh(
     for advice in advice(note) {
         text.push_str(&format!("\n\nFrom the previous iteration: {advice}"));
     }
-    text + &context(run, lists, now)
+    text + &context(run, lists, settings, now)
 }
 
 /// Returns guidance, answers and the task, each after a blank line.
-fn context(run: &StoredLoop, lists: &GuidanceLists, now: Stamp) -> String {
+fn context(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: Stamp) -> String {
     let lists = lists.text(now);
     let gap = if lists.is_empty() { "" } else { "\n" };
-    format!("{gap}{lists}{}\n\nTask:\n\n{}", answers(run), run.task)
+    format!("{}{gap}{lists}{}\n\nTask:\n\n{}", checks(settings), answers(run), run.task)
+}
+
+/// Returns the commands that a claim of completion must pass.
+fn checks(settings: &Settings) -> String {
+    let lines = settings.checks.iter().map(|check| format!("\n- {}", clean::excerpt(check, 300)));
+    let lines: String = lines.collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\n\nRalph runs these checks when you claim completion:{lines}")
+    }
 }
 
 fn advice(note: &Note) -> impl Iterator<Item = String> {

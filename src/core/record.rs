@@ -4,6 +4,7 @@
 //! kept, so that a newer or older Ralph beside this one loses nothing.
 
 use super::circuit::Circuit;
+use super::decide::turn::CheckResult;
 use super::outcome::Outcome;
 use super::settings::Files;
 use super::tasks::Source;
@@ -62,6 +63,12 @@ pub struct StoredLoop {
     /// Why it is paused or has ended.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The last result of each check command.
+    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
+    /// Why the agent's last claim of completion was rejected.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub rejected_claim: Option<String>,
     #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
     pub timing: Timing,
     #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
@@ -341,6 +348,14 @@ impl StoredLoop {
 
     pub fn wall_ms(&self, now: Stamp) -> i64 {
         (self.ended_at.unwrap_or(now) - self.started_at).max(0)
+    }
+
+    /// Takes over the newest result of each command.
+    pub fn remember_checks(&mut self, results: &[CheckResult]) {
+        for result in results {
+            self.checks.retain(|earlier| earlier.command != result.command);
+            self.checks.push(result.clone());
+        }
     }
 
     pub fn last_seen(&self) -> Stamp {

@@ -7,7 +7,7 @@ use crate::core::record::ArmedLoop;
 use crate::core::settings::{Resolved, Settings};
 use crate::core::time::Stamp;
 use crate::scan::{self, Scan, ScanBudget};
-use crate::store::process::checks::CheckCommands;
+use crate::store::process::checks::{self, CheckCommands, CheckRun};
 use crate::store::project::{Project, git};
 use crate::store::world::World;
 
@@ -52,9 +52,14 @@ impl Facts {
         decide(self.run.clone(), &self.turn, &self.settings, now)
     }
 
-    /// Adds the result of the check commands. What they wrote is not the agent's progress, so the next turn is
-    /// measured against the files as they are now.
-    pub fn with_checks(mut self, world: &World, project: &Project, checks: Checks) -> Facts {
+    /// Adds how the check commands ran. What they wrote is not the agent's progress, so the next turn is measured
+    /// against the files as they are now. If the commands changed while they ran, the results prove nothing.
+    pub fn with_checks(mut self, world: &World, project: &Project, runs: &[CheckRun]) -> Facts {
+        let commands = &self.checks.commands;
+        let all_ran = runs.len() == commands.len() || runs.last().is_some_and(|run| !run.run.passed());
+        let is_current = all_ran && runs.iter().zip(commands).all(|(run, command)| run.command == *command);
+        let checks = if is_current { checks::summarize(runs) } else { Checks::Outdated };
+        self.turn.check_results = runs.iter().map(|run| run.result(world.now)).collect();
         if !matches!(checks, Checks::Passed(_)) {
             self.turn.tree_after_checks = Some(self.scan(world, project).unwrap_or_default());
         }

@@ -5,7 +5,7 @@ use crate::claude::hook::answer::Answer;
 use crate::claude::hook::input::{Event, Input};
 use crate::claude::transcript;
 use crate::core::decide::Decision;
-use crate::core::decide::turn::{Checks, Gained, Turn};
+use crate::core::decide::turn::{Gained, Turn};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -14,7 +14,7 @@ use crate::core::{message, prompt};
 use crate::engine::facts::Facts;
 use crate::engine::record;
 use crate::scan::briefing::{self, BriefingContext};
-use crate::store::process::checks;
+use crate::store::process::checks::CheckRun;
 use crate::store::project::Project;
 use crate::store::state::{self, Locked, ending, stop as stops};
 use crate::store::user::armed;
@@ -42,7 +42,7 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
         call.world = &later;
         state = Locked::open(call.project, call.world.now)?;
         let Some(run) = load(&call, &state) else { return without_loop(&call, state, kill_switch) };
-        facts = after_checks(&call, facts, run, checks, kill_switch);
+        facts = after_checks(&call, facts, run, &checks, kill_switch);
         (after, decision) = facts.decide(call.world.now);
     }
     record_and_answer(&call, state, &facts, after, &decision)
@@ -65,7 +65,7 @@ fn gather(call: &Call, run: ArmedLoop, kill_switch: bool) -> Facts {
 }
 
 /// Runs the check commands until they end or the loop is stopped.
-fn run_checks(call: &Call, facts: &Facts) -> Checks {
+fn run_checks(call: &Call, facts: &Facts) -> Vec<CheckRun> {
     let Call { world, project, session, .. } = *call;
     let stopped = || {
         let run = state::peek(project).ok().flatten().and_then(|document| document.loop_of(session));
@@ -73,13 +73,13 @@ fn run_checks(call: &Call, facts: &Facts) -> Checks {
             || stops::stopped_all_at(world) != facts.turn.stopped_all_at
             || run.is_some_and(|run| !run.is_alive())
     };
-    checks::summarize(&facts.checks.run(&project.root, &stopped))
+    facts.checks.run(&project.root, &stopped, &mut |_| {})
 }
 
 /// Returns the facts about the loop as it is after the checks ran.
-fn after_checks(call: &Call, before: Facts, run: ArmedLoop, checks: Checks, kill_switch: bool) -> Facts {
+fn after_checks(call: &Call, before: Facts, run: ArmedLoop, checks: &[CheckRun], kill_switch: bool) -> Facts {
     let kill_switch = kill_switch || stops::kill_switch(call.project);
-    let (run_id, commands) = (before.run.run_id.clone(), before.checks.commands.clone());
+    let run_id = before.run.run_id.clone();
     let mut facts = if run == before.run { before } else { gather(call, run, kill_switch) };
     facts.turn.kill_switch = kill_switch;
     facts.turn.stopped_all_at = stops::stopped_all_at(call.world);
@@ -87,7 +87,6 @@ fn after_checks(call: &Call, before: Facts, run: ArmedLoop, checks: Checks, kill
         // The agent claimed completion of another run.
         facts.turn.message = None;
     }
-    let checks = if facts.checks.commands == commands { checks } else { Checks::Outdated };
     facts.with_checks(call.world, call.project, checks)
 }
 

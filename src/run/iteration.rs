@@ -5,7 +5,7 @@ use super::pace::{self, Wait, Waited};
 use super::supervisor::{self, AgentEnd, Launch};
 use super::{Context, OnLimit, Runner, SESSION, messages, span};
 use crate::core::decide::account;
-use crate::core::decide::turn::{Checks, Gained, Tasks, Turn};
+use crate::core::decide::turn::{Gained, Tasks, Turn};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::prompt;
@@ -18,7 +18,7 @@ use crate::engine::facts::Facts;
 use crate::engine::record;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
-use crate::store::process::checks;
+use crate::store::process::checks::CheckRun;
 use crate::store::process::program::Ended;
 use crate::store::project::git;
 use crate::store::runner::logs::Log;
@@ -167,6 +167,7 @@ impl Runner<'_> {
         let run_settings = prepared.resolved.run_settings();
         let (started_at, began) = (self.now(), Instant::now());
         self.attempts += 1;
+        self.checked.clear();
         let agent = self.plan.options.agent.program();
         let launch = Launch {
             number: self.attempts,
@@ -295,7 +296,7 @@ impl Runner<'_> {
     }
 
     /// Runs the check commands. Returns `None` if the run ended meanwhile.
-    pub(super) fn run_checks(&mut self, facts: &Facts) -> Option<Checks> {
+    pub(super) fn run_checks(&mut self, facts: &Facts) -> Option<Vec<CheckRun>> {
         self.screen.say("Ralph: the agent says it is done; checking");
         self.screen.event("verifying", json!({"iteration": self.run.iteration + 1}));
         let root = &self.project.root;
@@ -305,8 +306,12 @@ impl Runner<'_> {
             let interruption = runner.inbox.interruption();
             interruption.is_some_and(|interruption| runner.is_ended_by(interruption).unwrap_or(false))
         };
-        let results = facts.checks.run(root, &cancelled);
-        runner.into_inner().run.is_alive().then(|| checks::summarize(&results))
+        let mut report = |check: &CheckRun| runner.borrow_mut().screen.check(check);
+        let results = facts.checks.run(root, &cancelled, &mut report);
+        let runner = runner.into_inner();
+        let now = runner.now();
+        runner.checked = results.iter().map(|check| check.result(now)).collect();
+        runner.run.is_alive().then_some(results)
     }
 
     /// Records the iteration: its row first, so that a resumed run sees it after a crash in between.
@@ -329,7 +334,8 @@ impl Runner<'_> {
         self.screen.event(
             "iteration_ended",
             json!({"iteration": row.iteration, "duration_seconds": row.duration_seconds, "outcome": row.outcome,
-                   "how": iteration.end.to_string(), "cost_usd": row.cost_usd, "tokens": row.tokens}),
+                   "how": iteration.end.to_string(), "cost_usd": row.cost_usd, "tokens": row.tokens,
+                   "check": row.check}),
         );
         if self.run.is_alive() { self.save() } else { Ok(()) }
     }
@@ -352,6 +358,7 @@ impl Runner<'_> {
             outcome: self.run.outcome.map_or(outcome, Outcome::name).into(),
             cost_usd: iteration.usage.cost_usd,
             tokens: iteration.usage.tokens(),
+            check: messages::checked(&self.checked),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The messages of a run: its position, the result of an iteration, and the table at the end.
 
 use super::Runner;
+use crate::core::decide::turn::CheckResult;
 use crate::core::message;
 use crate::core::outcome::{Exit, Outcome};
 use crate::core::record::ArmedLoop;
@@ -45,6 +46,15 @@ pub fn iteration_ended(row: &Row) -> String {
     text
 }
 
+/// Returns `passed`, `cargo test failed (exit code 1)`, or nothing if no check ran.
+pub fn checked(results: &[CheckResult]) -> String {
+    match results.iter().find(|result| !result.passed) {
+        Some(failed) => format!("{} {}", clean::excerpt(&failed.command, 100), failed.words()),
+        None if results.is_empty() => String::new(),
+        None => "passed".into(),
+    }
+}
+
 fn span(seconds: u64) -> String {
     let (minutes, seconds) = (seconds / 60, seconds % 60);
     if minutes > 0 { format!("{minutes}m {seconds}s") } else { format!("{seconds}s") }
@@ -71,6 +81,7 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
     if let Some(average) = average(wall, run.iteration) {
         rows.push(("Avg/iter", average));
     }
+    rows.extend(message::checks(run, settings).map(|checks| ("Checks", checks)));
     rows.push(("Stuck iters", runner.stuck_iterations.to_string()));
     if run.usage.tokens() > 0 || run.usage.cost_usd.is_some() {
         let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
@@ -95,7 +106,7 @@ pub fn json(runner: &Runner, exit: Exit) -> Value {
     let run = &runner.run;
     json!({
         "outcome": run.outcome, "reason": run.reason, "exit_code": exit.code(), "iterations": run.iteration,
-        "runtime_seconds": time_of(run), "usage": run.usage,
+        "runtime_seconds": time_of(run), "usage": run.usage, "checks": run.checks,
     })
 }
 

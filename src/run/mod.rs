@@ -23,6 +23,7 @@ use saved::RunOptions;
 use screen::Screen;
 use target::Target;
 
+use crate::core::decide::turn::CheckResult;
 use crate::core::decide::{Decision, Note};
 use crate::core::outcome::{Exit, Outcome};
 use crate::core::record::ArmedLoop;
@@ -94,6 +95,8 @@ pub struct Runner<'a> {
     /// Failures of the service in a row.
     failures: u32,
     stuck_iterations: u64,
+    /// The checks that ran after this iteration.
+    checked: Vec<CheckResult>,
     /// When the project was last scanned.
     scanned_at: Option<Stamp>,
 }
@@ -156,6 +159,7 @@ impl<'a> Runner<'a> {
             attempts: 0,
             failures: 0,
             stuck_iterations: 0,
+            checked: Vec::new(),
             scanned_at: None,
         })
     }
@@ -191,7 +195,7 @@ impl<'a> Runner<'a> {
                 self.count_time(&iteration);
                 return self.record(&iteration).map(|()| Next::Over);
             };
-            facts = facts.with_checks(&self.world.later(), self.project, checks);
+            facts = facts.with_checks(&self.world.later(), self.project, &checks);
             (after, decision) = facts.decide(self.now());
         }
         self.run = after;

@@ -5,6 +5,8 @@ use super::terminal;
 use crate::core::text::clean;
 use crate::core::time;
 use crate::core::time::heartbeat::Beat;
+use crate::store::process::checks::CheckRun;
+use crate::store::process::command::Ended;
 use crate::view::paint;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -44,6 +46,8 @@ pub struct Screen {
 }
 
 const MAX_TOOL_CHARS: usize = 100;
+/// How much of a failed check's output is shown.
+const MAX_CHECK_LINES: usize = 5;
 /// Clears the line of the cursor.
 const ERASE: &str = "\r\u{1b}[K";
 
@@ -159,6 +163,26 @@ impl Screen {
         }
     }
 
+    /// Shows the result of a check, and the end of what a failed one printed.
+    pub fn check(&mut self, check: &CheckRun) {
+        let CheckRun { command, run } = check;
+        let (passed, took) = (run.passed(), span(run.took));
+        let how = if passed { "passed".into() } else { format!("failed: {}", run.ended) };
+        self.say(&format!("Check: {} · {how} · {took}", clean::excerpt(command, MAX_TOOL_CHARS)));
+        if !passed {
+            let lines: Vec<&str> = run.tail.lines().collect();
+            let last = &lines[lines.len().saturating_sub(MAX_CHECK_LINES)..];
+            last.iter().for_each(|line| self.say(&format!("  {line}")));
+        }
+        let exit_code = if let Ended::Exit(code) = run.ended { Some(code) } else { None };
+        let seconds = run.took.as_secs_f64();
+        self.event(
+            "check",
+            json!({"iteration": self.iteration, "command": command, "passed": passed, "exit_code": exit_code,
+                   "seconds": seconds, "tail": run.tail}),
+        );
+    }
+
     fn text(&mut self, text: &str) {
         match self.style {
             // There may be a gigabyte of it, so plain text is not copied.
@@ -180,11 +204,14 @@ impl Screen {
     }
 
     pub fn tick(&mut self, elapsed: Duration, silence: Duration) {
-        let span = |span: Duration| time::span(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
         let (position, elapsed, silence) = (&self.position, span(elapsed), span(silence));
         let whole = format!("{position} · {elapsed} elapsed · last output {silence} ago");
         // A usual terminal has no room for that.
         let short = format!("{position} · {elapsed} · {silence} silent");
         self.live(if whole.chars().count() < paint::columns() { &whole } else { &short });
     }
+}
+
+fn span(span: Duration) -> String {
+    time::span(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
 }

@@ -153,6 +153,7 @@ mod tests {
             runtime_seconds: 1.0,
             wall_seconds: 1.0,
             usage: Usage::default(),
+            checks: Vec::new(),
             commands: serde_json::Map::new(),
         };
         let rows = [row("implement", "abc"), row("review", "def"), row("implement", "")];

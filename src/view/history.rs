@@ -34,6 +34,11 @@ pub fn table(runs: &[Run], now: Stamp, paint: Paint) -> String {
         out.push_str(&format!("  {id} {}\n", clean::excerpt(&run.task, 68)));
         let reason = format!("{}: {}", run.outcome.words(), run.reason);
         out.push_str(&format!("  {}\n", clean::excerpt(&reason, 78)));
+        if !run.checks.is_empty() {
+            let checks = run.checks.iter();
+            let checks: Vec<_> = checks.map(|check| format!("{} {}", check.command, check.words())).collect();
+            out.push_str(&format!("  {}\n", clean::excerpt(&format!("checks: {}", checks.join(" · ")), 78)));
+        }
         if run.usage.tokens() > 0 {
             let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
             out.push_str(&format!("  {} tokens{cost}\n", message::tokens(run.usage.tokens())));

@@ -147,6 +147,7 @@ impl Shown {
         rows.push(("Time", message::times(run, settings, now)));
         rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));
         rows.extend(self.tasks.as_ref().map(|tasks| ("Tasks", fit(&self.tasks_text(tasks)))));
+        rows.extend(message::checks(run, settings).map(|checks| ("Checks", fit(&checks))));
         rows.push(("Circuit", self.circuit(paint)));
         rows.extend(self.usage().map(|usage| ("Usage", usage)));
         rows.extend(run.session.waiting.as_ref().map(|waiting| match &waiting.what {
@@ -241,6 +242,15 @@ impl Shown {
             "tasks": self.tasks.as_ref().map(|tasks| json!({
                 "file": run.tasks.file, "total": tasks.total, "passing": tasks.passing, "unusable": tasks.unusable,
             })),
+            "checks": self.settings.checks.iter().map(|command| {
+                let last = run.checks.iter().find(|result| result.command == *command);
+                json!({
+                    "command": command,
+                    "passed": last.map(|last| last.passed),
+                    "exit_code": last.and_then(|last| last.exit_code),
+                    "at": last.map(|last| last.at),
+                })
+            }).collect::<Vec<_>>(),
             "circuit": {
                 "state": run.circuit.state, "reason": run.circuit.reason, "counters": run.circuit.counters,
             },

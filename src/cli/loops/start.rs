@@ -457,9 +457,11 @@ fn announcement(plan: &StartPlan, notes: &[String]) -> String {
         (_, 0) => " (no runtime limit)",
         _ => "",
     });
+    let checks = settings.checks.iter().map(|check| format!("\nCheck: {}", clean::excerpt(check, 200)));
+    let checks: String = checks.collect();
     let notes: String = notes.iter().map(|note| format!("\nNote: {note}")).collect();
     format!(
-        "Ralph {verb}: {}\nEnds {ends}.\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
+        "Ralph {verb}: {}\nEnds {ends}.{checks}\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
         clean::excerpt(&run.task, 200)
     )
 }

@@ -6,6 +6,7 @@ use crate::core::record::ArmedLoop;
 use crate::core::settings::Settings;
 use crate::core::signal::{self, Promise, State, Status};
 use crate::core::tasks::Source;
+use crate::core::text::clean;
 
 /// Returns what the agent signals with this message, by a promise or by its status block.
 pub fn signal(message: &str, status: Option<&Status>, settings: &Settings) -> Option<(Promise, Claim)> {
@@ -65,7 +66,10 @@ pub fn gate(run: &ArmedLoop, turn: &Turn, claim: Claim, settings: &Settings) -> 
             None => format!("{said} (not verified)"),
         }),
         Checks::NotRun(_) => Gate::NeedsChecks,
-        Checks::Passed(1) => Gate::Passed(format!("{said}, and the check passed")),
+        Checks::Passed(1) => Gate::Passed(match turn.check_results.first() {
+            Some(check) => format!("{said}, and `{}` passed", clean::excerpt(&check.command, 100)),
+            None => format!("{said}, and the check passed"),
+        }),
         Checks::Passed(count) => Gate::Passed(format!("{said}, and all {count} checks passed")),
         Checks::Failed(failed) => Gate::Rejected(Rejection::CheckFailed(failed.clone())),
         Checks::Outdated => Gate::Rejected(Rejection::ChecksOutdated),

@@ -75,6 +75,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     account(&mut run, turn, settings, now);
     let waited_for = run.session.waiting.take();
     run.session.last_error = None;
+    run.remember_checks(&turn.check_results);
     if run.pause_if_interrupted() {
         return announce(run, Decision::Paused);
     }
@@ -94,7 +95,10 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         Some((Promise::Decide(question), _)) => run.end(Outcome::Decide, question, now),
         Some((Promise::Complete, claim)) => match completion::gate(&run, turn, claim, settings) {
             Gate::Passed(reason) => run.end(Outcome::Complete, reason, now),
-            Gate::Rejected(rejection) => note.rejected = Some(rejection),
+            Gate::Rejected(rejection) => {
+                run.rejected_claim = Some(rejection.brief());
+                note.rejected = Some(rejection);
+            }
             Gate::NeedsChecks => return (run, Decision::RunChecks),
         },
         None => {}
@@ -106,7 +110,10 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         run.iteration = before;
         return wait(run, WaitingFor::Background(work.clone()), &note, now);
     }
-    if let Some((outcome, reason)) = limits::reached(&run, settings) {
+    if let Some((outcome, mut reason)) = limits::reached(&run, settings) {
+        if let Some(rejected) = &run.rejected_claim {
+            reason.push_str(&format!("; the last claim of completion was rejected: {rejected}"));
+        }
         run.end(outcome, reason, now);
         return announce(run, Decision::Ended);
     }

@@ -4,6 +4,7 @@ use crate::core::circuit::progress::TreeState;
 use crate::core::record::{Reading, Usage};
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{Evidence, Mark};
+use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug)]
 pub struct Turn {
@@ -27,6 +28,8 @@ pub struct Turn {
     /// The same after the check commands ran.
     pub tree_after_checks: Option<TreeState>,
     pub checks: Checks,
+    /// The results of the check commands that ran for this claim.
+    pub check_results: Vec<CheckResult>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -51,6 +54,29 @@ pub enum Checks {
     Failed(CheckFailure),
     /// The commands were changed while they ran, so their result proves nothing.
     Outdated,
+}
+
+/// The last result of one check command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckResult {
+    pub command: String,
+    pub passed: bool,
+    /// Absent if the command was killed or could not be started.
+    pub exit_code: Option<i32>,
+    pub seconds: f64,
+    pub at: Stamp,
+}
+
+impl CheckResult {
+    /// Returns `passed`, `failed (exit code 1)` or `failed`.
+    pub fn words(&self) -> String {
+        match (self.passed, self.exit_code) {
+            (true, _) => "passed".into(),
+            (false, Some(code)) => format!("failed (exit code {code})"),
+            (false, None) => "failed".into(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +110,7 @@ impl Default for Turn {
             tree: None,
             tree_after_checks: None,
             checks: Checks::NotRun(0),
+            check_results: Vec::new(),
         }
     }
 }

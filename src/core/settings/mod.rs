@@ -78,6 +78,9 @@ impl Files {
     }
 }
 
+/// The setting of the check commands.
+pub const CHECKS: &str = "completion.verify";
+
 /// Returns the strongest usable value of each key; `layers` are sorted from strong to weak. A bad value is named
 /// in a warning, and the next layer counts for its key.
 pub fn resolve(layers: &[Layer]) -> Resolved {
@@ -106,6 +109,23 @@ pub fn resolve(layers: &[Layer]) -> Resolved {
 impl Resolved {
     pub fn row(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.key.name == name)
+    }
+
+    /// Returns the commands of a setting.
+    pub fn commands(&self, name: &str) -> Vec<String> {
+        self.row(name).map(|row| row.key.commands(&row.value)).unwrap_or_default()
+    }
+
+    /// Adds check commands that come from another place than the settings.
+    pub fn add_checks(&mut self, commands: &[String], place: &str) {
+        let Some(row) = self.rows.iter_mut().find(|row| row.key.name == CHECKS) else { return };
+        let mut all = row.key.commands(&row.value);
+        let new: Vec<String> = commands.iter().filter(|command| !all.contains(command)).cloned().collect();
+        if all.is_empty() {
+            (row.source, row.place) = (Source::Project, place.to_owned());
+        }
+        all.extend(new);
+        row.value = all.into();
     }
 
     pub fn number(&self, name: &str) -> f64 {
@@ -192,6 +212,7 @@ impl Resolved {
             max_cost_usd: Some(self.number("loop_limits.max_cost_usd")).filter(|usd| *usd > 0.0),
             pause_threshold_ms: self.milliseconds("loop_limits.cli_gap_threshold_seconds"),
             promise: clean::line(promise.unwrap_or_default()),
+            checks: self.commands(CHECKS),
             circuit: PerCondition::new(|condition| self.count(condition.setting)),
             completion_phrases: self.count("circuit.completion"),
             max_stuck: 0,
@@ -211,6 +232,8 @@ pub struct Settings {
     pub max_cost_usd: Option<f64>,
     pub pause_threshold_ms: i64,
     pub promise: String,
+    /// The commands that must pass before completion is accepted.
+    pub checks: Vec<String>,
     /// The setting of each breaker condition; zero switches it off.
     pub circuit: PerCondition,
     /// Completion phrases that an exit signal needs beside it; zero accepts the promise only.

@@ -4,9 +4,11 @@ pub mod trust;
 
 use super::file::{self, Privacy};
 use super::project::Project;
+use super::tasks as list;
 use super::world::{self, World};
 use crate::core::record::{ArmedLoop, Given};
 use crate::core::settings::{self, Files, KEYS, Key, Layer, Resolved, Row, Source};
+use crate::core::tasks;
 use crate::core::text::clean;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
@@ -19,15 +21,21 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Resolves the settings that hold here without a loop.
 pub fn load(world: &World, project: &Project) -> Resolved {
-    resolve(world, project, &Given::default(), &Map::new())
+    resolve(world, project, &Given::default(), &Map::new(), &tasks::Source::default())
 }
 
 /// Resolves the settings of a loop: what its start was given first.
 pub fn load_for(world: &World, project: &Project, run: &ArmedLoop) -> Resolved {
-    resolve(world, project, &run.given, &run.commands)
+    resolve(world, project, &run.given, &run.commands, &run.tasks)
 }
 
-fn resolve(world: &World, project: &Project, given: &Given, commands: &Map<String, Value>) -> Resolved {
+fn resolve(
+    world: &World,
+    project: &Project,
+    given: &Given,
+    commands: &Map<String, Value>,
+    tasks: &tasks::Source,
+) -> Resolved {
     let mut warnings = Vec::new();
     let mut files = Files::default();
     let layer = |source, place: &str, values| Layer { source, place: place.into(), values };
@@ -56,11 +64,21 @@ fn resolve(world: &World, project: &Project, given: &Given, commands: &Map<Strin
     }
     files.project.take_if(|values| values.is_empty());
     files.user.take_if(|values| values.is_empty());
+    let list = list::checks(world, project, tasks);
     warnings.extend(withheld.iter().map(|row| {
         format!("{}: {} is not run until you trust it with `ralph trust`", row.place, row.key.name)
     }));
     let mut resolved = settings::resolve(&layers);
     warnings.append(&mut resolved.warnings);
+    if list.trusted {
+        resolved.add_checks(&list.commands, &tasks.file);
+    } else if !list.commands.is_empty() {
+        let (file, field) = (&tasks.file, list::CHECKS);
+        warnings.push(format!("{file}: {field} is not run until you trust it with `ralph trust`"));
+        let key = command_keys().find(|key| key.name == settings::CHECKS);
+        let (value, place) = (Value::from(list.commands), format!("{file} {field}"));
+        withheld.extend(key.map(|key| Row { key, value, source: Source::Project, place }));
+    }
     // Warnings quote values from files that others may have written.
     let warnings = warnings.iter().map(|warning| clean::line(warning)).collect();
     Resolved { files, withheld, warnings, ..resolved }
@@ -116,9 +134,9 @@ pub fn take_commands(given: &mut Given) -> Map<String, Value> {
 
 /// Keeps the checks of a run's start, so that a later change of the project's file cannot weaken them.
 pub fn freeze_checks(run: &mut ArmedLoop, resolved: &Resolved) {
-    const CHECKS: &str = "completion.verify";
-    if let Some(row) = resolved.row(CHECKS).filter(|row| !row.key.commands(&row.value).is_empty()) {
-        run.commands.insert(CHECKS.into(), row.value.clone());
+    let commands = resolved.commands(settings::CHECKS);
+    if !commands.is_empty() {
+        run.commands.insert(settings::CHECKS.into(), commands.into());
     }
 }
 

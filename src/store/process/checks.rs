@@ -1,14 +1,14 @@
 //! The check commands that a claim of completion has to pass. They come from the user or from a trusted project.
 
-use super::command::{self, Run};
-use crate::core::decide::turn::{CheckFailure, Checks};
-use crate::core::settings::Resolved;
+use super::command::{self, Ended, Run};
+use crate::core::decide::turn::{CheckFailure, CheckResult, Checks};
+use crate::core::settings::{CHECKS, Resolved};
 use crate::core::text::clean;
+use crate::core::time::Stamp;
 use crate::store::world::Instant;
 use std::path::Path;
 use std::time::Duration;
 
-const KEY: &str = "completion.verify";
 /// The time limit of all commands together. The client ends the Stop hook after an hour (`hooks/hooks.json`) and
 /// takes no answer from it then.
 pub const BUDGET: Duration = Duration::from_secs(3500);
@@ -24,30 +24,55 @@ pub struct CheckCommands {
     pub limit: Duration,
 }
 
-/// One command and its result.
+/// One command and how it ran.
 #[derive(Clone, Debug)]
-pub struct CheckResult {
+pub struct CheckRun {
     pub command: String,
     pub run: Run,
+}
+
+impl CheckRun {
+    /// Returns what is remembered of it.
+    pub fn result(&self, at: Stamp) -> CheckResult {
+        CheckResult {
+            command: self.command.clone(),
+            passed: self.run.passed(),
+            exit_code: if let Ended::Exit(code) = self.run.ended { Some(code) } else { None },
+            seconds: self.run.took.as_secs_f64(),
+            at,
+        }
+    }
 }
 
 impl CheckCommands {
     pub fn of(resolved: &Resolved) -> CheckCommands {
         let seconds = resolved.number("completion.verify_timeout_seconds");
-        let withheld = resolved.withheld.iter().filter(|row| row.key.name == KEY);
+        let withheld = resolved.withheld.iter().filter(|row| row.key.name == CHECKS);
         CheckCommands {
-            commands: resolved.row(KEY).map(|row| row.key.commands(&row.value)).unwrap_or_default(),
+            commands: resolved.commands(CHECKS),
             withheld: withheld.flat_map(|row| row.key.commands(&row.value)).collect(),
             limit: Duration::try_from_secs_f64(seconds).unwrap_or(BUDGET).min(BUDGET),
         }
     }
 
     /// Runs the commands in order and stops at the first that fails, so only the last result can be a failure.
-    pub fn run(&self, dir: &Path, cancelled: &dyn Fn() -> bool) -> Vec<CheckResult> {
-        self.run_within(dir, BUDGET, cancelled)
+    /// Each result is passed to `report` as soon as it is there.
+    pub fn run(
+        &self,
+        dir: &Path,
+        cancelled: &dyn Fn() -> bool,
+        report: &mut dyn FnMut(&CheckRun),
+    ) -> Vec<CheckRun> {
+        self.run_within(dir, BUDGET, cancelled, report)
     }
 
-    fn run_within(&self, dir: &Path, budget: Duration, cancelled: &dyn Fn() -> bool) -> Vec<CheckResult> {
+    fn run_within(
+        &self,
+        dir: &Path,
+        budget: Duration,
+        cancelled: &dyn Fn() -> bool,
+        report: &mut dyn FnMut(&CheckRun),
+    ) -> Vec<CheckRun> {
         let began = Instant::now();
         let mut checked = Vec::new();
         for command in &self.commands {
@@ -57,8 +82,10 @@ impl CheckCommands {
             } else {
                 command::run_unless(command, dir, self.limit.min(left), cancelled)
             };
-            let passed = run.passed();
-            checked.push(CheckResult { command: command.clone(), run });
+            let checked_one = CheckRun { command: command.clone(), run };
+            report(&checked_one);
+            let passed = checked_one.run.passed();
+            checked.push(checked_one);
             if !passed {
                 break;
             }
@@ -68,10 +95,10 @@ impl CheckCommands {
 }
 
 /// Summarizes results as a fact for the decision.
-pub fn summarize(results: &[CheckResult]) -> Checks {
+pub fn summarize(results: &[CheckRun]) -> Checks {
     match results.iter().find(|result| !result.run.passed()) {
         None => Checks::Passed(results.len()),
-        Some(CheckResult { command, run }) => Checks::Failed(CheckFailure {
+        Some(CheckRun { command, run }) => Checks::Failed(CheckFailure {
             command: clean::excerpt(command, 200),
             how: run.ended.to_string(),
             tail: run.tail.clone(),
@@ -96,14 +123,17 @@ mod tests {
     #[test]
     fn by_default_nothing_is_verified() {
         let none = verification(json!({}));
-        assert!(none.commands.is_empty() && none.run(Path::new("/"), &|| false).is_empty());
+        assert!(none.commands.is_empty() && none.run(Path::new("/"), &|| false, &mut |_| {}).is_empty());
         assert_eq!(none.limit, Duration::from_secs(600));
     }
 
     #[test]
     fn they_run_in_order_until_one_fails() {
-        let checked = verification(json!({"completion.verify": ["true", "exit 7", "true"]}))
-            .run(Path::new("/"), &|| false);
+        let checked = verification(json!({"completion.verify": ["true", "exit 7", "true"]})).run(
+            Path::new("/"),
+            &|| false,
+            &mut |_| {},
+        );
         let ends: Vec<_> = checked.iter().map(|one| (one.command.as_str(), one.run.ended.clone())).collect();
         assert_eq!(ends, [("true", Ended::Exit(0)), ("exit 7", Ended::Exit(7))]);
     }
@@ -111,8 +141,8 @@ mod tests {
     #[test]
     fn without_time_left_no_check_is_started() {
         let all = verification(json!({"completion.verify": ["true", "true"]}));
-        let checked = all.run_within(Path::new("/"), Duration::ZERO, &|| false);
-        assert!(matches!(checked[..], [CheckResult { run: Run { ended: Ended::NotStarted(_), .. }, .. }]));
+        let checked = all.run_within(Path::new("/"), Duration::ZERO, &|| false, &mut |_| {});
+        assert!(matches!(checked[..], [CheckRun { run: Run { ended: Ended::NotStarted(_), .. }, .. }]));
     }
 
     #[test]

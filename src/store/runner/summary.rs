@@ -34,6 +34,8 @@ pub struct Row {
     pub cost_usd: Option<f64>,
     #[serde(deserialize_with = "number")]
     pub tokens: u64,
+    /// `passed`, or the check that failed; empty if none ran.
+    pub check: String,
 }
 
 fn four_decimals<S: Serializer>(cost: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,5 +1,6 @@
 //! Past runs: one line per run, appended at its ending, newest last, bounded in size.
 
+use crate::core::decide::turn::CheckResult;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, Usage};
 use crate::core::time::Stamp;
@@ -28,6 +29,9 @@ pub struct Run {
     pub wall_seconds: f64,
     #[serde(default)]
     pub usage: Usage,
+    /// The last result of each check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
     /// The commands it was given as flags, for when it is resumed: the project's file does not hold them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub commands: Map<String, Value>,
@@ -59,6 +63,7 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
         runtime_seconds: run.accumulated_runtime_seconds,
         wall_seconds: Stamp(run.wall_ms(world.now)).seconds(),
         usage: run.usage.clone(),
+        checks: run.checks.clone(),
         commands: run.commands.clone(),
     };
     let path = path(world, project)?;
