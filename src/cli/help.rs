@@ -49,12 +49,3 @@ pub fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
-
-pub fn value_name(flag: &str) -> &'static str {
-    match flag {
-        "promise" => "TEXT",
-        "notify" | "verify" => "CMD",
-        "max-cost" => "USD",
-        _ => "N",
-    }
-}

@@ -26,7 +26,6 @@ pub struct Options {
     pub fast: bool,
     /// Keep the temporary project.
     pub keep: bool,
-    pub colour: bool,
 }
 
 /// The error with which a scene ends on Ctrl-C.

@@ -29,7 +29,7 @@ pub struct Screen {
 
 impl Screen {
     pub fn new(options: &Options, interrupt: Interrupt) -> Screen {
-        let paint = Paint::new(options.colour);
+        let paint = Paint::for_stdout();
         // One column less: some terminals start a new line after a full one.
         let columns = paint::columns().saturating_sub(1).min(99);
         Screen { paint, columns, fast: options.fast, interrupt, scenes: 0, title: "the beginning".into() }

@@ -11,6 +11,11 @@ impl Paint {
         Paint(colour)
     }
 
+    /// Uses colours if stdout wants them.
+    pub fn for_stdout() -> Self {
+        Paint(wanted())
+    }
+
     pub fn bold(self, text: impl Display) -> String {
         self.code("1", text)
     }

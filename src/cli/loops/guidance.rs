@@ -1,14 +1,12 @@
 //! `ralph-guidance`: what the user encourages, forbids and allows.
 
 use super::scan;
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Project, World};
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::{self, Change, Entry, List, MAX_TEXT_CHARS};
 use crate::core::text::clean;
 use crate::store::config;
-use crate::store::project::Project;
 use crate::store::state::{self, Locked};
-use crate::store::world::World;
 use crate::view;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,14 +1,12 @@
 //! `start --import`: takes over a loop of the official ralph-loop plugin. The user's flags win over the plugin's file.
 
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Project, World};
 use crate::core::record::ArmedLoop;
 use crate::core::request::StartRequest;
 use crate::core::request::import::{OfficialLoop, official as parse};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
-use crate::store::project::Project;
 use crate::store::project::official;
-use crate::store::world::World;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use super::import::{self, Import};
 use super::slash::Reply;
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::decide::account;
 use crate::core::decide::limits;
 use crate::core::decide::turn::Turn;
@@ -10,20 +10,19 @@ use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Given, LoopState, StoredLoop, Timing};
-use crate::core::request::StartRequest;
-use crate::core::settings::{Resolved, Settings};
+use crate::core::request::{SWITCHES, StartRequest};
+use crate::core::settings::{KEYS, PRESETS, Resolved, Settings};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::{message, prompt, time};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, Scan, ScanBudget};
-use crate::store::project::Project;
 use crate::store::project::git;
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked};
 use crate::store::state::{ending, expiry, stop as stops};
 use crate::store::user::{armed, circuit, history};
-use crate::store::world::{self, World};
+use crate::store::world;
 use crate::store::{config, tasks};
 
 /// Where a loop is started.
@@ -49,6 +48,17 @@ struct StartPlan {
     replaced: Option<ArmedLoop>,
     /// The tripped breaker that is reset.
     tripped: Option<circuit::Record>,
+}
+
+pub fn command(call: &Invocation) -> Result<String, Failure> {
+    let flags = KEYS.iter().filter_map(|key| key.flag).chain(["run"]);
+    let switches = PRESETS.iter().map(|preset| preset.name).chain(SWITCHES.map(|(name, _)| name));
+    let mut request = call.start_request(flags, switches)?;
+    request.task = call.text_or_stdin("task")?;
+    let request = request.checked().map_err(Failure::usage)?;
+    let imported = || request.import.then(|| import::session(&call.world, &call.project))?;
+    let session = call.session().map(str::to_owned).or_else(imported).unwrap_or_default();
+    Ok(start(&call.world, &call.project, &session, &request, false)?.user)
 }
 
 /// Starts or resumes a loop. `told` says that the agent is going to read [`Reply::agent`]; otherwise it gets the
@@ -185,7 +195,7 @@ fn arm_and_save(
     let import = plan.import.as_ref();
     let moved = import.map(|import| import.switch_off(world)).transpose().map_err(|error| {
         armed::restore(&before);
-        Failure::refused(format!("{error:#}"))
+        Failure::refused(error)
     })?;
     let moved = import.zip(moved);
     if let Err(error) = state.save() {
@@ -237,7 +247,7 @@ pub fn refuse_tripped(
         .hint("fix the cause, then start with --reset or run `ralph reset`"))
 }
 
-pub fn check_session(session: &str) -> Result<(), Failure> {
+fn check_session(session: &str) -> Result<(), Failure> {
     if state::usable_session_id(session) {
         return Ok(());
     }

@@ -1,15 +1,13 @@
 //! `ralph stop`: ends loops, from any terminal.
 
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
 use crate::store::config;
-use crate::store::project::Project;
 use crate::store::state::{self, Locked};
 use crate::store::state::{ending, stop as stops};
 use crate::store::user::armed;
-use crate::store::world::World;
 
 /// Which loops a command is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +16,15 @@ pub enum Scope {
     Project,
     /// Every loop of this user, in every project.
     All,
+}
+
+/// Returns which loops `stop` and `reset` are for.
+pub fn scope(call: &Invocation) -> Scope {
+    match call.session() {
+        _ if call.flag("all") => Scope::All,
+        Some(session) => Scope::Session(session.to_owned()),
+        None => Scope::Project,
+    }
 }
 
 /// Ends loops. `shown_in` is the session whose user reads the answer and is not told again.

@@ -1,9 +1,8 @@
 //! `ralph archive`: moves a finished run to `ralph-archive/` and resets `ralph/` for the next one.
 
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::{Engine, LoopState};
 use crate::core::text::clean;
-use crate::store::project::Project;
 use crate::store::project::archive::{self, Archived, Request};
 use crate::store::project::layout;
 use crate::store::runner::run_lock;
@@ -12,15 +11,10 @@ use crate::store::state;
 use crate::store::tasks::source::{self, Selection};
 use crate::store::user::history::Run;
 use crate::store::user::{armed, history};
-use crate::store::world::World;
 use crate::view::archive::{self as view, Facts};
 
-pub fn archive(
-    world: &World,
-    project: &Project,
-    label: Option<&str>,
-    include_logs: bool,
-) -> Result<String, Failure> {
+pub fn archive(call: &Invocation) -> Result<String, Failure> {
+    let Invocation { world, project, .. } = call;
     refuse_while_active(world, project)?;
     let _lock = archive::lock(world, project)?;
     let mut told: Vec<String> =
@@ -35,7 +29,7 @@ pub fn archive(
         }
         return Ok(told.join("\n"));
     }
-    let label = match label {
+    let label = match call.value("label") {
         Some(label) => layout::slug(label)
             .ok_or_else(|| Failure::usage(format!("--label '{label}' has no letter or digit in it")))?,
         None => layout::slug(&name).unwrap_or("run".into()),
@@ -58,7 +52,7 @@ pub fn archive(
         &Request {
             name: &format!("{}-{label}", world.now.date()),
             project_name: &name,
-            include_logs,
+            include_logs: call.flag("include-logs"),
             summary: &view::summary(&facts),
         },
     )?;

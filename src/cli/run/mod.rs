@@ -7,19 +7,18 @@ mod refusals;
 pub mod run_args;
 mod saved;
 
-use super::failure::Failure;
-use crate::core::outcome::Exit;
+use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::run::screen::Screen;
 use crate::run::{self, Context, Runner};
 use crate::store::config;
-use crate::store::project::{Project, git};
-use crate::store::world::World;
+use crate::store::project::git;
 use plan::Planned;
-use run_args::RunArgs;
 
-pub fn run(world: &World, project: &Project, mut args: RunArgs) -> Result<Exit, Failure> {
+pub fn run(call: &Invocation) -> Answer {
+    let Invocation { world, project, .. } = call;
+    let mut args = run_args::parse(call)?;
     plan::continue_agent(world, project, &mut args);
     refusals::unavailable(project, &args)?;
     let reaped = run::reap_left_behind(project);
@@ -30,7 +29,7 @@ pub fn run(world: &World, project: &Project, mut args: RunArgs) -> Result<Exit, 
     }
     let mut screen = Screen::new(style, colour, &planned.plan.run.run_id);
     report_start(world, project, &planned, &mut screen);
-    Ok(Runner::new(world, project, planned.plan, screen)?.run())
+    Ok((String::new(), Runner::new(world, project, planned.plan, screen)?.run()))
 }
 
 fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mut Screen) {

@@ -2,8 +2,8 @@
 
 use super::run_args::RunArgs;
 use super::{refusals, saved};
-use crate::cli::failure::Failure;
 use crate::cli::loops::start;
+use crate::cli::{Failure, World};
 use crate::core::decide::turn::Turn;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine};
@@ -18,7 +18,6 @@ use crate::store::state::question::Question;
 use crate::store::state::{self, Locked, ending, expiry, question, stop as stops};
 use crate::store::tasks::source::{self, Found, Selection};
 use crate::store::user::{armed, circuit, history};
-use crate::store::world::World;
 use crate::store::{config, file, tasks};
 
 const MAX_PROMPT_BYTES: u64 = 64 << 20;

@@ -1,11 +1,10 @@
 //! What a continued run needs: its whole prompt, which may be too long for the state, and its agent. Both were given by
 //! the user, so they are saved in the user's data folder, never in the project.
 
+use crate::cli::{Project, World};
 use crate::run::agent::Agent;
 use crate::run::target::Target;
 use crate::store::file::{self, Privacy};
-use crate::store::project::Project;
-use crate::store::world::World;
 use anyhow::Result;
 use std::path::PathBuf;
 

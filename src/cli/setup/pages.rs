@@ -1,8 +1,7 @@
 //! Completions and man pages, generated from the definition of the command line.
 
-use crate::cli::command_line;
-use crate::cli::failure::Failure;
 use crate::cli::loops::guidance_program;
+use crate::cli::{Failure, command_line};
 use crate::store::file::{self, Privacy};
 use anyhow::Context;
 use clap::Command;

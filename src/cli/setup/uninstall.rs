@@ -5,34 +5,26 @@ use crate::claude::client::Client;
 use crate::claude::plugin;
 use crate::claude::plugin::marketplace::{self, Registration};
 use crate::claude::settings::statusline;
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::LoopState;
 use crate::core::text::clean;
-use crate::store::project::Project;
 use crate::store::project::leftovers;
 use crate::store::state;
 use crate::store::user::armed;
-use crate::store::world::World;
 use anyhow::{Context, Result};
 use std::path::Path;
 
-#[derive(Debug, Default)]
-pub struct UninstallArgs {
-    pub purge: bool,
-    pub force: bool,
-    pub claude: Option<String>,
-}
-
-pub fn uninstall(world: &World, args: &UninstallArgs) -> Result<String, Failure> {
+pub fn uninstall(call: &Invocation) -> Result<String, Failure> {
+    let (world, is_purge) = (&call.world, call.flag("purge"));
     let target = marketplace::plugin(world)?;
     let lock = world.data_dir()?.exists().then(|| install::lock(world)).transpose()?;
     install::settings(world)?;
-    if !args.force {
+    if !call.flag("force") {
         refuse_running(world)?;
         refuse_edited(&target)?;
     }
     let mut lines = Vec::new();
-    let client = Client::find(world, args.claude.as_deref());
+    let client = Client::find(world, call.value("claude"));
     lines.extend(unregister(world, client.as_ref(), &target)?);
     // Read after Claude Code has changed it.
     let settings = install::settings(world)?;
@@ -41,7 +33,7 @@ pub fn uninstall(world: &World, args: &UninstallArgs) -> Result<String, Failure>
         lines.push(format!("Status line: {done}, in {}", settings.path().display()));
     }
     lines.extend(remove_plugin(&marketplace::folder(world)?)?);
-    if args.purge {
+    if is_purge {
         lines.extend(purge(world)?);
     } else {
         leftovers::remove_empty_data(world)?;
@@ -50,7 +42,7 @@ pub fn uninstall(world: &World, args: &UninstallArgs) -> Result<String, Failure>
     if lines.is_empty() {
         return Ok("Nothing to do: Ralph is not installed.\n".into());
     }
-    if !args.purge && world.data_dir().is_ok_and(Path::exists) {
+    if !is_purge && world.data_dir().is_ok_and(Path::exists) {
         lines.push(format!("Kept your records in {}; --purge removes them", world.data_dir()?.display()));
     }
     if let Ok(program) = std::env::current_exe() {

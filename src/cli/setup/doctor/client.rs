@@ -16,8 +16,8 @@ const UPDATE: &str = "npm install -g @anthropic-ai/claude-code";
 
 pub fn client(context: &CheckContext) -> (Check, Option<Version>) {
     let Some(client) = &context.client else {
-        let name = context.args.claude.as_deref().unwrap_or("claude");
-        return (Check::one("client", CheckNote::failure(format!("{name} was not found"), INSTALL)), None);
+        let note = CheckNote::failure(format!("{} was not found", context.claude), INSTALL);
+        return (Check::one("client", note), None);
     };
     let answer = context.run(&mut client.command(&["--version"], &context.project.root), b"", LIMIT);
     let version = Version::parse(&answer.stdout).filter(|_| answer.passed());
@@ -50,7 +50,7 @@ pub struct FoundPlugins {
 pub fn plugin(context: &CheckContext, client_works: bool) -> (Check, FoundPlugins) {
     let listed = client_works.then(|| list(context));
     let mut found = FoundPlugins::default();
-    let notes = match (&context.args.plugin_dir, listed) {
+    let notes = match (context.plugin_dir, listed) {
         (Some(folder), listed) => {
             let plugins = listed.and_then(Result::ok).unwrap_or_default();
             found.others = plugins.into_iter().filter(|plugin| !plugin.is_ours()).collect();

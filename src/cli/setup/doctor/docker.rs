@@ -14,8 +14,7 @@ const ID: &str = "docker";
 const LIMIT: Duration = Duration::from_secs(15);
 
 pub fn container(context: &CheckContext) -> Check {
-    let named = context.args.container.clone().or_else(|| used_here(context));
-    match named {
+    match context.container.map(str::to_owned).or_else(|| used_here(context)) {
         None => skipped(ID, "not used here; --container NAME checks one"),
         // Docker would take it for an option.
         Some(name) if name.starts_with('-') => {
@@ -51,8 +50,7 @@ fn check(context: &CheckContext, name: &str) -> CheckNote {
             return CheckNote::failure(why, "is Docker running? `docker ps` lists its containers");
         }
     }
-    let claude = context.args.claude.as_deref().unwrap_or("claude");
-    let client = docker(&["exec", name, claude, "--version"]);
+    let client = docker(&["exec", name, context.claude, "--version"]);
     match Version::parse(&client.stdout).filter(|_| client.passed()) {
         Some(version) if version >= OLDEST => {
             CheckNote::ok(format!("container {name} is running, with Claude Code {version}"))

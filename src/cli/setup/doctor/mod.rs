@@ -16,37 +16,32 @@ pub use round_trip::ID as ROUND_TRIP;
 
 use crate::claude::client::Client;
 use crate::claude::settings::{Settings, managed_folder};
+use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::diagnosis::{Check, CheckNote, Report};
 use crate::core::outcome::Exit;
 use crate::core::settings::Resolved;
 use crate::store::config;
 use crate::store::process::interrupt::Interrupt;
 use crate::store::process::program::{self, Said};
-use crate::store::project::Project;
-use crate::store::world::World;
 use crate::view;
 use crate::view::paint::Paint;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 const TOTAL_LIMIT: Duration = Duration::from_secs(150);
 const REINSTALL: &str = "reinstall the plugin: ralph install";
 
-#[derive(Clone, Debug, Default)]
-pub struct DoctorArgs {
-    /// The program of Claude Code.
-    pub claude: Option<String>,
-    /// A plugin that is loaded with `--plugin-dir` instead of being installed.
-    pub plugin_dir: Option<PathBuf>,
-    pub container: Option<String>,
-    /// Skips the round trip.
-    pub quick: bool,
-}
-
 /// Runs all checks and returns their text and the exit code.
-pub fn run(world: &World, project: &Project, args: &DoctorArgs, json: bool, colour: bool) -> (String, Exit) {
-    let context = CheckContext::new(world, project, args, Interrupt::listen());
+pub fn run(call: &Invocation) -> Answer {
+    let claude = call.value("claude").unwrap_or("claude");
+    let context = CheckContext {
+        plugin_dir: call.value("plugin-dir").map(Path::new),
+        container: call.value("container"),
+        quick: call.flag("quick"),
+        interrupt: Interrupt::listen(),
+        ..CheckContext::new(&call.world, &call.project, claude)
+    };
     let (mut report, found) = installation(&context);
     report.checks.extend([
         hooks::block_cap(&context),
@@ -60,18 +55,18 @@ pub fn run(world: &World, project: &Project, args: &DoctorArgs, json: bool, colo
         leftovers::leftovers(&context, found.folder.as_deref()),
     ]);
     if context.interrupt.is_set() {
-        return (String::new(), Exit::Interrupted);
+        return Ok((String::new(), Exit::Interrupted));
     }
-    let text = match json {
-        true => view::doctor::json(&report, &project.root),
-        false => view::doctor::human(&report, &project.root, Paint::new(colour)),
+    let text = match call.flag("json") {
+        true => view::doctor::json(&report, &call.project.root),
+        false => view::doctor::human(&report, &call.project.root, Paint::for_stdout()),
     };
-    (text, if report.is_healthy() { Exit::Success } else { Exit::Failed })
+    Ok((text, if report.is_healthy() { Exit::Success } else { Exit::Failed }))
 }
 
 /// Runs the checks of Claude Code, the plugin, its hooks, and all of them together.
-pub fn check_installation(world: &World, project: &Project, args: &DoctorArgs) -> Report {
-    installation(&CheckContext::new(world, project, args, Interrupt::default())).0
+pub fn check_installation(world: &World, project: &Project, claude: &str) -> Report {
+    installation(&CheckContext::new(world, project, claude)).0
 }
 
 fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
@@ -92,7 +87,13 @@ fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
 struct CheckContext<'a> {
     world: &'a World,
     project: &'a Project,
-    args: &'a DoctorArgs,
+    /// The program of Claude Code.
+    claude: &'a str,
+    /// A plugin that is loaded with `--plugin-dir` instead of being installed.
+    plugin_dir: Option<&'a Path>,
+    container: Option<&'a str>,
+    /// Skips the round trip.
+    quick: bool,
     client: Option<Client>,
     settings: Settings,
     resolved: Resolved,
@@ -101,16 +102,19 @@ struct CheckContext<'a> {
 }
 
 impl<'a> CheckContext<'a> {
-    fn new(world: &'a World, project: &'a Project, args: &'a DoctorArgs, interrupt: Interrupt) -> Self {
+    fn new(world: &'a World, project: &'a Project, claude: &'a str) -> Self {
         CheckContext {
             world,
             project,
-            args,
-            client: Client::find(world, args.claude.as_deref()),
+            claude,
+            plugin_dir: None,
+            container: None,
+            quick: false,
+            client: Client::find(world, Some(claude)),
             settings: Settings::read(world, project, managed_folder()),
             resolved: config::load(world, project),
             deadline: Instant::now() + TOTAL_LIMIT,
-            interrupt,
+            interrupt: Interrupt::default(),
         }
     }
 

@@ -31,7 +31,7 @@ pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Opti
     if version < OLDEST_FOR_PLUGIN {
         return skipped(ID, "Claude Code is too old");
     }
-    if context.args.quick {
+    if context.quick {
         return skipped(ID, "skipped by --quick");
     }
     match run(context, client, plugin) {
