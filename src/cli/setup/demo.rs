@@ -2,11 +2,10 @@
 
 use crate::cli::invocation::stdin;
 use crate::cli::{Answer, Failure, Invocation};
-use crate::demo::{self, Options, agent};
+use crate::demo::{self, agent};
 
 pub fn run(call: &Invocation) -> Answer {
-    let options = Options { fast: call.flag("fast"), keep: call.flag("keep") };
-    Ok((String::new(), demo::play(call.world.now, options)?))
+    Ok((String::new(), demo::play(call.world.now, call.flag("fast"), call.flag("keep"))?))
 }
 
 pub fn agent(call: &Invocation) -> Result<String, Failure> {
