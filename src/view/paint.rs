@@ -60,6 +60,11 @@ pub fn columns() -> usize {
     80
 }
 
+/// Returns `1 file` or `12 files`.
+pub fn plural(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Returns `████████░░░░` of `width` cells.
 pub fn bar(part: f64, width: usize) -> String {
     let filled = (part.clamp(0.0, 1.0) * width as f64).round() as usize;
