@@ -70,15 +70,22 @@ pub fn setting(flag: &'static str, key: &'static Key) -> Arg {
 fn commands() -> Vec<Command> {
     let json = || flag("json", "print JSON");
     let claude = || value("claude", "PATH", "the program of Claude Code [default: claude]");
-    let settings = KEYS.iter().filter_map(|key| Some((key.flag?, key)));
+    let flags = KEYS.iter().filter_map(|key| Some((key.flag?, key)));
     let start = Command::new("start")
         .about("Start a loop in a Claude Code session, or resume one")
         .arg(words("task", "TASK", "what the agent should do; - reads it from stdin"))
         .arg(session())
-        .args(settings.map(|(flag, key)| setting(flag, key).aliases(settings::aliases(flag))))
+        .args(flags.map(|(flag, key)| setting(flag, key).aliases(settings::aliases(flag))))
         .args(PRESETS.iter().map(|preset| flag(preset.name, preset.help)))
         .args(SWITCHES.iter().map(|&(name, help)| flag(name, help)))
         .arg(value("run", "ID", "with --resume: the loop to resume, by its run id or the beginning of it"));
+    // Help that is too long for its line below.
+    let answer = "your answer; - reads it from stdin; without it, the question is shown";
+    let severity = "only findings of this severity or higher";
+    let ndjson = "print a line of metadata, then one finding per line";
+    let init =
+        "Create ralph/ for `ralph run`: prompt, PRD, task list and progress notes (keeps existing files)";
+    let settings = "also add a status line to your Claude Code settings (shows the change first)";
     vec![
         start,
         run_args::command(),
@@ -89,11 +96,7 @@ fn commands() -> Vec<Command> {
         Command::new("status").about("Show every loop of this project").args([session(), json()]),
         Command::new("answer")
             .about("Show or answer the agent's open question")
-            .arg(words(
-                "text",
-                "TEXT",
-                "your answer; - reads it from stdin; without it, the question is shown",
-            ))
+            .arg(words("text", "TEXT", answer))
             .arg(flag("replace", "overwrite an earlier answer")),
         Command::new("reset")
             .about("Reset the circuit breaker of this session, or of every loop of this project")
@@ -106,14 +109,9 @@ fn commands() -> Vec<Command> {
             .arg(flag("json", "print one JSON object per line")),
         Command::new("scan")
             .about("Show what limits the agent in this project (exits 2 on a critical finding)")
-            .arg(
-                value("severity", "S", "only findings of this severity or higher")
-                    .value_parser(SEVERITIES.map(Severity::name)),
-            )
+            .arg(value("severity", "S", severity).value_parser(SEVERITIES.map(Severity::name)))
             .arg(json())
-            .arg(
-                flag("ndjson", "print a line of metadata, then one finding per line").conflicts_with("json"),
-            ),
+            .arg(flag("ndjson", ndjson).conflicts_with("json")),
         Command::new("config")
             .about("Show the settings and where they come from, or set one")
             .arg(word("key", "KEY", "the setting, such as loop_limits.max_hours"))
@@ -127,9 +125,7 @@ fn commands() -> Vec<Command> {
             .arg(flag("revoke", "withdraw your trust").conflicts_with("show"))
             .arg(json()),
         Command::new("init")
-            .about(
-                "Create ralph/ for `ralph run`: prompt, PRD, task list and progress notes (keeps existing files)",
-            )
+            .about(init)
             .arg(value("name", "N", "name of the project [default: its folder]"))
             .arg(flag("force", "overwrite existing files")),
         Command::new("archive")
@@ -151,10 +147,7 @@ fn commands() -> Vec<Command> {
                     .value_parser(value_parser!(PathBuf))
                     .conflicts_with_all(["settings", "claude"]),
             )
-            .arg(flag(
-                "settings",
-                "also add a status line to your Claude Code settings (shows the change first)",
-            ))
+            .arg(flag("settings", settings))
             .arg(flag("yes", "change the settings without asking").requires("settings"))
             .arg(flag("force", "replace an edited plugin (keeps a copy), another marketplace or status line"))
             .arg(claude()),

@@ -39,15 +39,14 @@ pub fn finish(command: Command, answer: impl Fn(&Invocation) -> Answer) -> ExitC
 }
 
 fn escape_controls(json: &str) -> String {
-    let escape = |c: char| match c {
-        '\u{7f}'..='\u{9f}' => format!("\\u{:04x}", u32::from(c)),
-        other => other.to_string(),
-    };
-    if json.contains(|c: char| ('\u{7f}'..='\u{9f}').contains(&c)) {
-        json.chars().map(escape).collect()
-    } else {
-        json.to_owned()
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push(c),
+        }
     }
+    out
 }
 
 pub fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {

@@ -1,10 +1,9 @@
 //! Slash commands: the commands of the command line, from free text that no shell has read.
 
 use super::{guidance, scan, start, status, stop};
-use crate::cli::help;
 use crate::cli::invocation::stdin;
 use crate::cli::setup::config;
-use crate::cli::{Failure, Invocation, Project, World};
+use crate::cli::{Failure, Invocation, Project, World, help};
 use crate::core::guidance::List;
 use crate::core::guidance::finding::Severity;
 use crate::core::request::StartRequest;

@@ -1,12 +1,12 @@
 //! `ralph stop`: ends loops, from any terminal.
 
+use super::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
 use crate::store::config;
-use crate::store::state::{self, Locked};
-use crate::store::state::{ending, stop as stops};
+use crate::store::state::{self, Locked, ending, stop as stops};
 use crate::store::user::armed;
 
 /// Which loops a command is for.
@@ -54,11 +54,9 @@ fn stop_everywhere(world: &World, shown_in: Option<&str>) -> Result<Vec<String>,
     for project in armed::projects(world) {
         match stop_in(world, &project, None, shown_in) {
             Ok(stopped) => lines.extend(stopped),
-            Err(failure) => lines.push(format!(
-                "{}: stops at its next turn ({})",
-                project.root.display(),
-                failure.message
-            )),
+            Err(Failure { message, .. }) => {
+                lines.push(format!("{}: stops at its next turn ({message})", project.root.display()));
+            }
         }
     }
     Ok(lines)
@@ -102,17 +100,12 @@ fn stop_in(
 
 fn none_running(world: &World, project: &Project, session: &str) -> Failure {
     let failure = Failure::refused("no loop is running in this session");
-    let Ok(Some(document)) = state::peek(project) else { return failure };
-    let others: Vec<_> = document
-        .loops()
-        .into_iter()
-        .filter(|(id, run)| {
-            id != session && run.is_alive() && armed::is_armed(world, project, id, &run.run_id)
-        })
-        .map(|(id, run)| format!("  --session {}  {}", clean::line(&id), clean::excerpt(&run.task, 40)))
+    let others = alive(world, project).into_iter().filter(|(id, _)| id != session);
+    let others: String = others
+        .map(|(id, run)| format!("\n  --session {}  {}", clean::line(&id), clean::excerpt(&run.task, 40)))
         .collect();
     match others.is_empty() {
         true => failure,
-        false => failure.hint(format!("these are running in this project:\n{}", others.join("\n"))),
+        false => failure.hint(format!("these are running in this project:{others}")),
     }
 }

@@ -15,7 +15,7 @@ use crate::scan::briefing::{self, BriefingContext};
 use crate::store::project::{Project, git};
 use crate::store::runner::{logs, run_lock, snapshot, summary};
 use crate::store::state::question::Question;
-use crate::store::state::{self, Locked, ending, expiry, question, stop as stops};
+use crate::store::state::{self, Locked, ending, expiry, stop as stops};
 use crate::store::tasks::source::{self, Found, Selection};
 use crate::store::user::{armed, circuit, history};
 use crate::store::{config, file, tasks};
@@ -101,12 +101,7 @@ fn plan(
         }
     };
     run.tasks = found.source;
-    run.given.flags.extend(args.start.flags.clone());
-    let commands = config::take_commands(&mut run.given);
-    run.commands.extend(commands);
-    if !args.start.preset.is_empty() {
-        run.given.preset.clone_from(&args.start.preset);
-    }
+    start::add_settings(&mut run, &args.start);
     run.timing.stop_all_seen = stops::stopped_all_at(world);
     run.timing.armed_at = world.now;
     run.last_hook_timestamp = world.now.seconds();
@@ -177,11 +172,7 @@ impl Planned {
         if let Err(error) = git::exclude_ours(project) {
             self.notes.push(format!("git still sees Ralph's files: {error:#}"));
         }
-        if let Some(question) = &self.question
-            && let Err(error) = question::file_away(question, world.now)
-        {
-            self.notes.push(format!("could not file away {}: {error:#}", question.path.display()));
-        }
+        self.notes.extend(start::file_away(self.question.as_ref(), world));
         Ok(self)
     }
 }

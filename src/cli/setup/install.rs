@@ -127,7 +127,7 @@ fn copy_plugin(world: &World, target: &Path, force: bool) -> Result<(TargetState
 /// Runs the doctor's checks of the installation and returns their lines.
 fn check(call: &Invocation, client: &Client) -> Result<String, Failure> {
     let claude = client.program().display().to_string();
-    let report = doctor::check_installation(&call.world, &call.project, &claude);
+    let report = doctor::check_installation(call, &claude);
     let mut lines = Vec::new();
     for check in &report.checks {
         let always = [doctor::HOOK_PROGRAMS, doctor::ROUND_TRIP].contains(&check.id);

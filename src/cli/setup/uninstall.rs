@@ -5,11 +5,11 @@ use crate::claude::client::Client;
 use crate::claude::plugin;
 use crate::claude::plugin::marketplace::{self, Registration};
 use crate::claude::settings::statusline;
+use crate::cli::loops::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::LoopState;
 use crate::core::text::clean;
 use crate::store::project::leftovers;
-use crate::store::state;
 use crate::store::user::armed;
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -53,10 +53,8 @@ pub fn uninstall(call: &Invocation) -> Result<String, Failure> {
 
 /// Sessions with a running loop would lose their hooks and stop without a reason.
 fn refuse_running(world: &World) -> Result<(), Failure> {
-    let is_running = |project: &Project| {
-        let document = state::peek(project).ok().flatten().unwrap_or_default();
-        armed::load_started(world, project, &document).iter().any(|(_, run)| run.state == LoopState::Running)
-    };
+    let is_running =
+        |project: &Project| alive(world, project).iter().any(|(_, run)| run.state == LoopState::Running);
     let running = armed::projects(world).into_iter().filter(is_running);
     let running: Vec<_> = running.map(|project| project.root.display().to_string()).collect();
     if running.is_empty() {

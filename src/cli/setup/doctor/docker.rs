@@ -1,9 +1,7 @@
 //! Checks the container of `ralph run --container`.
 
-use super::leftovers::armed_loops;
-use super::{CheckContext, skipped};
+use super::{Check, CheckContext, CheckNote, skipped};
 use crate::claude::client::version::{OLDEST, Version};
-use crate::core::diagnosis::{Check, CheckNote};
 use crate::core::text::clean;
 use crate::store::process::command::Ended;
 use crate::store::runner::run_lock;
@@ -14,7 +12,7 @@ const ID: &str = "docker";
 const LIMIT: Duration = Duration::from_secs(15);
 
 pub fn container(context: &CheckContext) -> Check {
-    match context.container.map(str::to_owned).or_else(|| used_here(context)) {
+    match context.call.value("container").map(str::to_owned).or_else(|| used_here(context)) {
         None => skipped(ID, "not used here; --container NAME checks one"),
         // Docker would take it for an option.
         Some(name) if name.starts_with('-') => {
@@ -28,7 +26,7 @@ pub fn container(context: &CheckContext) -> Check {
 /// Returns the container of the current run. The lock may come with a repository, so it must name an armed loop.
 fn used_here(context: &CheckContext) -> Option<String> {
     let (run_id, container) = run_lock::container(context.project)?;
-    let is_ours = armed_loops(context).iter().any(|run| run.run_id == run_id);
+    let is_ours = context.loops().iter().any(|(_, run)| run.run_id == run_id);
     is_ours.then_some(container)
 }
 

@@ -16,16 +16,17 @@ pub use round_trip::ID as ROUND_TRIP;
 
 use crate::claude::client::Client;
 use crate::claude::settings::{Settings, managed_folder};
+use crate::cli::loops::alive;
 use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::diagnosis::{Check, CheckNote, Report};
 use crate::core::outcome::Exit;
+use crate::core::record::ArmedLoop;
 use crate::core::settings::Resolved;
 use crate::store::config;
 use crate::store::process::interrupt::Interrupt;
 use crate::store::process::program::{self, Said};
 use crate::view;
 use crate::view::paint::Paint;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -35,13 +36,7 @@ const REINSTALL: &str = "reinstall the plugin: ralph install";
 /// Runs all checks and returns their text and the exit code.
 pub fn run(call: &Invocation) -> Answer {
     let claude = call.value("claude").unwrap_or("claude");
-    let context = CheckContext {
-        plugin_dir: call.value("plugin-dir").map(Path::new),
-        container: call.value("container"),
-        quick: call.flag("quick"),
-        interrupt: Interrupt::listen(),
-        ..CheckContext::new(&call.world, &call.project, claude)
-    };
+    let context = CheckContext::new(call, claude, Interrupt::listen());
     let (mut report, found) = installation(&context);
     report.checks.extend([
         hooks::block_cap(&context),
@@ -65,8 +60,8 @@ pub fn run(call: &Invocation) -> Answer {
 }
 
 /// Runs the checks of Claude Code, the plugin, its hooks, and all of them together.
-pub fn check_installation(world: &World, project: &Project, claude: &str) -> Report {
-    installation(&CheckContext::new(world, project, claude)).0
+pub fn check_installation(call: &Invocation, claude: &str) -> Report {
+    installation(&CheckContext::new(call, claude, Interrupt::default())).0
 }
 
 fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
@@ -85,15 +80,11 @@ fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
 
 /// What the checks have in common.
 struct CheckContext<'a> {
+    call: &'a Invocation<'a>,
     world: &'a World,
     project: &'a Project,
     /// The program of Claude Code.
     claude: &'a str,
-    /// A plugin that is loaded with `--plugin-dir` instead of being installed.
-    plugin_dir: Option<&'a Path>,
-    container: Option<&'a str>,
-    /// Skips the round trip.
-    quick: bool,
     client: Option<Client>,
     settings: Settings,
     resolved: Resolved,
@@ -102,20 +93,23 @@ struct CheckContext<'a> {
 }
 
 impl<'a> CheckContext<'a> {
-    fn new(world: &'a World, project: &'a Project, claude: &'a str) -> Self {
+    fn new(call: &'a Invocation<'a>, claude: &'a str, interrupt: Interrupt) -> Self {
+        let Invocation { world, project, .. } = call;
         CheckContext {
+            call,
             world,
             project,
             claude,
-            plugin_dir: None,
-            container: None,
-            quick: false,
             client: Client::find(world, Some(claude)),
             settings: Settings::read(world, project, managed_folder()),
             resolved: config::load(world, project),
             deadline: Instant::now() + TOTAL_LIMIT,
-            interrupt: Interrupt::default(),
+            interrupt,
         }
+    }
+
+    fn loops(&self) -> Vec<(String, ArmedLoop)> {
+        alive(self.world, self.project)
     }
 
     fn run(&self, command: &mut Command, input: &[u8], limit: Duration) -> Said {
