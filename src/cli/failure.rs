@@ -2,7 +2,7 @@
 
 use crate::core::outcome::Exit;
 use crate::core::text::clean;
-use std::fmt;
+use std::fmt::{self, Display};
 
 #[derive(Debug)]
 pub struct Failure {
@@ -12,20 +12,25 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub fn usage(message: impl Into<String>) -> Self {
-        Failure { exit: Exit::Usage, message: message.into(), hint: None }
+    /// Takes a text, or an error with all its causes.
+    fn new(exit: Exit, message: impl Display) -> Self {
+        Failure { exit, message: format!("{message:#}"), hint: None }
     }
 
-    pub fn refused(message: impl Into<String>) -> Self {
-        Failure { exit: Exit::Failed, message: message.into(), hint: None }
+    pub fn usage(message: impl Display) -> Self {
+        Failure::new(Exit::Usage, message)
     }
 
-    pub fn internal(message: impl Into<String>) -> Self {
-        Failure { exit: Exit::Internal, message: message.into(), hint: None }
+    pub fn refused(message: impl Display) -> Self {
+        Failure::new(Exit::Failed, message)
     }
 
-    pub fn unavailable(message: impl Into<String>) -> Self {
-        Failure { exit: Exit::Unavailable, message: message.into(), hint: None }
+    pub fn internal(message: impl Display) -> Self {
+        Failure::new(Exit::Internal, message)
+    }
+
+    pub fn unavailable(message: impl Display) -> Self {
+        Failure::new(Exit::Unavailable, message)
     }
 
     pub fn exit(mut self, exit: Exit) -> Self {
@@ -39,7 +44,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Messages may quote untrusted text.
         write!(f, "error: {}", clean::block(&self.message))?;
@@ -49,13 +54,13 @@ impl fmt::Display for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Failure::internal(format!("{error:#}"))
+        Failure::internal(error)
     }
 }
 
 impl From<crate::store::state::StateError> for Failure {
     fn from(error: crate::store::state::StateError) -> Self {
-        Failure::internal(error.to_string())
+        Failure::internal(error)
     }
 }
 

@@ -17,17 +17,11 @@ pub fn text() -> String {
          /ralph:config [KEY [VALUE]]  show the settings, or set one\n\
          /ralph:help                  show this text\n\nFlags of start:\n",
     );
-    let mut row = |flag: String, help: &str| text.push_str(&format!("  {flag:<25} {}\n", capitalized(help)));
-    for key in KEYS.iter() {
-        if let Some(flag) = key.flag {
-            row(format!("--{flag} {}", key.kind.value_name()), key.help);
-        }
-    }
-    for preset in &PRESETS {
-        row(format!("--{}", preset.name), preset.help);
-    }
-    for (switch, help) in SWITCHES {
-        row(format!("--{switch}"), help);
+    let settings = KEYS.iter().filter_map(|key| Some((key.flag?, key.kind.value_name(), key.help)));
+    let presets = PRESETS.iter().map(|preset| (preset.name, "", preset.help));
+    let switches = SWITCHES.iter().map(|&(name, help)| (name, "", help));
+    for (name, value, help) in settings.chain(presets).chain(switches) {
+        text.push_str(&format!("  {:<25} {}\n", format!("--{name} {value}"), capitalized(help)));
     }
     text.push_str(
         "\nEsc pauses the loop. `touch .claude/STOP_LOOP` stops every loop of the project.\n\
@@ -48,13 +42,4 @@ pub fn text() -> String {
 pub fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
-}
-
-pub fn value_name(flag: &str) -> &'static str {
-    match flag {
-        "promise" => "TEXT",
-        "notify" | "verify" => "CMD",
-        "max-cost" => "USD",
-        _ => "N",
-    }
 }

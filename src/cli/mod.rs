@@ -3,7 +3,14 @@
 pub mod command_line;
 pub mod failure;
 pub mod help;
+pub mod invocation;
 pub mod loops;
 pub mod program;
 pub mod run;
 pub mod setup;
+
+// What nearly every command is written with.
+use crate::store::project::Project;
+use crate::store::world::World;
+use failure::Failure;
+use invocation::{Answer, Invocation};

@@ -1,40 +1,28 @@
 //! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
 
-use super::failure::Failure;
-use super::{command_line, help, run};
-use crate::cli::loops::{answer, history, import, reset, scan, slash, start, status, stop};
-use crate::cli::run::{archive, init, run_args};
+use super::{Answer, Invocation, command_line, help, run};
+use crate::cli::loops::{answer, history, reset, scan, slash, start, status, stop};
+use crate::cli::run::{archive, init};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
-use crate::core::guidance::finding::Severity;
 use crate::core::outcome::Exit;
-use crate::core::request::{SWITCHES, StartRequest};
-use crate::core::settings::{KEYS, PRESETS};
-use crate::store::project::Project;
-use crate::store::world::World;
-use crate::view::paint::{self, Paint};
-use clap::ArgMatches;
+use clap::{ArgMatches, Command};
 use clap_complete::Shell;
-use std::io::{Read, Write};
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
-
-const MAX_STDIN_BYTES: u64 = 16 << 20;
 
 pub fn main() -> ExitCode {
     // The client asks for the status line all the time: it does not pay for an argument parser.
     if std::env::args_os().skip(1).eq(["statusline"]) {
         return statusline::main();
     }
-    finish(
-        command_line::command()
-            .subcommands(command_line::internal())
-            .try_get_matches()
-            .map(|matches| run(&matches)),
-    )
+    finish(command_line::command().subcommands(command_line::internal()), answer)
 }
 
-/// Prints the answer or the failure, and returns the exit code.
-pub fn finish(outcome: Result<Result<(String, Exit), Failure>, clap::Error>) -> ExitCode {
-    let (text, exit) = match outcome {
+/// Parses the arguments, prints the answer or the failure, and returns the exit code.
+pub fn finish(command: Command, answer: impl Fn(&Invocation) -> Answer) -> ExitCode {
+    let run = |matches: ArgMatches| Invocation::new(&matches).and_then(|call| answer(&call));
+    let (text, exit) = match command.try_get_matches().map(run) {
         Ok(Ok((text, exit))) => (Ok(text), exit),
         Ok(Err(failure)) => (Err(failure.to_string()), failure.exit),
         Err(error) if error.use_stderr() => (Err(error.to_string()), Exit::Usage),
@@ -51,15 +39,14 @@ pub fn finish(outcome: Result<Result<(String, Exit), Failure>, clap::Error>) -> 
 }
 
 fn escape_controls(json: &str) -> String {
-    let escape = |c: char| match c {
-        '\u{7f}'..='\u{9f}' => format!("\\u{:04x}", u32::from(c)),
-        other => other.to_string(),
-    };
-    if json.contains(|c: char| ('\u{7f}'..='\u{9f}').contains(&c)) {
-        json.chars().map(escape).collect()
-    } else {
-        json.to_owned()
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push(c),
+        }
     }
+    out
 }
 
 pub fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
@@ -70,195 +57,36 @@ pub fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-/// The answer and the exit code.
-fn run(matches: &ArgMatches) -> Result<(String, Exit), Failure> {
-    if let Some(("run", matches)) = matches.subcommand() {
-        let world = world()?;
-        let args = run_args::parse(matches)?;
-        return Ok((String::new(), run::run(&world, &Project::find(&world, None), args)?));
-    }
-    if let Some(("demo", matches)) = matches.subcommand() {
-        return Ok((String::new(), demo::run(&world()?, matches)?));
-    }
-    if let Some(("scan", matches)) = matches.subcommand() {
-        let world = world()?;
-        let format = match (matches.get_flag("json"), matches.get_flag("ndjson")) {
-            (true, _) => scan::Format::Json,
-            (_, true) => scan::Format::Ndjson,
-            _ => scan::Format::Human,
-        };
-        let least = Severity::named(text(matches, "severity")).unwrap_or_default();
-        return scan::run(&world, &Project::find(&world, None), least, format, paint::wanted());
-    }
-    if let Some(("doctor", matches)) = matches.subcommand() {
-        let world = world()?;
-        let args = doctor::DoctorArgs {
-            claude: matches.get_one::<String>("claude").cloned(),
-            plugin_dir: matches.get_one::<String>("plugin-dir").map(Into::into),
-            container: matches.get_one::<String>("container").cloned(),
-            quick: matches.get_flag("quick"),
-        };
-        let json = matches.get_flag("json");
-        return Ok(doctor::run(&world, &Project::find(&world, None), &args, json, paint::wanted()));
-    }
-    answer(matches).map(|text| (text, Exit::Success))
-}
-
-pub fn world() -> Result<World, Failure> {
-    World::from_env().map_err(|error| Failure::usage(format!("{error:#}")))
-}
-
-fn answer(matches: &ArgMatches) -> Result<String, Failure> {
-    let mut world = world()?;
-    let Some((name, matches)) = matches.subcommand() else { return Ok(help::text()) };
-    if let Ok(Some(session)) = matches.try_get_one::<String>("session") {
-        world.session_id = Some(session.clone());
-    }
-    let project = Project::find(&world, None);
-    let json = matches!(matches.try_get_one::<bool>("json"), Ok(Some(true)));
-    let session = world.session_id.as_deref();
-    match name {
-        "start" => {
-            let request = start_request(matches)?;
-            let imported = || request.import.then(|| import::session(&world, &project))?;
-            let session = session.map(str::to_owned).or_else(imported).unwrap_or_default();
-            start::check_session(&session)?;
-            Ok(start::start(&world, &project, &session, &request, false)?.user)
-        }
-        "stop" => stop::stop(&world, &project, &scope(matches, session), None),
-        "reset" => reset::reset(&world, &project, &scope(matches, session)),
-        "answer" => answer::answer(&project, &text_or_stdin(matches, "text")?, matches.get_flag("replace")),
-        "status" => {
-            let status = status::gather(&world, &project, session)?;
-            Ok(if json { status.json().to_string() } else { status.human(Paint::new(paint::wanted())) })
-        }
-        "config" => config::run(&world, &project, &config_request(matches), json),
-        "history" => {
-            let max = matches.get_one::<u32>("last").map_or(usize::MAX, |last| *last as usize);
-            let wanted = if matches.get_flag("circuit") { history::events } else { history::run };
-            wanted(&world, &project, history::Shown { max, json, colour: paint::wanted() })
-        }
-        "trust" => {
-            let request = match (matches.get_flag("show"), matches.get_flag("revoke")) {
-                (true, _) => trust::Request::Show,
-                (_, true) => trust::Request::Revoke,
-                _ => trust::Request::Trust,
-            };
-            trust::run(&world, &project, request, json)
-        }
-        "init" => {
-            let name = matches.get_one::<String>("name").map(String::as_str);
-            init::init(&project, name, matches.get_flag("force"))
-        }
-        "archive" => {
-            let label = matches.get_one::<String>("label").map(String::as_str);
-            archive::archive(&world, &project, label, matches.get_flag("include-logs"))
-        }
+fn answer(call: &Invocation) -> Answer {
+    let text = match call.command {
+        "run" => return run::run(call),
+        "demo" => return demo::run(call),
+        "scan" => return scan::command(call),
+        "doctor" => return doctor::run(call),
+        "start" => start::command(call),
+        "stop" => stop::stop(&call.world, &call.project, &stop::scope(call), None),
+        "reset" => reset::reset(&call.world, &call.project, &stop::scope(call)),
+        "answer" => answer::answer(call),
+        "status" => status::command(call),
+        "config" => config::command(call),
+        "history" => history::history(call),
+        "trust" => trust::run(call),
+        "init" => init::init(call),
+        "archive" => archive::archive(call),
         "completions" => {
-            let shell = matches.get_one("shell").copied().unwrap_or(Shell::Bash);
-            Ok(pages::completions(shell, text(matches, "program")))
+            let shell = call.parsed("shell").unwrap_or(Shell::Bash);
+            Ok(pages::completions(shell, call.value("program").unwrap_or(pages::PROGRAMS[0])))
         }
-        "man" => match matches.get_one::<String>("to") {
-            Some(dir) => pages::write_pages(std::path::Path::new(dir)),
-            None => pages::man(matches.get_one::<String>("command").map(String::as_str)),
+        "man" => match call.value("to") {
+            Some(folder) => pages::write_pages(Path::new(folder)),
+            None => pages::man(call.value("command")),
         },
-        "demo-agent" => demo::agent(&world),
-        "install" => install::run(&world, &install_request(matches)),
-        "uninstall" => uninstall::uninstall(&world, &uninstall_request(matches)),
-        "relay" => Ok(slash::relay(&world, session.unwrap_or_default(), slash_command(matches)?)),
-        "slash" => {
-            let words = stdin()?;
-            let reply = slash::run(
-                &world,
-                &project,
-                session.unwrap_or_default(),
-                slash_command(matches)?,
-                words.trim_end_matches('\n'),
-            )?;
-            Ok(reply.agent.map_or(reply.user.clone(), |agent| format!("{}\n\n{agent}", reply.user)))
-        }
+        "demo-agent" => demo::agent(call),
+        "install" => install::run(call),
+        "uninstall" => uninstall::uninstall(call),
+        "relay" => slash::relay(call),
+        "slash" => slash::command(call),
         _ => Ok(help::text()),
-    }
-}
-
-fn scope(matches: &ArgMatches, session: Option<&str>) -> stop::Scope {
-    match session {
-        _ if matches.get_flag("all") => stop::Scope::All,
-        Some(session) => stop::Scope::Session(session.to_owned()),
-        None => stop::Scope::Project,
-    }
-}
-
-pub fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
-    matches.get_one::<String>(name).map_or("", String::as_str)
-}
-
-fn slash_command(matches: &ArgMatches) -> Result<&'static str, Failure> {
-    let name = text(matches, "command");
-    slash::find(name).ok_or_else(|| Failure::usage(format!("no such slash command: {name}")))
-}
-
-/// Returns the words given for an argument.
-pub fn words(matches: &ArgMatches, name: &str) -> Vec<String> {
-    matches.get_many::<String>(name).unwrap_or_default().cloned().collect()
-}
-
-/// Returns the words given for an argument as one text; `-` alone reads stdin.
-pub fn text_or_stdin(matches: &ArgMatches, name: &str) -> Result<String, Failure> {
-    let words = words(matches, name);
-    if words == ["-"] { stdin() } else { Ok(words.join(" ")) }
-}
-
-fn start_request(matches: &ArgMatches) -> Result<StartRequest, Failure> {
-    let mut request = StartRequest::default();
-    for flag in KEYS.iter().filter_map(|key| key.flag).chain(["run"]) {
-        for value in matches.get_many::<String>(flag).unwrap_or_default() {
-            request.set(flag, Some(value)).map_err(Failure::usage)?;
-        }
-    }
-    for flag in PRESETS.iter().map(|preset| preset.name).chain(SWITCHES.iter().map(|(name, _)| *name)) {
-        if matches.get_flag(flag) {
-            request.set(flag, None).map_err(Failure::usage)?;
-        }
-    }
-    request.task = text_or_stdin(matches, "task")?;
-    request.checked().map_err(Failure::usage)
-}
-
-fn config_request(matches: &ArgMatches) -> config::Request {
-    let (key, user) = (text(matches, "key").to_owned(), matches.get_flag("user"));
-    match matches.get_one::<String>("value") {
-        _ if key.is_empty() => config::Request::Show,
-        _ if matches.get_flag("unset") => config::Request::Unset { key, user },
-        Some(value) => config::Request::Set { key, value: value.clone(), user },
-        None => config::Request::ShowOne(key),
-    }
-}
-
-fn install_request(matches: &ArgMatches) -> install::InstallArgs {
-    install::InstallArgs {
-        to: matches.get_one::<std::path::PathBuf>("to").cloned(),
-        settings: matches.get_flag("settings"),
-        yes: matches.get_flag("yes"),
-        force: matches.get_flag("force"),
-        claude: matches.get_one::<String>("claude").cloned(),
-    }
-}
-
-fn uninstall_request(matches: &ArgMatches) -> uninstall::UninstallArgs {
-    uninstall::UninstallArgs {
-        purge: matches.get_flag("purge"),
-        force: matches.get_flag("force"),
-        claude: matches.get_one::<String>("claude").cloned(),
-    }
-}
-
-pub fn stdin() -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MAX_STDIN_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::usage(format!("could not read stdin: {error}")))?;
-    if bytes.len() as u64 > MAX_STDIN_BYTES {
-        return Err(Failure::usage(format!("stdin is larger than {} MB", MAX_STDIN_BYTES >> 20)));
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    text.map(|text| (text, Exit::Success))
 }

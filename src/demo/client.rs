@@ -1,6 +1,7 @@
 //! Plays Claude Code: writes a transcript and calls the hooks, on a clock of its own.
 
 use super::sandbox::Sandbox;
+use super::screen::Screen;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::multicall::{SESSION_START_HOOK, STOP_HOOK};
@@ -14,22 +15,14 @@ const MINUTE_MS: i64 = 60_000;
 const THINKING_MS: i64 = 10_000;
 
 pub struct Client<'s> {
-    sandbox: &'s Sandbox,
-    now: Stamp,
+    pub sandbox: &'s Sandbox,
+    pub now: Stamp,
     prompts: u32,
     entries: u32,
     /// The entry that begins the next turn.
     next: Value,
     /// Whether a hook started the current turn.
     stop_hook_active: bool,
-}
-
-/// One turn of the agent.
-pub struct Turn {
-    pub minutes: i64,
-    /// The file it writes; `None` if it uses no tool.
-    pub file: Option<&'static str>,
-    pub says: &'static str,
 }
 
 /// A hook's answer, as Claude Code understands it.
@@ -74,10 +67,6 @@ impl<'s> Client<'s> {
         Client { sandbox, now, prompts: 0, entries: 0, next: Value::Null, stop_hook_active: false }
     }
 
-    pub fn now(&self) -> Stamp {
-        self.now
-    }
-
     pub fn advance(&mut self, minutes: i64) {
         self.now = self.now.plus_ms(minutes * MINUTE_MS);
     }
@@ -96,13 +85,14 @@ impl<'s> Client<'s> {
         Ok(answer)
     }
 
-    /// Plays a turn of the agent and returns the Stop hook's answer.
-    pub fn turn(&mut self, turn: &Turn) -> Result<Answer> {
+    /// Shows and plays a turn of the agent, and returns the Stop hook's answer. Without a file to write it uses no tool.
+    pub fn turn(&mut self, screen: &Screen, minutes: i64, file: Option<&str>, says: &str) -> Result<Answer> {
+        screen.agent(&says.replace("\n\n", " "))?;
         let started = self.now;
-        self.advance(turn.minutes);
+        self.advance(minutes);
         let prompt = std::mem::take(&mut self.next);
         self.append("user", started, prompt)?;
-        if let Some(file) = turn.file {
+        if let Some(file) = file {
             let id = format!("tool-{}", self.entries);
             let call = json!({"type": "tool_use", "id": id, "name": "Write", "input": {"file_path": file}});
             self.append("assistant", started.plus_ms(THINKING_MS), self.message(&call))?;
@@ -110,10 +100,10 @@ impl<'s> Client<'s> {
             let message = json!({"message": {"role": "user", "content": [result]}});
             self.append("user", self.now.plus_ms(-THINKING_MS), message)?;
         }
-        let says = json!({"type": "text", "text": turn.says});
-        self.append("assistant", self.now, self.message(&says))?;
+        let text = json!({"type": "text", "text": says});
+        self.append("assistant", self.now, self.message(&text))?;
         let fields = json!({
-            "stop_hook_active": self.stop_hook_active, "last_assistant_message": turn.says,
+            "stop_hook_active": self.stop_hook_active, "last_assistant_message": says,
             "background_tasks": [], "session_crons": [],
         });
         let answer = self.hook(STOP_HOOK, "Stop", fields)?;
@@ -153,10 +143,9 @@ impl<'s> Client<'s> {
             "cwd": self.sandbox.project(), "prompt_id": self.prompt_id(), "permission_mode": "default",
             "hook_event_name": event,
         });
-        let mut command = self.sandbox.command(program);
-        command.env("RALPH_NOW", self.now.rfc3339());
+        let mut command = self.sandbox.command(program, self.now);
         command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-        Answer::parse(program, &self.sandbox.run(command, &with(input, fields).to_string())?)
+        Answer::parse(program, &self.sandbox.run(&mut command, &with(input, fields).to_string())?)
     }
 }
 

@@ -17,44 +17,23 @@ use crate::store::process::interrupt::Interrupt;
 use anyhow::{Result, anyhow};
 use sandbox::Sandbox;
 use screen::Screen;
-use std::fmt;
 use std::io::ErrorKind;
 
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Without pauses for reading.
-    pub fast: bool,
-    /// Keep the temporary project.
-    pub keep: bool,
-    pub colour: bool,
-}
-
-/// The error with which a scene ends on Ctrl-C.
-#[derive(Debug)]
-struct Interrupted;
-
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
-/// Plays the demo, whose story ends at `now`, and returns the exit code.
-pub fn play(now: Stamp, options: Options) -> Result<Exit> {
+/// Plays the demo, whose story ends at `now`, and returns the exit code. `fast` is without pauses for reading, `keep`
+/// keeps the temporary project.
+pub fn play(now: Stamp, fast: bool, keep: bool) -> Result<Exit> {
     let interrupt = Interrupt::listen();
     let sandbox = Sandbox::create(interrupt.clone())?;
-    let mut screen = Screen::new(&options, interrupt);
+    let mut screen = Screen::new(fast, interrupt.clone());
     let played = scenes::play(&sandbox, &mut screen, now);
     let (is_installed, programs) = (sandbox.has_all_programs(), sandbox.programs());
-    let kept = sandbox.close(options.keep)?;
+    let kept = sandbox.close(keep)?;
     let played = played.and_then(|()| scenes::end(&mut screen, kept.as_deref(), is_installed));
     let Err(error) = played else { return Ok(Exit::Success) };
     let project = kept.map_or("The temporary project was removed.".into(), |kept| {
         format!("The temporary project is in {}", kept.display())
     });
-    if error.is::<Interrupted>() {
+    if interrupt.is_set() {
         // On a new line, after the ^C of a terminal.
         let _ = screen.print(&format!("\n{project}"));
         return Ok(Exit::Interrupted);
@@ -62,6 +41,6 @@ pub fn play(now: Stamp, options: Options) -> Result<Exit> {
     if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
         return Ok(Exit::Success);
     }
-    let hint = if options.keep { "" } else { "\n`ralph demo --keep` keeps the project." };
-    Err(anyhow!("the demo failed at \"{}\": {error:#}\n{programs}\n{project}{hint}", screen.title()))
+    let hint = if keep { "" } else { "\n`ralph demo --keep` keeps the project." };
+    Err(anyhow!("the demo failed at \"{}\": {error:#}\n{programs}\n{project}{hint}", screen.title))
 }

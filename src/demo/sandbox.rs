@@ -1,9 +1,8 @@
 //! The temporary project, and Ralph's programs started in it.
 
-use super::Interrupted;
+use crate::core::time::Stamp;
 use crate::multicall::{GUIDANCE, SESSION_START_HOOK, STOP_HOOK};
 use crate::store::file::temporary;
-use crate::store::process::command::Ended;
 use crate::store::process::interrupt::Interrupt;
 use crate::store::process::program;
 use anyhow::{Context, Result, ensure};
@@ -19,7 +18,7 @@ const OTHERS: [&str; 3] = [STOP_HOOK, SESSION_START_HOOK, GUIDANCE];
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The check command: its file, the file's text, and the command line.
-const CHECK: (&str, &str, &str) = if cfg!(windows) {
+pub const CHECK: (&str, &str, &str) = if cfg!(windows) {
     (
         "taste.cmd",
         "@findstr /C:\"warm the pot\" tea.txt >nul && exit /b 0\r\n@echo the pot is cold\r\n@exit /b 1\r\n",
@@ -78,10 +77,6 @@ impl Sandbox {
         fs::read_dir(self.path("prompts")).into_iter().flatten().count()
     }
 
-    pub fn check(&self) -> &'static str {
-        CHECK.2
-    }
-
     /// Returns the agent's command line, relative to the project so that nothing needs quotes.
     pub fn agent(&self) -> String {
         format!("..{MAIN_SEPARATOR}bin{MAIN_SEPARATOR}ralph{EXE_SUFFIX} demo-agent")
@@ -94,7 +89,7 @@ impl Sandbox {
     }
 
     /// Prepares one of our programs so that it does not touch the user's files.
-    pub fn command(&self, name: &str) -> Command {
+    pub fn command(&self, name: &str, now: Stamp) -> Command {
         let mut command = Command::new(self.program(name));
         for (variable, _) in std::env::vars_os() {
             if FOREIGN.iter().any(|prefix| variable.to_string_lossy().starts_with(prefix)) {
@@ -110,16 +105,14 @@ impl Sandbox {
         ] {
             command.env(variable, self.path(folder));
         }
-        command.current_dir(self.project());
+        command.current_dir(self.project()).env("RALPH_NOW", now.rfc3339());
         command
     }
 
     /// Runs a program and returns its stdout. Fails if the program fails or writes to stderr.
-    pub fn run(&self, mut command: Command, input: &str) -> Result<String> {
-        let answer = program::ask(&mut command, input.as_bytes(), LIMIT, &|| self.interrupt.is_set());
-        if answer.ended == Ended::Cancelled || self.interrupt.is_set() {
-            return Err(Interrupted.into());
-        }
+    pub fn run(&self, command: &mut Command, input: &str) -> Result<String> {
+        let answer = program::ask(command, input.as_bytes(), LIMIT, &|| self.interrupt.is_set());
+        ensure!(!self.interrupt.is_set(), "interrupted");
         let program = command.get_program().to_string_lossy();
         ensure!(answer.passed() && answer.stderr.is_empty(), "{program} failed: {}", answer.complaint());
         Ok(answer.stdout)

@@ -1,10 +1,9 @@
 //! Prints the demo at a pace that can be read.
 
-use super::{Interrupted, Options};
 use crate::core::text::clean;
 use crate::store::process::interrupt::Interrupt;
 use crate::view::paint::{self, Paint};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -24,20 +23,16 @@ pub struct Screen {
     fast: bool,
     interrupt: Interrupt,
     scenes: usize,
-    title: String,
+    /// The title of the current scene.
+    pub title: String,
 }
 
 impl Screen {
-    pub fn new(options: &Options, interrupt: Interrupt) -> Screen {
-        let paint = Paint::new(options.colour);
+    pub fn new(fast: bool, interrupt: Interrupt) -> Screen {
+        let paint = Paint::for_stdout();
         // One column less: some terminals start a new line after a full one.
         let columns = paint::columns().saturating_sub(1).min(99);
-        Screen { paint, columns, fast: options.fast, interrupt, scenes: 0, title: "the beginning".into() }
-    }
-
-    /// Returns the title of the current scene.
-    pub fn title(&self) -> &str {
-        &self.title
+        Screen { paint, columns, fast, interrupt, scenes: 0, title: "the beginning".into() }
     }
 
     pub fn scene(&mut self, title: &str) -> Result<()> {
@@ -111,9 +106,7 @@ impl Screen {
     fn pause(&self, time: Duration) -> Result<()> {
         let until = Instant::now() + if self.fast { Duration::ZERO } else { time };
         loop {
-            if self.interrupt.is_set() {
-                return Err(Interrupted.into());
-            }
+            ensure!(!self.interrupt.is_set(), "interrupted");
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());

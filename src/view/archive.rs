@@ -45,12 +45,11 @@ pub fn summary(facts: &Facts) -> String {
             row("Branch", cell(&list.branch_name));
         }
     }
-    match facts.tasks {
-        None => {}
-        Some(Err(why)) => out.push_str(&format!("\nThe task list could not be read: {}\n", clean::line(why))),
-        Some(Ok(list)) => out.push_str(&stories(list)),
+    out + &match facts.tasks {
+        None => String::new(),
+        Some(Err(why)) => format!("\nThe task list could not be read: {}\n", clean::line(why)),
+        Some(Ok(list)) => stories(list),
     }
-    out
 }
 
 fn iterations(facts: &Facts) -> String {
@@ -58,10 +57,9 @@ fn iterations(facts: &Facts) -> String {
     if rows.is_empty() {
         return facts.run.map_or_else(|| "none recorded".into(), |run| run.iterations.to_string());
     }
-    let modes = ["implement", "review", "review-fix"]
-        .map(|mode| (mode, rows.iter().filter(|row| row.mode == mode).count()));
-    let modes: Vec<_> =
-        modes.iter().filter(|(_, count)| *count > 0).map(|(mode, count)| format!("{mode} {count}")).collect();
+    let count = |mode: &str| rows.iter().filter(|row| row.mode == mode).count();
+    let modes = ["implement", "review", "review-fix"].into_iter().filter(|mode| count(mode) > 0);
+    let modes: Vec<_> = modes.map(|mode| format!("{mode} {}", count(mode))).collect();
     let modes = if modes.is_empty() { String::new() } else { format!(" ({})", modes.join(", ")) };
     let seconds = rows.iter().map(|row| row.duration_seconds as f64).sum();
     let idle = rows.iter().filter(|row| row.commit_hash.is_empty()).count();

@@ -6,14 +6,9 @@ use crate::core::text::clean;
 use serde_json::{Map, Value, json};
 
 pub fn table(resolved: &Resolved, unknown: &[String]) -> String {
-    let mut out = String::new();
-    for row in &resolved.rows {
-        out.push_str(&one(resolved, row.key));
-    }
-    for note in resolved.warnings.iter().chain(unknown) {
-        out.push_str(&format!("Note: {}\n", clean::line(note)));
-    }
-    out
+    let rows = resolved.rows.iter().map(|row| one(resolved, row.key));
+    let notes = resolved.warnings.iter().chain(unknown);
+    rows.chain(notes.map(|note| format!("Note: {}\n", clean::line(note)))).collect()
 }
 
 pub fn one(resolved: &Resolved, key: &Key) -> String {
@@ -26,7 +21,8 @@ pub fn json(resolved: &Resolved, only: Option<&Key>) -> String {
     let rows = resolved.rows.iter().filter(|row| only.is_none_or(|key| key.name == row.key.name));
     let settings: Map<String, Value> = rows
         .map(|row| {
-            let mut shown = json!({"value": row.value, "source": row.source.name(), "place": place(row)});
+            let place = Some(&row.place).filter(|place| !place.is_empty());
+            let mut shown = json!({"value": row.value, "source": row.source.name(), "place": place});
             if row.key.kind.is_executed() && row.source == Source::Project {
                 shown["trusted"] = json!(true);
             }
@@ -56,8 +52,4 @@ fn line(row: &Row, trusted: bool) -> String {
         source.push_str(&format!(" ({})", trust::word(trusted)));
     }
     format!("{:<38} {value:<12} {source}\n", row.key.name)
-}
-
-fn place(row: &Row) -> Option<&str> {
-    (!row.place.is_empty()).then_some(row.place.as_str())
 }

@@ -12,14 +12,9 @@ pub fn lines(before: &str, after: &str, paint: Paint) -> String {
     let rest = old.len().min(new.len()) - same;
     let tail =
         old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(one, other)| one == other).count();
-    let mut out = String::new();
-    for line in &old[same..old.len() - tail] {
-        out += &(paint.red(format!("  - {}", shown(line))) + "\n");
-    }
-    for line in &new[same..new.len() - tail] {
-        out += &(paint.green(format!("  + {}", shown(line))) + "\n");
-    }
-    out
+    let removed = old[same..old.len() - tail].iter().map(|line| paint.red(format!("  - {}", shown(line))));
+    let added = new[same..new.len() - tail].iter().map(|line| paint.green(format!("  + {}", shown(line))));
+    removed.chain(added).map(|line| line + "\n").collect()
 }
 
 fn shown(line: &str) -> String {

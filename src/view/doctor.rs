@@ -1,6 +1,6 @@
 //! The report of `ralph doctor`, for people and as JSON.
 
-use super::paint::Paint;
+use super::paint::{Paint, plural};
 use crate::core::diagnosis::{Health, Report};
 use crate::core::text::clean;
 use serde_json::{Value, json};
@@ -16,9 +16,8 @@ pub fn human(report: &Report, project: &Path, paint: Paint) -> String {
     for check in &report.checks {
         for (index, note) in check.notes.iter().enumerate() {
             let id = if index == 0 { check.id } else { "" };
-            let word = format!("{:WORD$}", word(note.verdict));
             // Not wrapped, so that paths can be copied.
-            out.push_str(&format!("{} {id:ID$} {}\n", colour(paint, note.verdict, &word), note.message));
+            out.push_str(&format!("{} {id:ID$} {}\n", word(note.verdict, paint), note.message));
             if let Some(hint) = &note.hint {
                 out.push_str(&format!("{:1$} → {hint}\n", "", WORD + ID));
             }
@@ -28,37 +27,27 @@ pub fn human(report: &Report, project: &Path, paint: Paint) -> String {
     out
 }
 
-fn word(verdict: Health) -> &'static str {
+fn word(verdict: Health, paint: Paint) -> String {
+    let padded = |word: &str| format!("{word:WORD$}");
     match verdict {
-        Health::Skipped => "-",
-        Health::Ok => "OK",
-        Health::Warning => "warning",
-        Health::Failure => "FAILURE",
-    }
-}
-
-fn colour(paint: Paint, verdict: Health, text: &str) -> String {
-    match verdict {
-        Health::Skipped => paint.dim(text),
-        Health::Ok => paint.green(text),
-        Health::Warning => paint.yellow(text),
-        Health::Failure => paint.red(text),
+        Health::Skipped => paint.dim(padded("-")),
+        Health::Ok => paint.green(padded("OK")),
+        Health::Warning => paint.yellow(padded("warning")),
+        Health::Failure => paint.red(padded("FAILURE")),
     }
 }
 
 fn summary(report: &Report) -> String {
-    let count = |verdict: Health, word: &str| match report.count(verdict) {
-        0 => None,
-        1 => Some(format!("1 {word}")),
-        count => Some(format!("{count} {word}s")),
-    };
-    let problems = [count(Health::Failure, "failure"), count(Health::Warning, "warning")];
-    match problems.into_iter().flatten().collect::<Vec<_>>() {
-        none if none.is_empty() => "No problems found.".into(),
-        some if report.is_healthy() => {
-            format!("{}; loops work.", some.join(", "))
-        }
-        some => format!("{}.", some.join(", ")),
+    let problems = [(Health::Failure, "failure"), (Health::Warning, "warning")]
+        .map(|(verdict, word)| (report.count(verdict), word))
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| plural(count, word));
+    let problems = problems.collect::<Vec<_>>().join(", ");
+    match problems.is_empty() {
+        true => "No problems found.".into(),
+        false if report.is_healthy() => format!("{problems}; loops work."),
+        false => format!("{problems}."),
     }
 }
 

@@ -10,65 +10,50 @@ use crate::store::user::history::Run;
 use anyhow::Result;
 use serde::Serialize;
 
-pub fn table(runs: &[Run], now: Stamp, paint: Paint) -> String {
-    if runs.is_empty() {
-        return "No past runs in this project.\n".into();
+pub fn run(run: &Run, now: Stamp, paint: Paint) -> String {
+    let outcome = format!("{:<15}", run.outcome.name());
+    let outcome = match run.outcome {
+        Outcome::Complete => paint.green(outcome),
+        Outcome::Stopped | Outcome::Killed => paint.dim(outcome),
+        _ => paint.yellow(outcome),
+    };
+    let iterations = message::iterations(run.iterations);
+    let [runtime, wall] =
+        [run.runtime_seconds, run.wall_seconds].map(|seconds| time::span(Stamp::from_seconds(seconds).0));
+    let ago = time::span(now - run.ended_at);
+    let id = paint.dim(message::short_id(&run.run_id));
+    let task = clean::excerpt(&run.task, 68);
+    let reason = clean::excerpt(&format!("{}: {}", run.outcome.words(), run.reason), 78);
+    let mut out = format!(
+        "{outcome} {iterations:>13} · runtime {runtime} · wall {wall} · {ago} ago\n  {id} {task}\n  {reason}\n"
+    );
+    if !run.checks.is_empty() {
+        let checks = run.checks.iter();
+        let checks: Vec<_> = checks.map(|check| format!("{} {}", check.command, check.words())).collect();
+        out.push_str(&format!("  {}\n", clean::excerpt(&format!("checks: {}", checks.join(" · ")), 78)));
     }
-    let mut out = String::new();
-    for run in runs {
-        let outcome = format!("{:<15}", run.outcome.name());
-        let outcome = match run.outcome {
-            Outcome::Complete => paint.green(outcome),
-            Outcome::Stopped | Outcome::Killed => paint.dim(outcome),
-            _ => paint.yellow(outcome),
-        };
-        let what = format!(
-            "{:>13} · runtime {} · wall {} · {} ago",
-            message::iterations(run.iterations),
-            time::span(Stamp::from_seconds(run.runtime_seconds).0),
-            time::span(Stamp::from_seconds(run.wall_seconds).0),
-            time::span(now - run.ended_at)
-        );
-        out.push_str(&format!("{outcome} {what}\n"));
-        let id = paint.dim(message::short_id(&run.run_id));
-        out.push_str(&format!("  {id} {}\n", clean::excerpt(&run.task, 68)));
-        let reason = format!("{}: {}", run.outcome.words(), run.reason);
-        out.push_str(&format!("  {}\n", clean::excerpt(&reason, 78)));
-        if !run.checks.is_empty() {
-            let checks = run.checks.iter();
-            let checks: Vec<_> = checks.map(|check| format!("{} {}", check.command, check.words())).collect();
-            out.push_str(&format!("  {}\n", clean::excerpt(&format!("checks: {}", checks.join(" · ")), 78)));
-        }
-        if run.usage.tokens() > 0 {
-            let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
-            out.push_str(&format!("  {} tokens{cost}\n", message::tokens(run.usage.tokens())));
-        }
+    if run.usage.tokens() > 0 {
+        let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
+        out.push_str(&format!("  {} tokens{cost}\n", message::tokens(run.usage.tokens())));
     }
     out
 }
 
-/// Returns the trips and resets of the circuit breaker.
-pub fn events(events: &[Event], now: Stamp, paint: Paint) -> String {
-    if events.is_empty() {
-        return "The circuit breaker has never tripped in this project.\n".into();
+/// Returns a trip or reset of the circuit breaker.
+pub fn event(event: &Event, now: Stamp, paint: Paint) -> String {
+    let what = match event.event {
+        What::Trip => paint.red("trip "),
+        What::Reset => paint.green("reset"),
+    };
+    let (ago, session) = (time::span(now - event.at), clean::excerpt(&event.session_id, 36));
+    let mut out = format!("{what} {ago} ago · session {session}\n");
+    if !event.reason.is_empty() {
+        out.push_str(&format!("  {}\n", clean::excerpt(&event.reason, 78)));
     }
-    let mut out = String::new();
-    for event in events {
-        let what = match event.event {
-            What::Trip => paint.red("trip "),
-            What::Reset => paint.green("reset"),
-        };
-        let ago = time::span(now - event.at);
-        out.push_str(&format!("{what} {ago} ago · session {}\n", clean::excerpt(&event.session_id, 36)));
-        if !event.reason.is_empty() {
-            out.push_str(&format!("  {}\n", clean::excerpt(&event.reason, 78)));
-        }
-        let counts = event.counters.iter().filter(|(_, count)| *count > 0);
-        let counts: Vec<_> =
-            counts.map(|(condition, count)| format!("{} {count}", condition.label)).collect();
-        if !counts.is_empty() {
-            out.push_str(&format!("  {}\n", paint.dim(clean::excerpt(&counts.join(" · "), 78))));
-        }
+    let counts = event.counters.iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<_> = counts.map(|(condition, count)| format!("{} {count}", condition.label)).collect();
+    if !counts.is_empty() {
+        out.push_str(&format!("  {}\n", paint.dim(clean::excerpt(&counts.join(" · "), 78))));
     }
     out
 }

@@ -11,6 +11,11 @@ impl Paint {
         Paint(colour)
     }
 
+    /// Uses colours if stdout wants them.
+    pub fn for_stdout() -> Self {
+        Paint(wanted())
+    }
+
     pub fn bold(self, text: impl Display) -> String {
         self.code("1", text)
     }
@@ -53,6 +58,11 @@ pub fn columns() -> usize {
         return usize::from(size.ws_col).max(20);
     }
     80
+}
+
+/// Returns `1 file` or `12 files`.
+pub fn plural(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns `████████░░░░` of `width` cells.

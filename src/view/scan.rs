@@ -1,6 +1,6 @@
 //! Findings for people, grouped by severity, and for scripts.
 
-use super::paint::Paint;
+use super::paint::{Paint, plural};
 use crate::core::guidance::finding::{Finding, SEVERITIES, Severity};
 use crate::core::text::clean;
 use crate::scan::Scan;
@@ -10,38 +10,34 @@ const WIDTH: usize = 80;
 
 pub fn human(scan: &Scan, waived: &[String], paint: Paint) -> String {
     let mut out = String::new();
+    let mut group = |title: String, consequence: &str, findings: &[&Finding]| {
+        if !findings.is_empty() {
+            let entries: String = findings.iter().map(|finding| entry(finding, paint)).collect();
+            out.push_str(&format!("{title}{}\n{entries}\n", paint.dim(format!(" · {consequence}"))));
+        }
+    };
     let (allowed, standing): (Vec<_>, Vec<_>) =
         scan.findings.iter().partition(|finding| waived.contains(&finding.id));
     for severity in SEVERITIES {
-        let findings: Vec<_> = standing.iter().filter(|finding| finding.severity == severity).collect();
-        if !findings.is_empty() {
-            let title = format!("{} ({})", severity.name().to_uppercase(), findings.len());
-            out.push_str(&heading(&colour(paint, severity, &title), consequence(severity), paint));
-            findings.iter().for_each(|finding| out.push_str(&entry(finding, paint)));
-            out.push('\n');
-        }
+        let findings = standing.iter().copied().filter(|finding| finding.severity == severity);
+        let findings: Vec<&Finding> = findings.collect();
+        let title = format!("{} ({})", severity.name().to_uppercase(), findings.len());
+        let (title, consequence) = match severity {
+            Severity::Critical => (paint.red(title), "blocks `ralph start`; the agent is told at every turn"),
+            Severity::High => (paint.red(title), "the agent is told at every turn"),
+            Severity::Medium => (paint.yellow(title), "shown here and in `ralph status`"),
+            Severity::Low => (paint.bold(title), "only shown here"),
+        };
+        group(title, consequence, &findings);
     }
-    if !allowed.is_empty() {
-        let title = paint.bold(format!("ALLOWED ({})", allowed.len()));
-        out.push_str(&heading(&title, "until they change; undo with `ralph-guidance remove ID`", paint));
-        allowed.iter().for_each(|finding| out.push_str(&entry(finding, paint)));
-        out.push('\n');
-    }
+    let title = paint.bold(format!("ALLOWED ({})", allowed.len()));
+    group(title, "until they change; undo with `ralph-guidance remove ID`", &allowed);
     for warning in &scan.warnings {
         out.push_str(&format!("Note: {}\n", clean::line(warning)));
     }
     let left = if scan.complete { "" } else { " (incomplete: time ran out, run it again)" };
-    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    out.push_str(&format!(
-        "{} in {}{left}\n",
-        plural(scan.findings.len(), "finding"),
-        plural(scan.files, "file")
-    ));
-    out
-}
-
-fn heading(title: &str, consequence: &str, paint: Paint) -> String {
-    format!("{title}{}\n", paint.dim(format!(" · {consequence}")))
+    let (findings, files) = (plural(scan.findings.len(), "finding"), plural(scan.files, "file"));
+    out + &format!("{findings} in {files}{left}\n")
 }
 
 fn entry(finding: &Finding, paint: Paint) -> String {
@@ -57,31 +53,16 @@ fn entry(finding: &Finding, paint: Paint) -> String {
     lines.concat()
 }
 
-fn colour(paint: Paint, severity: Severity, text: &str) -> String {
-    match severity {
-        Severity::Critical | Severity::High => paint.red(text),
-        Severity::Medium => paint.yellow(text),
-        Severity::Low => paint.bold(text),
-    }
-}
-
-fn consequence(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Critical => "blocks `ralph start`; the agent is told at every turn",
-        Severity::High => "the agent is told at every turn",
-        Severity::Medium => "shown here and in `ralph status`",
-        Severity::Low => "only shown here",
-    }
-}
-
 fn metadata(scan: &Scan) -> Value {
-    let count =
-        |severity: Severity| scan.findings.iter().filter(|finding| finding.severity == severity).count();
+    let counts = SEVERITIES.map(|severity| {
+        let count = scan.findings.iter().filter(|finding| finding.severity == severity).count();
+        (severity.name().to_owned(), Value::from(count))
+    });
     json!({
         "scanned_at": scan.at,
         "files": scan.files,
         "complete": scan.complete,
-        "counts": SEVERITIES.map(|severity| (severity.name().to_owned(), Value::from(count(severity)))).into_iter().collect::<serde_json::Map<_, _>>(),
+        "counts": Value::Object(counts.into_iter().collect()),
         "warnings": scan.warnings,
     })
 }

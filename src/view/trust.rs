@@ -1,28 +1,29 @@
-//! The commands in a project's own file, and whether the user trusts them.
+//! The commands in a project's own files, and whether the user trusts them.
 
-use crate::core::settings::Key;
 use crate::core::text::clean;
+use crate::store::config::ProjectCommands;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// The commands of one key in the project's file.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    pub key: &'static Key,
-    pub value: Value,
+    pub found: ProjectCommands,
     pub trusted: bool,
 }
 
 pub fn text(file: &Path, entries: &[Entry]) -> String {
-    let file = clean::visible(&file.display().to_string());
+    let shown = |file: &Path| clean::visible(&file.display().to_string());
     if entries.is_empty() {
-        return format!("There are no commands in {file}.\n");
+        return format!("There are no commands in {}.\n", shown(file));
     }
-    let mut out = format!("Commands in {file}:\n");
-    for entry in entries {
-        out.push_str(&format!("{} ({})\n", entry.key.name, word(entry.trusted)));
-        for command in entry.key.commands(&entry.value) {
-            out.push_str(&format!("  {}\n", clean::visible(&command)));
+    let (mut out, mut last) = (String::new(), None);
+    for Entry { found, trusted } in entries {
+        if last.replace(&found.file) != Some(&found.file) {
+            out.push_str(&format!("Commands in {}:\n", shown(&found.file)));
+        }
+        out.push_str(&format!("{} ({})\n", found.name, word(*trusted)));
+        for command in &found.commands {
+            out.push_str(&format!("  {}\n", clean::visible(command)));
         }
     }
     out.push_str(match entries.iter().all(|entry| entry.trusted) {
@@ -36,8 +37,8 @@ pub fn json(project: &Path, file: &Path, entries: &[Entry]) -> String {
     let commands: Map<String, Value> = entries
         .iter()
         .map(|entry| {
-            let commands = entry.key.commands(&entry.value);
-            (entry.key.name.to_owned(), json!({"commands": commands, "trusted": entry.trusted}))
+            let Entry { found, trusted } = entry;
+            (found.name.to_owned(), json!({"commands": found.commands, "trusted": trusted}))
         })
         .collect();
     let trusted = !entries.is_empty() && entries.iter().all(|entry| entry.trusted);

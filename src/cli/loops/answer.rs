@@ -1,10 +1,10 @@
 //! `ralph answer`: shows or answers the question in `ralph/decide.txt` or `ralph/blocked.txt`.
 
-use crate::cli::failure::Failure;
-use crate::store::project::Project;
+use crate::cli::{Failure, Invocation};
 use crate::store::state::question;
 
-pub fn answer(project: &Project, text: &str, replace: bool) -> Result<String, Failure> {
+pub fn answer(call: &Invocation) -> Result<String, Failure> {
+    let (project, text) = (&call.project, call.text_or_stdin("text")?);
     let open = match question::decide(project)? {
         None => question::blocked(project)?,
         open => open,
@@ -20,11 +20,11 @@ pub fn answer(project: &Project, text: &str, replace: bool) -> Result<String, Fa
         };
         return Ok(format!("{}\n\n{answer}", question.question));
     }
-    if !question.answer.is_empty() && !replace {
+    if !question.answer.is_empty() && !call.flag("replace") {
         return Err(Failure::refused(format!("already answered: {}", question.answer))
             .hint("overwrite the answer with --replace"));
     }
-    question::answer(&question, text)?;
+    question::answer(&question, &text)?;
     let path = question.path.display();
     Ok(format!(
         "Answer saved in {path}. Continue with /ralph:start --resume in the session, or with `ralph run`."

@@ -1,14 +1,12 @@
 //! `ralph-guidance`: what the user encourages, forbids and allows.
 
 use super::scan;
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Project, World};
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::{self, Change, Entry, List, MAX_TEXT_CHARS};
 use crate::core::text::clean;
 use crate::store::config;
-use crate::store::project::Project;
 use crate::store::state::{self, Locked};
-use crate::store::world::World;
 use crate::view;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -50,41 +48,39 @@ impl Request {
         while let [word, rest @ ..] = words
             && word.starts_with("--")
         {
-            if *word == "--" {
-                return Request::give(list, &rest.join(" "), options);
-            }
-            match options.take(word, rest.first())? {
-                0 => return Err(unknown(word)),
-                taken => words = &words[taken.min(words.len())..],
-            }
+            words = match *word {
+                "--" => return Request::give(list, &rest.join(" "), options),
+                "--for" => {
+                    options.set_for(rest.first().copied().unwrap_or_default())?;
+                    rest.get(1..).unwrap_or_default()
+                }
+                word if options.take(word)? => rest,
+                word => return Err(unknown(word)),
+            };
         }
         loop {
-            match words {
+            words = match words {
                 [rest @ .., "--for", value] => {
                     options.set_for(value)?;
-                    words = rest;
+                    rest
                 }
-                [rest @ .., word] if *word != "--for" && options.take(word, None)? == 1 => words = rest,
+                [rest @ .., word] if options.take(word)? => rest,
                 _ => return Request::give(list, &words.join(" "), options),
-            }
+            };
         }
     }
 }
 
 impl Options {
-    /// Takes a word if it is a flag, with the next one if it needs a value. Returns how many words it took.
-    fn take(&mut self, word: &str, next: Option<&&str>) -> Result<usize, Failure> {
+    /// Takes a word if it is a flag by itself.
+    fn take(&mut self, word: &str) -> Result<bool, Failure> {
         match (word, word.strip_prefix("--for=")) {
             ("--pin", _) => self.pin = true,
             ("--replace", _) => self.replace = true,
-            ("--for", _) => {
-                self.set_for(next.copied().unwrap_or(""))?;
-                return Ok(2);
-            }
             (_, Some(value)) => self.set_for(value)?,
-            _ => return Ok(0),
+            _ => return Ok(false),
         }
-        Ok(1)
+        Ok(true)
     }
 
     pub fn set_for(&mut self, value: &str) -> Result<(), Failure> {

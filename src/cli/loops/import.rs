@@ -1,14 +1,12 @@
 //! `start --import`: takes over a loop of the official ralph-loop plugin. The user's flags win over the plugin's file.
 
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Project, World};
 use crate::core::record::ArmedLoop;
 use crate::core::request::StartRequest;
 use crate::core::request::import::{OfficialLoop, official as parse};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
-use crate::store::project::Project;
 use crate::store::project::official;
-use crate::store::world::World;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -18,49 +16,45 @@ const PROMISE: &str = "completion.promise";
 /// A loop of the plugin that we take over.
 #[derive(Debug)]
 pub struct Import {
-    path: PathBuf,
+    pub path: PathBuf,
     found: OfficialLoop,
     /// Neither the file nor the user gives a limit.
     unlimited: bool,
 }
 
 /// Reads the plugin's file and adds its values to the request, where the user gave none.
-pub fn read(
-    world: &World,
-    project: &Project,
-    request: &StartRequest,
-) -> Result<(StartRequest, Import), Failure> {
+pub fn read(world: &World, project: &Project, request: &mut StartRequest) -> Result<Import, Failure> {
     let Some(path) = official::path(project, &world.working_dir) else {
-        let root = project.root.display();
-        let why = format!("no loop of the official plugin: .claude/{} is not in {root}", official::NAME);
+        let (name, root) = (official::NAME, project.root.display());
+        let why = format!("no loop of the official plugin: .claude/{name} is not in {root}");
         return Err(Failure::refused(why).hint("/ralph:start TASK starts a new loop."));
     };
-    let text = official::read(project, &path).map_err(|error| Failure::refused(format!("{error:#}")))?;
+    let text = official::read(project, &path).map_err(Failure::refused)?;
     let refused = |what: String| {
         Failure::refused(format!("{}: {what}", path.display()))
             .hint("Nothing was changed. Fix the file, or start a new loop with /ralph:start TASK.")
     };
     let found = parse(&text).map_err(|fault| refused(fault.to_string()))?;
-    let mut merged = request.clone();
-    if merged.task.is_empty() {
-        merged.task.clone_from(&found.prompt);
+    if request.task.is_empty() {
+        request.task.clone_from(&found.prompt);
     }
-    if merged.task.is_empty() {
+    if request.task.is_empty() {
         return Err(refused("there is no prompt after the front matter".into()));
     }
-    let is_given = |key: &str| request.flags.contains_key(key) || request.preset.contains_key(key);
+    let given = request.clone();
+    let is_given = |key: &str| given.flags.contains_key(key) || given.preset.contains_key(key);
     let limit = Some(found.max_iterations).filter(|limit| *limit > 0).map(|limit| limit.to_string());
     for (key, flag, field, value) in [
         (PROMISE, "promise", "completion_promise", &found.promise),
         (LIMIT, "max-iterations", "max_iterations", &limit),
     ] {
         if let Some(value) = value.as_deref().filter(|_| !is_given(key)) {
-            merged.set(flag, Some(value)).map_err(|wrong| refused(format!("{field}: {wrong}")))?;
+            request.set(flag, Some(value)).map_err(|wrong| refused(format!("{field}: {wrong}")))?;
         }
     }
     let unlimited = found.max_iterations == 0 && !is_given(LIMIT);
-    let merged = merged.checked().map_err(refused)?;
-    Ok((merged, Import { path, found, unlimited }))
+    *request = request.clone().checked().map_err(refused)?;
+    Ok(Import { path, found, unlimited })
 }
 
 /// Returns the session of the plugin's loop, for a start from a terminal that names none.
@@ -92,20 +86,13 @@ impl Import {
         }
     }
 
-    /// Disables the plugin's loop.
-    pub fn switch_off(&self, world: &World) -> anyhow::Result<PathBuf> {
-        official::move_aside(&self.path, world.now)
-    }
-
-    pub fn switch_on_again(&self, aside: &Path) {
-        official::put_back(&self.path, aside);
-    }
-
     /// Returns what was imported, a line each.
     pub fn told(&self, session: &str, settings: &Settings, aside: &Path) -> Vec<String> {
         let found = &self.found;
-        let promise = found.promise.as_ref().map(|promise| clean::excerpt(promise, 80));
-        let promise = promise.map_or("no promise".into(), |promise| format!("promise \"{promise}\""));
+        let promise = found
+            .promise
+            .as_ref()
+            .map_or("no promise".into(), |promise| format!("promise \"{}\"", clean::excerpt(promise, 80)));
         let limit = match found.max_iterations {
             0 => "no limit".into(),
             limit => format!("limit {limit}"),

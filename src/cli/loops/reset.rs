@@ -1,12 +1,10 @@
 //! `ralph reset`: resets tripped circuit breakers.
 
 use super::stop::Scope;
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Project, World};
 use crate::core::text::clean;
-use crate::store::project::Project;
 use crate::store::state::{self, Locked};
 use crate::store::user::circuit::{self, Record};
-use crate::store::world::World;
 
 pub fn reset(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
     let records = match scope {

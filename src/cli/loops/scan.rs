@@ -1,45 +1,38 @@
 //! `ralph scan`: the constraints of this project.
 
-use crate::cli::failure::Failure;
+use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::outcome::Exit;
 use crate::scan::{self, Scan, ScanBudget};
-use crate::store::project::Project;
-use crate::store::world::World;
 use crate::store::{config, state};
 use crate::view;
 use crate::view::paint::Paint;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    Human,
-    Json,
-    Ndjson,
-}
 
 pub fn now(world: &World, project: &Project) -> Scan {
     scan::scan(world, project, &config::load(world, project), ScanBudget::Command)
 }
 
+/// Formats a scan, given the ids of the findings that the user allowed.
+type Format = fn(&Scan, &[String]) -> String;
+
+pub fn command(call: &Invocation) -> Answer {
+    let format: Format = match (call.flag("json"), call.flag("ndjson")) {
+        (true, _) => view::scan::json,
+        (_, true) => view::scan::ndjson,
+        _ => |scan, waived| view::scan::human(scan, waived, Paint::for_stdout()),
+    };
+    let least = call.value("severity").and_then(Severity::named).unwrap_or_default();
+    Ok(run(&call.world, &call.project, least, format))
+}
+
 /// Returns the text and the exit code.
-pub fn run(
-    world: &World,
-    project: &Project,
-    least: Severity,
-    format: Format,
-    colour: bool,
-) -> Result<(String, Exit), Failure> {
+pub fn run(world: &World, project: &Project, least: Severity, format: Format) -> (String, Exit) {
     let mut scan = now(world, project);
     let waived = waived(project);
     scan.findings.retain(|finding| finding.severity >= least);
     let stands = |finding: &Finding| finding.severity == Severity::Critical && !waived.contains(&finding.id);
     let exit = if scan.findings.iter().any(stands) { Exit::Blocked } else { Exit::Success };
-    let text = match format {
-        Format::Human => view::scan::human(&scan, &waived, Paint::new(colour)),
-        Format::Json => view::scan::json(&scan, &waived),
-        Format::Ndjson => view::scan::ndjson(&scan, &waived),
-    };
-    Ok((text, exit))
+    (format(&scan, &waived), exit)
 }
 
 /// Returns the ids of the findings that the user allowed.

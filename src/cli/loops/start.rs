@@ -2,36 +2,33 @@
 
 use super::import::{self, Import};
 use super::slash::Reply;
-use crate::cli::failure::Failure;
-use crate::core::decide::account;
-use crate::core::decide::limits;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::decide::turn::Turn;
+use crate::core::decide::{account, limits};
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Given, LoopState, StoredLoop, Timing};
-use crate::core::request::StartRequest;
-use crate::core::settings::{Resolved, Settings};
+use crate::core::request::{SWITCHES, StartRequest};
+use crate::core::settings::{KEYS, PRESETS, Resolved, Settings};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::{message, prompt, time};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, Scan, ScanBudget};
-use crate::store::project::Project;
-use crate::store::project::git;
+use crate::store::project::{git, official};
 use crate::store::state::question::{self, Question};
-use crate::store::state::{self, Document, Locked};
-use crate::store::state::{ending, expiry, stop as stops};
+use crate::store::state::{self, Document, Locked, ending, expiry, stop as stops};
 use crate::store::user::{armed, circuit, history};
-use crate::store::world::{self, World};
-use crate::store::{config, tasks};
+use crate::store::{config, tasks, world};
 
-/// Where a loop is started.
+/// Where a loop is started, and what was asked for.
 #[derive(Clone, Copy)]
-struct Target<'a> {
+struct Start<'a> {
     world: &'a World,
     project: &'a Project,
     session: &'a str,
+    request: &'a StartRequest,
 }
 
 /// What a start is going to do.
@@ -51,6 +48,17 @@ struct StartPlan {
     tripped: Option<circuit::Record>,
 }
 
+pub fn command(call: &Invocation) -> Result<String, Failure> {
+    let flags = KEYS.iter().filter_map(|key| key.flag).chain(["run"]);
+    let switches = PRESETS.iter().map(|preset| preset.name).chain(SWITCHES.map(|(name, _)| name));
+    let mut request = call.start_request(flags, switches)?;
+    request.task = call.text_or_stdin("task")?;
+    let request = request.checked().map_err(Failure::usage)?;
+    let imported = || request.import.then(|| import::session(&call.world, &call.project))?;
+    let session = call.session().map(str::to_owned).or_else(imported).unwrap_or_default();
+    Ok(start(&call.world, &call.project, &session, &request, false)?.user)
+}
+
 /// Starts or resumes a loop. `told` says that the agent is going to read [`Reply::agent`]; otherwise it gets the
 /// whole task at its next turn.
 pub fn start(
@@ -61,11 +69,9 @@ pub fn start(
     told: bool,
 ) -> Result<Reply, Failure> {
     check_session(session)?;
-    let target = Target { world, project, session };
-    let (request, import) = match request.import {
-        true => import::read(world, project, request).map(|(request, import)| (request, Some(import)))?,
-        false => (request.clone(), None),
-    };
+    let mut request = request.clone();
+    let import = request.import.then(|| import::read(world, project, &mut request)).transpose()?;
+    let start = Start { world, project, session, request: &request };
     let question = open_question(project, &request)?;
     let scan = scan_before_start(world, project, &request);
 
@@ -75,11 +81,17 @@ pub fn start(
         true => ending::kill_all(world, project, None, &mut state.document)?,
         false => Vec::new(),
     };
-    let mut plan = plan(&target, &request, &state.document, import, tripped)?;
+    let mut plan = plan(&start, &state.document, import)?;
+    plan.tripped = plan.tripped.or(tripped);
     plan.question = question;
-    prepare(&target, &mut plan, told);
+    prepare(&start, &mut plan, told);
 
-    let baseline = baseline(&target, &plan, scan.as_ref());
+    let baseline = Turn {
+        head: git::head(&project.root),
+        tasks: tasks::read(project, &plan.run.tasks),
+        tree: scan.as_ref().and_then(|scan| scan.tree),
+        ..Turn::default()
+    };
     let context = BriefingContext { world, project, session, run: &plan.run, resolved: &plan.resolved, told };
     let brief = briefing::prepare(&context, &mut state.document, scan)?;
     if !request.skip_constraint_scan {
@@ -91,7 +103,7 @@ pub fn start(
     notes.extend(brief.warnings);
 
     plan.run.circuit.baseline.move_to(&baseline);
-    arm_and_save(&target, &mut plan, &mut state, &mut notes)?;
+    arm_and_save(&start, &mut plan, &mut state, &mut notes)?;
     drop(state);
     if let Some(replaced) = plan.replaced.take() {
         ending::record(world, project, session, &replaced);
@@ -99,27 +111,24 @@ pub fn start(
     }
     stops::clear_kill_switch(project);
     ending::announce_all(world, project, &ended);
-    notes.extend(tidy_up(&target, &plan));
+    if let Err(error) = git::exclude_ours(project) {
+        notes.push(format!("could not exclude Ralph's files from git: {error:#}"));
+    }
+    notes.extend(file_away(plan.question.as_ref(), world));
     notes.extend(plan.resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
     Ok(Reply { user: announcement(&plan, &notes), agent: Some(agent) })
 }
 
 /// Decides which loop is started or resumed, or refuses.
-fn plan(
-    target: &Target,
-    request: &StartRequest,
-    document: &Document,
-    import: Option<Import>,
-    mut tripped: Option<circuit::Record>,
-) -> Result<StartPlan, Failure> {
-    let Target { world, project, .. } = *target;
-    let (mut adopted_from, mut replaced) = (None, None);
+fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<StartPlan, Failure> {
+    let Start { world, project, request, .. } = *start;
+    let (mut adopted_from, mut replaced, mut tripped) = (None, None, None);
     let mut run;
     let verb = if request.resume {
-        (run, adopted_from) = resume(target, request, document)?;
+        (run, adopted_from) = resume(start, document)?;
         if adopted_from.is_some() { "adopted" } else { "resumed" }
     } else {
-        replaced = make_room(target, request, document)?;
+        replaced = make_room(start, document)?;
         run = begin(world, project, request);
         if let Some(import) = &import {
             let settings = config::load_for(world, project, &run).settings();
@@ -128,7 +137,7 @@ fn plan(
         if import.is_some() { "imported" } else { "started" }
     };
     if let Some(from) = &adopted_from {
-        tripped = refuse_tripped(world, project, from, request)?.or(tripped);
+        tripped = refuse_tripped(world, project, from, request)?;
     }
     let resolved = config::load_for(world, project, &run);
     let settings = resolved.settings();
@@ -139,9 +148,9 @@ fn plan(
 }
 
 /// Completes the loop's record.
-fn prepare(target: &Target, plan: &mut StartPlan, told: bool) {
+fn prepare(start: &Start, plan: &mut StartPlan, told: bool) {
     let StartPlan { run, resolved, settings, question, .. } = plan;
-    circuit::expire(target.world, target.project, settings.session_expiration_ms);
+    circuit::expire(start.world, start.project, settings.session_expiration_ms);
     config::freeze_checks(run, resolved);
     run.told.warnings = resolved.warnings.join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
@@ -150,25 +159,15 @@ fn prepare(target: &Target, plan: &mut StartPlan, told: bool) {
     run.pending.repeat_task = !told;
 }
 
-/// Returns the state of the project that progress is measured against.
-fn baseline(target: &Target, plan: &StartPlan, scan: Option<&Scan>) -> Turn {
-    Turn {
-        head: git::head(&target.project.root),
-        tasks: tasks::read(target.project, &plan.run.tasks),
-        tree: scan.and_then(|scan| scan.tree),
-        ..Turn::default()
-    }
-}
-
 /// Writes the loop down, or nothing. The arming is recorded first: a loop in the state without that record does not
 /// count.
 fn arm_and_save(
-    target: &Target,
+    start: &Start,
     plan: &mut StartPlan,
     state: &mut Locked,
     notes: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let Target { world, project, session } = *target;
+    let Start { world, project, session, .. } = *start;
     expiry::remove_ended(world, project, session, &mut state.document, plan.settings.session_expiration_ms);
     state.document.set_loop(session, &plan.run)?;
     if let Some(from) = &plan.adopted_from {
@@ -183,14 +182,15 @@ fn arm_and_save(
         notes.push(format!("could not save the circuit breaker: {error:#}"));
     }
     let import = plan.import.as_ref();
-    let moved = import.map(|import| import.switch_off(world)).transpose().map_err(|error| {
-        armed::restore(&before);
-        Failure::refused(format!("{error:#}"))
-    })?;
+    let moved =
+        import.map(|import| official::move_aside(&import.path, world.now)).transpose().map_err(|error| {
+            armed::restore(&before);
+            Failure::refused(error)
+        })?;
     let moved = import.zip(moved);
     if let Err(error) = state.save() {
         armed::restore(&before);
-        moved.iter().for_each(|(import, to)| import.switch_on_again(to));
+        moved.iter().for_each(|(import, to)| official::put_back(&import.path, to));
         return Err(error.into());
     }
     match moved {
@@ -204,18 +204,10 @@ fn arm_and_save(
     Ok(())
 }
 
-/// Keeps our files out of git and files the answered question away. Returns what failed.
-fn tidy_up(target: &Target, plan: &StartPlan) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let Err(error) = git::exclude_ours(target.project) {
-        notes.push(format!("could not exclude Ralph's files from git: {error:#}"));
-    }
-    if let Some(question) = &plan.question
-        && let Err(error) = question::file_away(question, target.world.now)
-    {
-        notes.push(format!("could not file away {}: {error:#}", question.path.display()));
-    }
-    notes
+/// Files the answered question away. Returns what failed.
+pub fn file_away(question: Option<&Question>, world: &World) -> Option<String> {
+    let error = question::file_away(question?, world.now).err()?;
+    Some(format!("could not file away {}: {error:#}", question?.path.display()))
 }
 
 /// Refuses if the breaker of this session has tripped. Returns the breaker if it is to be reset.
@@ -225,19 +217,14 @@ pub fn refuse_tripped(
     session: &str,
     request: &StartRequest,
 ) -> Result<Option<circuit::Record>, Failure> {
-    let Some(record) = circuit::record(world, project, session).filter(|record| record.circuit.is_tripped())
-    else {
-        return Ok(None);
-    };
-    if request.reset {
-        return Ok(Some(record));
-    }
+    let record = circuit::record(world, project, session).filter(|record| record.circuit.is_tripped());
+    let Some(record) = record.as_ref().filter(|_| !request.reset) else { return Ok(record) };
     let reason = clean::excerpt(record.circuit.reason.as_deref().unwrap_or("unknown"), 300);
     Err(Failure::refused(format!("the circuit breaker has tripped: {reason}"))
         .hint("fix the cause, then start with --reset or run `ralph reset`"))
 }
 
-pub fn check_session(session: &str) -> Result<(), Failure> {
+fn check_session(session: &str) -> Result<(), Failure> {
     if state::usable_session_id(session) {
         return Ok(());
     }
@@ -249,12 +236,8 @@ pub fn check_session(session: &str) -> Result<(), Failure> {
 }
 
 /// Refuses if this session has a loop, unless it is to be replaced. Returns the loop that ended.
-fn make_room(
-    target: &Target,
-    request: &StartRequest,
-    document: &Document,
-) -> Result<Option<ArmedLoop>, Failure> {
-    let Target { world, project, session } = *target;
+fn make_room(start: &Start, document: &Document) -> Result<Option<ArmedLoop>, Failure> {
+    let Start { world, project, session, request } = *start;
     let present = armed::load_armed(world, project, session, document).filter(|run| run.is_alive());
     let Some(mut present) = present else { return Ok(None) };
     if !request.replace {
@@ -294,13 +277,9 @@ pub fn begin(world: &World, project: &Project, request: &StartRequest) -> ArmedL
 }
 
 /// Finds the loop to resume and prepares it. Returns the session it had, if that was another one.
-fn resume(
-    target: &Target,
-    request: &StartRequest,
-    document: &Document,
-) -> Result<(ArmedLoop, Option<String>), Failure> {
-    let Target { world, project, session } = *target;
-    let (id, mut run) = pick_resumable(target, request, document)?;
+fn resume(start: &Start, document: &Document) -> Result<(ArmedLoop, Option<String>), Failure> {
+    let Start { world, project, session, request } = *start;
+    let (id, mut run) = pick_resumable(start, document)?;
     if id != session && armed::load_armed(world, project, session, document).is_some_and(|run| run.is_alive())
     {
         return Err(Failure::refused("a loop is already running in this session")
@@ -309,12 +288,7 @@ fn resume(
     if !request.task.is_empty() {
         run.task.clone_from(&request.task);
     }
-    run.given.flags.extend(request.flags.clone());
-    let commands = config::take_commands(&mut run.given);
-    run.commands.extend(commands);
-    if !request.preset.is_empty() {
-        run.given.preset.clone_from(&request.preset);
-    }
+    add_settings(&mut run, request);
     if run.state == LoopState::Running {
         let settings = config::load_for(world, project, &run).settings();
         account(&mut run, &Turn::default(), &settings, world.now);
@@ -324,16 +298,22 @@ fn resume(
     Ok((run, (id != session).then_some(id)))
 }
 
+/// Adds what was typed now to what was given when the loop was started.
+pub fn add_settings(run: &mut ArmedLoop, request: &StartRequest) {
+    run.given.flags.extend(request.flags.clone());
+    let commands = config::take_commands(&mut run.given);
+    run.commands.extend(commands);
+    if !request.preset.is_empty() {
+        run.given.preset.clone_from(&request.preset);
+    }
+}
+
 /// Picks the loop that is named, else this session's own, else the only one that lost or ended its session.
-fn pick_resumable(
-    target: &Target,
-    request: &StartRequest,
-    document: &Document,
-) -> Result<(String, ArmedLoop), Failure> {
-    let mut loops = armed::load_started(target.world, target.project, document);
-    if let Some(id) = &request.run {
+fn pick_resumable(start: &Start, document: &Document) -> Result<(String, ArmedLoop), Failure> {
+    let mut loops = armed::load_started(start.world, start.project, document);
+    if let Some(id) = &start.request.run {
         loops.retain(|(_, run)| run.run_id.starts_with(id.as_str()));
-    } else if let Some(own) = loops.iter().position(|(id, _)| id == target.session) {
+    } else if let Some(own) = loops.iter().position(|(id, _)| id == start.session) {
         return Ok(loops.swap_remove(own));
     } else {
         // A loop whose session may still be at work is only taken over by name.
@@ -366,32 +346,20 @@ fn pick_resumable(
 
 /// Takes a loop out of its earlier session. If that may still be open, it is told at its next turn.
 fn leave_session(document: &mut Document, from: &str, to: &str, now: Stamp) -> anyhow::Result<()> {
-    let left = document
-        .loop_of(from)
-        .filter(|run| run.session.orphaned_at.is_none() && run.session.closed_at.is_none());
-    match left {
-        Some(mut run) => {
-            let reason = format!("taken over by session {}", clean::excerpt(to, 36));
-            run.end(Outcome::Interrupted, reason, now);
-            document.set_loop(from, &run)
-        }
-        None => {
-            document.remove_loop(from);
-            Ok(())
-        }
-    }
+    let is_open = |run: &StoredLoop| run.session.orphaned_at.is_none() && run.session.closed_at.is_none();
+    let Some(mut run) = document.loop_of(from).filter(is_open) else {
+        document.remove_loop(from);
+        return Ok(());
+    };
+    run.end(Outcome::Interrupted, format!("taken over by session {}", clean::excerpt(to, 36)), now);
+    document.set_loop(from, &run)
 }
 
 /// Refuses a loop that would end at its next turn.
 fn refuse_at_limit(run: &ArmedLoop, settings: &Settings) -> Result<(), Failure> {
-    match limits::reached(run, settings) {
-        None => Ok(()),
-        Some((outcome, reason)) => {
-            let flag = message::limit_flag(outcome).unwrap_or_default();
-            Err(Failure::refused(format!("limit already reached: {reason}"))
-                .hint(format!("raise it with {flag} N")))
-        }
-    }
+    let Some((outcome, reason)) = limits::reached(run, settings) else { return Ok(()) };
+    let flag = message::limit_flag(outcome).unwrap_or_default();
+    Err(Failure::refused(format!("limit already reached: {reason}")).hint(format!("raise it with {flag} N")))
 }
 
 /// Scans the project before the state is locked: a first scan may take seconds.

@@ -1,14 +1,18 @@
 //! `ralph status`: every loop of the project.
 
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::Engine;
-use crate::store::project::Project;
 use crate::store::runner::run_lock;
 use crate::store::state::{self, Document, StateError};
 use crate::store::user::armed;
-use crate::store::world::World;
 use crate::store::{config, tasks};
+use crate::view::paint::Paint;
 use crate::view::status::{Shown, Status};
+
+pub fn command(call: &Invocation) -> Result<String, Failure> {
+    let status = gather(&call.world, &call.project, call.session())?;
+    Ok(if call.flag("json") { status.json().to_string() } else { status.human(Paint::for_stdout()) })
+}
 
 /// Gathers what is shown; the loop of `session` comes first.
 pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
@@ -38,13 +42,6 @@ pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result
         .collect();
     loops.sort_by_key(|shown| (!shown.own, !shown.run.is_alive(), std::cmp::Reverse(shown.run.last_seen())));
     notes.extend(config::load(world, project).warnings);
-    let constraints = document.constraints();
-    Ok(Status {
-        project: project.root.clone(),
-        now: world.now,
-        loops,
-        guidance: document.guidance(),
-        constraints,
-        notes,
-    })
+    let (guidance, constraints) = (document.guidance(), document.constraints());
+    Ok(Status { project: project.root.clone(), now: world.now, loops, guidance, constraints, notes })
 }

@@ -1,15 +1,13 @@
 //! `ralph stop`: ends loops, from any terminal.
 
-use crate::cli::failure::Failure;
+use super::alive;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
 use crate::store::config;
-use crate::store::project::Project;
-use crate::store::state::{self, Locked};
-use crate::store::state::{ending, stop as stops};
+use crate::store::state::{self, Locked, ending, stop as stops};
 use crate::store::user::armed;
-use crate::store::world::World;
 
 /// Which loops a command is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +16,15 @@ pub enum Scope {
     Project,
     /// Every loop of this user, in every project.
     All,
+}
+
+/// Returns which loops `stop` and `reset` are for.
+pub fn scope(call: &Invocation) -> Scope {
+    match call.session() {
+        _ if call.flag("all") => Scope::All,
+        Some(session) => Scope::Session(session.to_owned()),
+        None => Scope::Project,
+    }
 }
 
 /// Ends loops. `shown_in` is the session whose user reads the answer and is not told again.
@@ -47,11 +54,9 @@ fn stop_everywhere(world: &World, shown_in: Option<&str>) -> Result<Vec<String>,
     for project in armed::projects(world) {
         match stop_in(world, &project, None, shown_in) {
             Ok(stopped) => lines.extend(stopped),
-            Err(failure) => lines.push(format!(
-                "{}: stops at its next turn ({})",
-                project.root.display(),
-                failure.message
-            )),
+            Err(Failure { message, .. }) => {
+                lines.push(format!("{}: stops at its next turn ({message})", project.root.display()));
+            }
         }
     }
     Ok(lines)
@@ -95,17 +100,12 @@ fn stop_in(
 
 fn none_running(world: &World, project: &Project, session: &str) -> Failure {
     let failure = Failure::refused("no loop is running in this session");
-    let Ok(Some(document)) = state::peek(project) else { return failure };
-    let others: Vec<_> = document
-        .loops()
-        .into_iter()
-        .filter(|(id, run)| {
-            id != session && run.is_alive() && armed::is_armed(world, project, id, &run.run_id)
-        })
-        .map(|(id, run)| format!("  --session {}  {}", clean::line(&id), clean::excerpt(&run.task, 40)))
+    let others = alive(world, project).into_iter().filter(|(id, _)| id != session);
+    let others: String = others
+        .map(|(id, run)| format!("\n  --session {}  {}", clean::line(&id), clean::excerpt(&run.task, 40)))
         .collect();
     match others.is_empty() {
         true => failure,
-        false => failure.hint(format!("these are running in this project:\n{}", others.join("\n"))),
+        false => failure.hint(format!("these are running in this project:{others}")),
     }
 }

@@ -1,32 +1,26 @@
 //! `ralph archive`: moves a finished run to `ralph-archive/` and resets `ralph/` for the next one.
 
-use crate::cli::failure::Failure;
+use crate::cli::loops::alive;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::{Engine, LoopState};
 use crate::core::text::clean;
 use crate::run::saved;
-use crate::store::project::Project;
 use crate::store::project::archive::{self, Archived, Request};
 use crate::store::project::layout;
 use crate::store::runner::run_lock;
 use crate::store::runner::summary::{self, Row};
-use crate::store::state;
 use crate::store::tasks::source::{self, Selection};
-use crate::store::user::history::Run;
-use crate::store::user::{armed, history};
-use crate::store::world::World;
+use crate::store::user::history::{self, Run};
 use crate::view::archive::{self as view, Facts};
 
-pub fn archive(
-    world: &World,
-    project: &Project,
-    label: Option<&str>,
-    include_logs: bool,
-) -> Result<String, Failure> {
+pub fn archive(call: &Invocation) -> Result<String, Failure> {
+    let Invocation { world, project, .. } = call;
     refuse_while_active(world, project)?;
     let _lock = archive::lock(world, project)?;
     let mut told: Vec<String> =
         archive::recover(project)?.iter().map(|archived| tell("Finished", project, archived)).collect();
-    let list = source::find(project, &Selection::Default, &world.working_dir).map(|found| found.list);
+    let found = source::find(project, &Selection::Default, &world.working_dir);
+    let list = found.map(|found| found.list).map_err(|faults| faults.join("; "));
     let named = list.as_ref().ok().and_then(|list| Some(clean::line(&list.as_ref()?.project)));
     let name = named.filter(|name| !name.is_empty()).unwrap_or_else(|| layout::default_name(project));
     if archive::is_fresh(project, &name) {
@@ -36,33 +30,27 @@ pub fn archive(
         }
         return Ok(told.join("\n"));
     }
-    let label = match label {
+    let label = match call.value("label") {
         Some(label) => layout::slug(label)
             .ok_or_else(|| Failure::usage(format!("--label '{label}' has no letter or digit in it")))?,
         None => layout::slug(&name).unwrap_or("run".into()),
     };
     let rows = summary::read(project);
     let runs = history::runs(world, project)?;
-    let faults = list.as_ref().err().map(|faults| faults.join("; "));
     let facts = Facts {
         project: &name,
         now: world.now,
-        tasks: match (&list, &faults) {
-            (Ok(list), _) => list.as_ref().map(Ok),
-            (_, faults) => faults.as_deref().map(Err),
-        },
+        tasks: list.as_ref().map(Option::as_ref).map_err(String::as_str).transpose(),
         iterations: &rows,
         run: run_of(&runs, &rows),
     };
-    let archived = archive::archive(
-        project,
-        &Request {
-            name: &format!("{}-{label}", world.now.date()),
-            project_name: &name,
-            include_logs,
-            summary: &view::summary(&facts),
-        },
-    )?;
+    let request = Request {
+        name: &format!("{}-{label}", world.now.date()),
+        project_name: &name,
+        include_logs: call.flag("include-logs"),
+        summary: &view::summary(&facts),
+    };
+    let archived = archive::archive(project, &request)?;
     saved::forget(world, project);
     told.push(tell("Archived", project, &archived));
     Ok(told.join("\n"))
@@ -78,36 +66,26 @@ fn run_of<'a>(runs: &'a [Run], rows: &[Row]) -> Option<&'a Run> {
 
 fn refuse_while_active(world: &World, project: &Project) -> Result<(), Failure> {
     if let Some(holder) = run_lock::holder(project) {
-        return Err(Failure::refused(format!(
-            "a run is active here: process {}, since {}",
-            holder.pid,
-            holder.started_at.minute()
-        ))
-        .hint("Stop it or wait until it ends, then archive."));
+        let (pid, since) = (holder.pid, holder.started_at.minute());
+        return Err(Failure::refused(format!("a run is active here: process {pid}, since {since}"))
+            .hint("Stop it or wait until it ends, then archive."));
     }
-    let Ok(Some(document)) = state::peek(project) else { return Ok(()) };
-    let running = document.loops().into_iter().find(|(id, run)| {
-        run.state == LoopState::Running && armed::is_armed(world, project, id, &run.run_id)
-    });
-    match running {
-        Some((id, _)) => {
-            Err(Failure::refused(format!("a loop is running here, in session {}", clean::excerpt(&id, 40)))
-                .hint("`ralph stop` ends it; then archive."))
-        }
-        None => Ok(()),
-    }
+    let running = alive(world, project).into_iter().find(|(_, run)| run.state == LoopState::Running);
+    let Some((id, _)) = running else { return Ok(()) };
+    Err(Failure::refused(format!("a loop is running here, in session {}", clean::excerpt(&id, 40)))
+        .hint("`ralph stop` ends it; then archive."))
 }
 
 fn tell(what: &str, project: &Project, archived: &Archived) -> String {
     let dir = archived.dir.strip_prefix(project.real_root()).unwrap_or(&archived.dir);
     let dir = dir.strip_prefix(&project.root).unwrap_or(dir);
     let mut text = format!("{what}: {}/summary.md\n", clean::line(&dir.to_string_lossy()));
-    match archived.logs_removed {
-        0 => {}
-        1 => text.push_str("1 log was removed (--include-logs keeps them in the archive).\n"),
-        count => {
-            text.push_str(&format!("{count} logs were removed (--include-logs keeps them in the archive).\n"))
-        }
+    let removed = match archived.logs_removed {
+        1 => "1 log was removed".to_owned(),
+        count => format!("{count} logs were removed"),
+    };
+    if archived.logs_removed > 0 {
+        text.push_str(&format!("{removed} (--include-logs keeps them in the archive).\n"));
     }
     if !archived.left.is_empty() {
         let left = clean::excerpt(&archived.left.join(", "), 200);

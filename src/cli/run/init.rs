@@ -1,17 +1,17 @@
 //! `ralph init`: creates `ralph/` for the runner and keeps existing files.
 
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Invocation};
 use crate::core::text::clean;
-use crate::store::project::Project;
 use crate::store::project::layout::{self, Made};
 use crate::store::runner::run_lock;
 
-pub fn init(project: &Project, name: Option<&str>, force: bool) -> Result<String, Failure> {
+pub fn init(call: &Invocation) -> Result<String, Failure> {
+    let (project, force) = (&call.project, call.flag("force"));
     if let Some(holder) = run_lock::holder(project).filter(|_| force) {
         return Err(Failure::refused(format!("a run is active here (process {})", holder.pid))
             .hint("It uses the files that --force would replace. Stop it first."));
     }
-    let name = match name.map(clean::line) {
+    let name = match call.value("name").map(clean::line) {
         Some(name) if name.is_empty() => return Err(Failure::usage("--name is empty")),
         Some(name) => name,
         None => layout::default_name(project),

@@ -6,22 +6,20 @@ mod plan;
 mod refusals;
 pub mod run_args;
 
-use super::failure::Failure;
+use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::decide::limits;
 use crate::core::message;
-use crate::core::outcome::Exit;
 use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::run::screen::Screen;
 use crate::run::{self, Context, RunPlan, Runner};
 use crate::store::config;
-use crate::store::process::checks::CheckCommands;
-use crate::store::project::{Project, git};
-use crate::store::world::World;
+use crate::store::project::git;
 use plan::Planned;
-use run_args::RunArgs;
 
-pub fn run(world: &World, project: &Project, args: RunArgs) -> Result<Exit, Failure> {
+pub fn run(call: &Invocation) -> Answer {
+    let Invocation { world, project, .. } = call;
+    let args = run_args::parse(call)?;
     let continued = plan::continued(world, project, &args)?;
     let options = args.options(continued.as_ref().map(|saved| &saved.options));
     refusals::unavailable(project, &options)?;
@@ -33,15 +31,14 @@ pub fn run(world: &World, project: &Project, args: RunArgs) -> Result<Exit, Fail
     }
     let mut screen = Screen::new(style, colour, &planned.plan.run.run_id);
     report_start(world, project, &planned, &mut screen);
-    Ok(Runner::new(world, project, planned.plan, screen)?.run())
+    Ok((String::new(), Runner::new(world, project, planned.plan, screen)?.run()))
 }
 
 /// Says everything the run works by: its position, checks, limits and task.
 fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mut Screen) {
     let RunPlan { run, options, .. } = &planned.plan;
-    let resolved = config::load_for(world, project, run);
-    let settings = resolved.settings_for(Engine::Runner);
-    let checks = CheckCommands::of(&resolved).commands;
+    let settings = config::load_for(world, project, run).settings_for(Engine::Runner);
+    let checks = &settings.checks;
     let agent = options.agent.program();
     let iteration = run.iteration + 1;
     let verb = if planned.continued { "Continuing" } else { "Starting" };

@@ -2,8 +2,8 @@
 
 use super::refusals;
 use super::run_args::RunArgs;
-use crate::cli::failure::Failure;
 use crate::cli::loops::start;
+use crate::cli::{Failure, World};
 use crate::core::decide::turn::Turn;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
@@ -15,10 +15,9 @@ use crate::scan::briefing::{self, BriefingContext};
 use crate::store::project::{Project, git};
 use crate::store::runner::{logs, run_lock, snapshot, summary};
 use crate::store::state::question::Question;
-use crate::store::state::{Locked, ending, expiry, question, stop as stops};
+use crate::store::state::{Locked, ending, expiry, stop as stops};
 use crate::store::tasks::source::{self, Found, Selection};
 use crate::store::user::{armed, circuit};
-use crate::store::world::World;
 use crate::store::{config, file, tasks};
 use std::path::{Path, PathBuf};
 
@@ -116,13 +115,8 @@ fn plan(
     run.task = shorten(&prompt.text);
     options.prompt_file = prompt.file;
     run.tasks = found.source;
-    run.given.flags.extend(args.start.flags.clone());
     run.given.environment.extend(config::environment());
-    let commands = config::take_commands(&mut run.given);
-    run.commands.extend(commands);
-    if !args.start.preset.is_empty() {
-        run.given.preset.clone_from(&args.start.preset);
-    }
+    start::add_settings(&mut run, &args.start);
     run.timing.stop_all_seen = stops::stopped_all_at(world);
     run.timing.armed_at = world.now;
     run.last_hook_timestamp = world.now.seconds();
@@ -195,11 +189,7 @@ impl Planned {
         if let Err(error) = git::exclude_ours(project) {
             self.notes.push(format!("git still sees Ralph's files: {error:#}"));
         }
-        if let Some(question) = &self.question
-            && let Err(error) = question::file_away(question, world.now)
-        {
-            self.notes.push(format!("could not file away {}: {error:#}", question.path.display()));
-        }
+        self.notes.extend(start::file_away(self.question.as_ref(), world));
         Ok(self)
     }
 }

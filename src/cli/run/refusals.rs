@@ -2,8 +2,8 @@
 //! everything else is an error, so that no script takes it for a limit.
 
 use super::run_args::RunArgs;
-use crate::cli::failure::Failure;
 use crate::cli::loops::start;
+use crate::cli::{Failure, Project, World};
 use crate::core::decide::limits;
 use crate::core::guidance::finding::Finding;
 use crate::core::message;
@@ -15,11 +15,9 @@ use crate::run::SESSION;
 use crate::run::agent::Unavailable;
 use crate::run::saved::RunOptions;
 use crate::run::target::Target;
-use crate::store::project::Project;
 use crate::store::runner::run_lock;
 use crate::store::state::question::Question;
 use crate::store::user::circuit;
-use crate::store::world::World;
 
 fn with_exit<T>(refused: Result<T, Failure>, exit: Exit) -> Result<T, Failure> {
     refused.map_err(|failure| if failure.exit == Exit::Failed { failure.exit(exit) } else { failure })

@@ -1,11 +1,10 @@
 //! The arguments of `ralph run`.
 
-use crate::cli::command_line::flag;
-use crate::cli::failure::Failure;
-use crate::cli::program::{text_or_stdin, words};
+use crate::cli::command_line::{self, flag, setting, words};
+use crate::cli::{Failure, Invocation};
 use crate::core::outcome::Exit;
 use crate::core::request::{SWITCHES, StartRequest};
-use crate::core::settings::{self, KEYS, Kind};
+use crate::core::settings::{KEYS, Key};
 use crate::run::agent::{Agent, Claude, ShellCommand};
 use crate::run::saved::RunOptions;
 use crate::run::screen::Style;
@@ -13,13 +12,19 @@ use crate::run::target::Target;
 use crate::run::{Context, OnLimit};
 use crate::store::tasks::source::Selection;
 use crate::view::paint;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgAction, Command};
 use std::path::PathBuf;
 
-/// Flags that `run` shares with `start`: those of settings that mean the same there.
-fn shared_flags() -> impl Iterator<Item = &'static settings::Key> {
-    let own = |flag: &str| KEYS.iter().any(|key| key.run_flag == Some(flag));
-    KEYS.iter().filter(move |key| key.flag.is_some_and(|flag| !own(flag) && flag != "gap-threshold"))
+/// Flags of settings that only `run` has, or that mean something else for `start`.
+fn own_flags() -> impl Iterator<Item = (&'static str, &'static Key)> {
+    KEYS.iter().filter_map(|key| Some((key.run_flag?, key)))
+}
+
+/// Flags of settings that `run` shares with `start`.
+fn shared_flags() -> impl Iterator<Item = (&'static str, &'static Key)> {
+    let is_own = |name: &str| own_flags().any(|(flag, _)| flag == name);
+    let all = KEYS.iter().filter_map(|key| Some((key.flag?, key)));
+    all.filter(move |(flag, _)| !is_own(flag) && *flag != "gap-threshold")
 }
 
 const RUN_SWITCHES: [&str; 3] = ["reset", "ignore-open-questions", "skip-constraint-scan"];
@@ -91,37 +96,28 @@ impl RunArgs {
     }
 }
 
-pub fn parse(matches: &ArgMatches) -> Result<RunArgs, Failure> {
-    let mut start = StartRequest::default();
-    for flag in shared_flags().filter_map(|key| key.flag) {
-        for value in matches.get_many::<String>(flag).unwrap_or_default() {
-            start.set(flag, Some(value)).map_err(Failure::usage)?;
-        }
-    }
-    for (flag, key) in KEYS.iter().filter_map(|key| Some((key.run_flag?, key))) {
-        if let Some(value) = matches.get_one::<String>(flag) {
-            let value = key
-                .read(&value.as_str().into())
-                .map_err(|wrong| Failure::usage(format!("--{flag}: {wrong}")))?;
+pub fn parse(call: &Invocation) -> Result<RunArgs, Failure> {
+    let mut start = call.start_request(shared_flags().map(|(flag, _)| flag), RUN_SWITCHES.into_iter())?;
+    for (flag, key) in own_flags() {
+        if let Some(value) = call.value(flag) {
+            let value =
+                key.read(&value.into()).map_err(|wrong| Failure::usage(format!("--{flag}: {wrong}")))?;
             start.flags.insert(key.name.to_owned(), value);
         }
     }
-    for switch in RUN_SWITCHES.into_iter().filter(|switch| matches.get_flag(switch)) {
-        start.set(switch, None).map_err(Failure::usage)?;
-    }
-    let prompt = words(matches, "prompt");
-    start.task = text_or_stdin(matches, "prompt")?;
-    if !prompt.is_empty() && start.task.trim().is_empty() {
-        let what = if prompt == ["-"] { "the prompt on stdin" } else { "the prompt" };
+    start.task = call.text_or_stdin("prompt")?;
+    let words = call.words("prompt");
+    if !words.is_empty() && start.task.trim().is_empty() {
+        let what = if words == ["-"] { "the prompt on stdin" } else { "the prompt" };
         return Err(Failure::usage(format!("{what} is empty")));
     }
-    let own = |name: &str| matches.get_one::<String>(name).cloned();
+    let own = |name: &str| call.value(name).map(str::to_owned);
     let claude = Claude {
         program: own("claude").unwrap_or_default(),
         model: own("model"),
         permission_mode: own("permission-mode"),
-        allowed_tools: words(matches, "allowed-tools"),
-        extra: words(matches, "claude-arg"),
+        allowed_tools: call.words("allowed-tools"),
+        extra: call.words("claude-arg"),
     };
     let target = match (own("container"), own("sandbox")) {
         (Some(name), _) => Some(Target::Container { name, workdir: own("workdir") }),
@@ -131,55 +127,42 @@ pub fn parse(matches: &ArgMatches) -> Result<RunArgs, Failure> {
     Ok(RunArgs {
         start,
         file: own("file").map(Into::into),
-        new: matches.get_flag("new"),
+        new: call.flag("new"),
         agent_command: own("agent-command"),
         claude,
         target,
         context: own("context").map(|how| if how == "fresh" { Context::Fresh } else { Context::Continue }),
         on_limit: own("on-limit").map(|how| if how == "stop" { OnLimit::Stop } else { OnLimit::Wait }),
-        skip_review: matches.get_flag("skip-review"),
+        skip_review: call.flag("skip-review"),
         tasks: match own("tasks") {
             Some(file) => Selection::File(file.into()),
-            None if matches.get_flag("no-tasks") => Selection::None,
+            None if call.flag("no-tasks") => Selection::None,
             None => Selection::Default,
         },
-        style: Style::chosen(matches.get_flag("quiet"), matches.get_flag("json")),
+        style: Style::chosen(call.flag("quiet"), call.flag("json")),
         colour: paint::wanted(),
     })
 }
 
 pub fn command() -> Command {
-    let value = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help).allow_hyphen_values(true)
+    let value =
+        |name, placeholder, help| command_line::value(name, placeholder, help).allow_hyphen_values(true);
+    let claude_flag = |(name, placeholder, help): (_, _, &'static str)| {
+        let action = if help.ends_with("repeated") { ArgAction::Append } else { ArgAction::Set };
+        value(name, placeholder, help).action(action)
     };
-    let mut run = Command::new("run")
+    let prompt = "the task for the agent; - reads it from stdin [default: continue the last unfinished run, else \
+                  ralph/prompt.md]";
+    let switches = SWITCHES.into_iter().filter(|(name, _)| RUN_SWITCHES.contains(name));
+    let run = Command::new("run")
         .about("Run the agent in a loop, one fresh process per iteration")
         .after_help(Exit::help())
-        .arg(
-            Arg::new("prompt")
-                .value_name("PROMPT")
-                .num_args(0..)
-                .help("the task for the agent; - reads it from stdin [default: continue the last unfinished run, else ralph/prompt.md]"),
-        )
-        .arg(value("file", "FILE", "read the prompt from this file").short('f').conflicts_with("prompt"));
-    for (flag, key) in KEYS.iter().filter_map(|key| Some((key.run_flag?, key))) {
-        run = run.arg(value(flag, key.kind.value_name(), "").help(key.help_with_default()));
-    }
-    for key in shared_flags() {
-        let flag = key.flag.unwrap_or_default();
-        let mut arg = value(flag, key.kind.value_name(), key.help);
-        if key.kind == Kind::Commands {
-            arg = arg.action(ArgAction::Append);
-        }
-        run = run.arg(arg);
-    }
-    run = run.args(
-        SWITCHES.iter().filter(|(name, _)| RUN_SWITCHES.contains(name)).map(|&(name, help)| flag(name, help)),
-    );
-    for (name, placeholder, help) in CLAUDE_FLAGS {
-        let action = if help.ends_with("repeated") { ArgAction::Append } else { ArgAction::Set };
-        run = run.arg(value(name, placeholder, help).action(action));
-    }
+        .arg(words("prompt", "PROMPT", prompt))
+        .arg(value("file", "FILE", "read the prompt from this file").short('f').conflicts_with("prompt"))
+        .args(own_flags().map(|(flag, key)| setting(flag, key).help(key.help_with_default())))
+        .args(shared_flags().map(|(flag, key)| setting(flag, key)))
+        .args(switches.map(|(name, help)| flag(name, help)))
+        .args(CLAUDE_FLAGS.map(claude_flag));
     let agent_command = "another agent: a command that reads the prompt on stdin and prints text";
     let context = "begin each iteration fresh, or continue the run's own conversation [default: fresh]";
     let on_limit = "at the usage limit: wait until it resets, or stop [default: wait]";

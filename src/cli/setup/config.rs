@@ -1,37 +1,40 @@
 //! `ralph config`: shows every effective value and its source, or sets one.
 
-use crate::cli::failure::Failure;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::LoopState;
 use crate::core::settings::{self, KEYS, Key};
-use crate::store::project::Project;
 use crate::store::user::armed;
-use crate::store::world::World;
 use crate::store::{config, state};
 use crate::view;
 use serde_json::Value;
 
-#[derive(Clone, Debug)]
-pub enum Request {
-    Show,
-    ShowOne(String),
-    Set { key: String, value: String, user: bool },
-    Unset { key: String, user: bool },
+/// Which settings to show; with a value or `unset`, the one to change.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    pub key: Option<&'a str>,
+    pub value: Option<&'a str>,
+    pub unset: bool,
+    /// Change the user's own file.
+    pub user: bool,
+    pub json: bool,
 }
 
-pub fn run(world: &World, project: &Project, request: &Request, json: bool) -> Result<String, Failure> {
-    let (key, value, user) = match request {
-        Request::Show => return show(world, project, None, json),
-        Request::ShowOne(name) => return show(world, project, Some(find(name)?), json),
-        Request::Set { key, value, user } => {
-            let key = find(key)?;
-            let value = key
-                .read(&Value::from(value.as_str()))
-                .map_err(|wrong| Failure::usage(format!("{}: {wrong}", key.name)))?;
-            (key, Some(value), *user)
-        }
-        Request::Unset { key, user } => (find(key)?, None, *user),
+pub fn command(call: &Invocation) -> Result<String, Failure> {
+    let key = call.value("key").filter(|key| !key.is_empty());
+    let [unset, user, json] = ["unset", "user", "json"].map(|name| call.flag(name));
+    run(&call.world, &call.project, Request { key, value: call.value("value"), unset, user, json })
+}
+
+pub fn run(world: &World, project: &Project, request: Request) -> Result<String, Failure> {
+    let key = request.key.map(find).transpose()?;
+    let (Some(key), true) = (key, request.unset || request.value.is_some()) else {
+        return Ok(show(world, project, key, request.json));
     };
-    let path = if user {
+    let read = |value: &str| {
+        key.read(&Value::from(value)).map_err(|wrong| Failure::usage(format!("{}: {wrong}", key.name)))
+    };
+    let value = request.value.filter(|_| !request.unset).map(read).transpose()?;
+    let path = if request.user {
         world
             .user_config()
             .ok_or_else(|| Failure::refused("no home directory").hint("set HOME or RALPH_CONFIG_DIR"))?
@@ -55,7 +58,7 @@ pub fn run(world: &World, project: &Project, request: &Request, json: bool) -> R
     Ok(text)
 }
 
-fn show(world: &World, project: &Project, only: Option<&'static Key>, json: bool) -> Result<String, Failure> {
+fn show(world: &World, project: &Project, only: Option<&Key>, json: bool) -> String {
     // In a session with a running loop the run's own flags are what counts.
     let own = world
         .session_id
@@ -65,14 +68,14 @@ fn show(world: &World, project: &Project, only: Option<&'static Key>, json: bool
         Some(run) => config::load_for(world, project, &run),
         None => config::load(world, project),
     };
-    Ok(match (json, only) {
+    match (json, only) {
         (true, only) => view::config::json(&resolved, only),
         (false, Some(key)) => {
             let own = resolved.warnings.iter().filter(|warning| warning.contains(key.name));
             own.fold(view::config::one(&resolved, key), |text, warning| text + &format!("Note: {warning}\n"))
         }
         (false, None) => view::config::table(&resolved, &config::unknown(world, project)),
-    })
+    }
 }
 
 fn find(name: &str) -> Result<&'static Key, Failure> {

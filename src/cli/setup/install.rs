@@ -1,35 +1,23 @@
 //! `ralph install`: copies the plugin to the user's data folder, registers it with Claude Code and checks that it works.
 //! With `--to DIR` it only copies the plugin there, for `claude --plugin-dir DIR`.
 
-use super::doctor::{self, DoctorArgs};
-use super::first_few;
+use super::{doctor, first_few};
 use crate::claude::client::Client;
 use crate::claude::plugin::marketplace::{self, Registration};
 use crate::claude::plugin::{self, PluginFiles, TargetState, VERSION};
 use crate::claude::settings::settings_file::{SettingsFile, StatusLine};
 use crate::claude::settings::statusline;
-use crate::cli::failure::Failure;
 use crate::cli::program::write_line;
+use crate::cli::{Failure, Invocation, World};
 use crate::core::diagnosis::{CheckNote, Health};
 use crate::core::text::clean;
 use crate::store::file;
 use crate::store::file::lock::Lock;
-use crate::store::project::Project;
-use crate::store::world::World;
 use crate::view::diff;
-use crate::view::paint::{self, Paint};
+use crate::view::paint::Paint;
 use anyhow::Context;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-
-#[derive(Debug, Default)]
-pub struct InstallArgs {
-    pub to: Option<PathBuf>,
-    pub settings: bool,
-    pub yes: bool,
-    pub force: bool,
-    pub claude: Option<String>,
-}
 
 const WITHOUT_CLAUDE: &str = "Install it (https://claude.com/claude-code), or name it with --claude PATH, and try again.\n\
     Without Claude Code: `ralph demo` shows a whole loop, `ralph run --agent-command CMD` runs any other agent, and\n\
@@ -37,10 +25,10 @@ const WITHOUT_CLAUDE: &str = "Install it (https://claude.com/claude-code), or na
 const BROKEN: &str =
     "The plugin is installed but does not work. `ralph doctor` says more; `ralph uninstall` removes it.";
 
-pub fn run(world: &World, args: &InstallArgs) -> Result<String, Failure> {
-    match &args.to {
-        Some(folder) => copy_to(world, folder, args.force),
-        None => install(world, args),
+pub fn run(call: &Invocation) -> Result<String, Failure> {
+    match call.parsed::<PathBuf>("to") {
+        Some(folder) => copy_to(&call.world, &folder, call.flag("force")),
+        None => install(call),
     }
 }
 
@@ -61,21 +49,24 @@ fn copy_to(world: &World, folder: &Path, force: bool) -> Result<String, Failure>
     Ok(format!("{text}Try it: claude --plugin-dir \"{shown}\"\n"))
 }
 
-fn install(world: &World, args: &InstallArgs) -> Result<String, Failure> {
-    let client = client(world, args.claude.as_deref())?;
-    let version =
-        client.version().map_err(|error| Failure::unavailable(format!("{error:#}")).hint(WITHOUT_CLAUDE))?;
+fn install(call: &Invocation) -> Result<String, Failure> {
+    let (world, force) = (&call.world, call.flag("force"));
+    let client = Client::find(world, call.value("claude")).ok_or_else(|| {
+        let name = call.value("claude").unwrap_or("claude");
+        Failure::unavailable(format!("Claude Code was not found: no program '{name}'")).hint(WITHOUT_CLAUDE)
+    })?;
+    let version = client.version().map_err(|error| Failure::unavailable(error).hint(WITHOUT_CLAUDE))?;
     let (folder, target) = (marketplace::folder(world)?, marketplace::plugin(world)?);
     let _lock = lock(world)?;
     // Everything that could fail is checked before anything is written.
     let settings = settings(world)?;
     let registration = Registration::read(&client)?;
-    refuse_other(&registration, &folder, args.force)?;
-    let (found, backup) = copy_plugin(world, &target, args.force)?;
+    refuse_other(&registration, &folder, force)?;
+    let (found, backup) = copy_plugin(world, &target, force)?;
     settings.record(world)?;
     let written = marketplace::write(&folder)?;
     let registered = registration.complete(&client, &folder)?;
-    let checks = check(world, &client)?;
+    let checks = check(call, &client)?;
 
     let changed = found != TargetState::Current || written || registered.is_some();
     let mut text = if changed {
@@ -94,9 +85,9 @@ fn install(world: &World, args: &InstallArgs) -> Result<String, Failure> {
             "Nothing to do: Ralph {VERSION} is installed in Claude Code {version} and works.\n  Checks  {checks}\n"
         )
     };
-    if args.settings {
+    if call.flag("settings") {
         text.push('\n');
-        return offer_status_line(world, &plugin::program(&target, "ralph"), args, &text);
+        return offer_status_line(call, &plugin::program(&target, "ralph"), &text);
     }
     if changed {
         text.push_str(
@@ -134,10 +125,9 @@ fn copy_plugin(world: &World, target: &Path, force: bool) -> Result<(TargetState
 }
 
 /// Runs the doctor's checks of the installation and returns their lines.
-fn check(world: &World, client: &Client) -> Result<String, Failure> {
-    let claude = Some(client.program().display().to_string());
-    let args = DoctorArgs { claude, ..DoctorArgs::default() };
-    let report = doctor::check_installation(world, &Project::find(world, None), &args);
+fn check(call: &Invocation, client: &Client) -> Result<String, Failure> {
+    let claude = client.program().display().to_string();
+    let report = doctor::check_installation(call, &claude);
     let mut lines = Vec::new();
     for check in &report.checks {
         let always = [doctor::HOOK_PROGRAMS, doctor::ROUND_TRIP].contains(&check.id);
@@ -158,29 +148,21 @@ fn replaced(found: &TargetState, backup: Option<&Path>) -> String {
     format!("\n          replaces {before}{backup}; open sessions use it from their next hook")
 }
 
-fn client(world: &World, named: Option<&str>) -> Result<Client, Failure> {
-    Client::find(world, named).ok_or_else(|| {
-        let name = named.unwrap_or("claude");
-        Failure::unavailable(format!("Claude Code was not found: no program '{name}'")).hint(WITHOUT_CLAUDE)
-    })
-}
-
 /// Takes the lock of install and uninstall: a second install would remove the first one's unfinished folder.
 pub fn lock(world: &World) -> Result<Lock, Failure> {
     let folder = world.data_dir()?;
     file::create_dir(folder).map_err(|error| {
-        Failure::refused(format!("{error:#}")).hint("Set RALPH_DATA_DIR to a folder that you can write.")
+        Failure::refused(error).hint("Set RALPH_DATA_DIR to a folder that you can write.")
     })?;
     Lock::acquire(&folder.join("install.lock")).map_err(|error| {
-        Failure::refused(format!("{error:#}"))
+        Failure::refused(error)
             .hint("Another `ralph install` or `ralph uninstall` may be running: wait for it, then try again.")
     })
 }
 
 pub fn settings(world: &World) -> Result<SettingsFile, Failure> {
-    SettingsFile::read(world).map_err(|error| {
-        Failure::refused(format!("{error:#}")).hint("Nothing was changed. Fix the file and try again.")
-    })
+    SettingsFile::read(world)
+        .map_err(|error| Failure::refused(error).hint("Nothing was changed. Fix the file and try again."))
 }
 
 fn refuse_other(registration: &Registration, folder: &Path, force: bool) -> Result<(), Failure> {
@@ -196,17 +178,13 @@ fn refuse_other(registration: &Registration, folder: &Path, force: bool) -> Resu
 }
 
 /// Shows the change to the user's settings, and writes it if the user agrees.
-fn offer_status_line(
-    world: &World,
-    program: &Path,
-    args: &InstallArgs,
-    text: &str,
-) -> Result<String, Failure> {
+fn offer_status_line(call: &Invocation, program: &Path, text: &str) -> Result<String, Failure> {
+    let (world, yes) = (&call.world, call.flag("yes"));
     let settings = settings(world)?;
     let (command, path) = (statusline::command(program), settings.path().display().to_string());
     let previous = match settings.status_line(&command) {
         StatusLine::Ours => return Ok(format!("{text}The status line is already in {path}.\n")),
-        StatusLine::Other(value) if !args.force => {
+        StatusLine::Other(value) if !call.flag("force") => {
             let value = clean::excerpt(&value, 100);
             return Ok(format!(
                 "{text}{path} keeps its own status line:\n  {value}\n--force replaces it; `ralph uninstall` restores it.\n"
@@ -216,9 +194,9 @@ fn offer_status_line(
         StatusLine::None => None,
     };
     let change = settings.with_status_line(&command)?;
-    let lines = diff::lines(&change.before, &change.after, Paint::new(paint::wanted()));
+    let lines = diff::lines(&change.before, &change.after, Paint::for_stdout());
     let shown = format!("{text}The change in {path}:\n{lines}");
-    if !args.yes {
+    if !yes {
         if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
             return Ok(format!("{shown}Not written: confirm on a terminal, or use --yes.\n"));
         }
@@ -231,7 +209,7 @@ fn offer_status_line(
         settings.record_status_line(world, value)?;
     }
     settings.write(world, &change)?;
-    let shown = if args.yes { &shown } else { "" };
+    let shown = if yes { &shown } else { "" };
     Ok(format!("{shown}Written. Open sessions show it at their next update.\n"))
 }
 

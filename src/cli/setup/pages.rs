@@ -1,8 +1,7 @@
 //! Completions and man pages, generated from the definition of the command line.
 
-use crate::cli::command_line;
-use crate::cli::failure::Failure;
 use crate::cli::loops::guidance_program;
+use crate::cli::{Failure, command_line};
 use crate::store::file::{self, Privacy};
 use anyhow::Context;
 use clap::Command;
@@ -55,17 +54,12 @@ fn definition(name: &str) -> Command {
 
 /// Returns each program and each command of `ralph`, named like its page.
 fn pages() -> Vec<Command> {
-    let version = env!("CARGO_PKG_VERSION");
-    let ralph = definition(PROGRAMS[0]);
-    let commands: Vec<Command> = ralph
-        .get_subcommands()
-        .map(|command| {
-            let [page, typed] = ["ralph-", "ralph "].map(|head| format!("{head}{}", command.get_name()));
-            command.clone().name(page).bin_name(typed).version(version)
-        })
-        .collect();
-    let guidance = definition(PROGRAMS[1]).version(version);
-    [ralph].into_iter().chain(commands).chain([guidance]).collect()
+    let mut pages: Vec<Command> = PROGRAMS.map(definition).into();
+    for command in definition(PROGRAMS[0]).get_subcommands() {
+        let [page, typed] = ["ralph-", "ralph "].map(|head| format!("{head}{}", command.get_name()));
+        pages.push(command.clone().name(page).bin_name(typed).version(env!("CARGO_PKG_VERSION")));
+    }
+    pages
 }
 
 #[cfg(test)]

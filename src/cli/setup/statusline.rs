@@ -1,9 +1,8 @@
 //! `ralph statusline`: one line for Claude Code's status line, and never an error, because it runs all the time.
 
 use crate::claude::settings::statusline::{self, Input};
-use crate::store::project::Project;
+use crate::cli::{Project, World};
 use crate::store::user::armed;
-use crate::store::world::World;
 use crate::store::{config, state};
 use crate::view::statusline as view;
 use std::io::{IsTerminal, Read, Write};

@@ -1,45 +1,35 @@
-//! `ralph trust`: trusts the commands in the project's own file. Running it is the consent; it prints exactly what
+//! `ralph trust`: trusts the commands in the project's own files. Running it is the consent; it prints exactly what
 //! it recorded.
 
-use crate::cli::failure::Failure;
-use crate::store::config;
+use crate::cli::{Failure, Invocation};
 use crate::store::config::trust;
-use crate::store::project::Project;
-use crate::store::world::World;
+use crate::store::config::{self, ProjectCommands};
 use crate::view::trust::{Entry, json, text};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    Trust,
-    Show,
-    Revoke,
-}
-
-pub fn run(world: &World, project: &Project, request: Request, as_json: bool) -> Result<String, Failure> {
+pub fn run(call: &Invocation) -> Result<String, Failure> {
+    let Invocation { world, project, .. } = call;
+    let (show, revoke) = (call.flag("show"), call.flag("revoke"));
     // Revoking must work even if the file cannot be read.
-    let done = match request {
-        Request::Revoke if trust::revoke(world, project)? => "Trust withdrawn.\n",
-        Request::Revoke => "Nothing was trusted in this project.\n",
-        Request::Trust | Request::Show => "",
+    let done = match revoke {
+        true if trust::revoke(world, project)? => "Trust withdrawn.\n",
+        true => "Nothing was trusted in this project.\n",
+        false => "",
     };
-    let (file, commands) = match config::project_commands(project) {
+    let found = match config::project_commands(project) {
         Ok(found) => found,
-        Err(_) if request == Request::Revoke => (project.config(), Vec::new()),
-        Err(error) => {
-            return Err(Failure::refused(format!("{error:#}")).hint("fix the file; nothing was changed"));
-        }
+        Err(_) if revoke => Vec::new(),
+        Err(error) => return Err(Failure::refused(error).hint("fix the file; nothing was changed")),
     };
-    if request == Request::Trust {
-        let values = commands.iter().map(|(key, value)| (key.name.to_owned(), value.clone()));
+    if !show && !revoke {
+        let values = found.iter().map(|found| (found.name.to_owned(), found.value.clone()));
         trust::grant(world, project, values.collect())?;
     }
     let trusted = trust::load(world, project);
-    let entries: Vec<Entry> = commands
-        .into_iter()
-        .map(|(key, value)| Entry { key, trusted: trusted.allows(key.name, &value), value })
-        .collect();
-    Ok(match as_json {
-        true => json(&project.root, &file, &entries),
-        false => format!("{done}{}", text(&file, &entries)),
+    let allows = |found: &ProjectCommands| trusted.allows(found.name, &found.value);
+    let entries: Vec<Entry> =
+        found.into_iter().map(|found| Entry { trusted: allows(&found), found }).collect();
+    Ok(match call.flag("json") {
+        true => json(&project.root, &project.config(), &entries),
+        false => format!("{done}{}", text(&project.config(), &entries)),
     })
 }

@@ -5,34 +5,26 @@ use crate::claude::client::Client;
 use crate::claude::plugin;
 use crate::claude::plugin::marketplace::{self, Registration};
 use crate::claude::settings::statusline;
-use crate::cli::failure::Failure;
+use crate::cli::loops::alive;
+use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::LoopState;
 use crate::core::text::clean;
-use crate::store::project::Project;
 use crate::store::project::leftovers;
-use crate::store::state;
 use crate::store::user::armed;
-use crate::store::world::World;
 use anyhow::{Context, Result};
 use std::path::Path;
 
-#[derive(Debug, Default)]
-pub struct UninstallArgs {
-    pub purge: bool,
-    pub force: bool,
-    pub claude: Option<String>,
-}
-
-pub fn uninstall(world: &World, args: &UninstallArgs) -> Result<String, Failure> {
+pub fn uninstall(call: &Invocation) -> Result<String, Failure> {
+    let (world, is_purge) = (&call.world, call.flag("purge"));
     let target = marketplace::plugin(world)?;
     let lock = world.data_dir()?.exists().then(|| install::lock(world)).transpose()?;
     install::settings(world)?;
-    if !args.force {
+    if !call.flag("force") {
         refuse_running(world)?;
         refuse_edited(&target)?;
     }
     let mut lines = Vec::new();
-    let client = Client::find(world, args.claude.as_deref());
+    let client = Client::find(world, call.value("claude"));
     lines.extend(unregister(world, client.as_ref(), &target)?);
     // Read after Claude Code has changed it.
     let settings = install::settings(world)?;
@@ -41,7 +33,7 @@ pub fn uninstall(world: &World, args: &UninstallArgs) -> Result<String, Failure>
         lines.push(format!("Status line: {done}, in {}", settings.path().display()));
     }
     lines.extend(remove_plugin(&marketplace::folder(world)?)?);
-    if args.purge {
+    if is_purge {
         lines.extend(purge(world)?);
     } else {
         leftovers::remove_empty_data(world)?;
@@ -50,7 +42,7 @@ pub fn uninstall(world: &World, args: &UninstallArgs) -> Result<String, Failure>
     if lines.is_empty() {
         return Ok("Nothing to do: Ralph is not installed.\n".into());
     }
-    if !args.purge && world.data_dir().is_ok_and(Path::exists) {
+    if !is_purge && world.data_dir().is_ok_and(Path::exists) {
         lines.push(format!("Kept your records in {}; --purge removes them", world.data_dir()?.display()));
     }
     if let Ok(program) = std::env::current_exe() {
@@ -61,10 +53,8 @@ pub fn uninstall(world: &World, args: &UninstallArgs) -> Result<String, Failure>
 
 /// Sessions with a running loop would lose their hooks and stop without a reason.
 fn refuse_running(world: &World) -> Result<(), Failure> {
-    let is_running = |project: &Project| {
-        let document = state::peek(project).ok().flatten().unwrap_or_default();
-        armed::load_started(world, project, &document).iter().any(|(_, run)| run.state == LoopState::Running)
-    };
+    let is_running =
+        |project: &Project| alive(world, project).iter().any(|(_, run)| run.state == LoopState::Running);
     let running = armed::projects(world).into_iter().filter(is_running);
     let running: Vec<_> = running.map(|project| project.root.display().to_string()).collect();
     if running.is_empty() {

@@ -110,13 +110,33 @@ fn withhold(world: &World, project: &Project, layer: &mut Layer) -> Vec<Row> {
     withheld
 }
 
-/// Returns the project's own file, and the commands in it that can be executed.
-pub fn project_commands(project: &Project) -> Result<(PathBuf, Vec<(&'static Key, Value)>)> {
-    let path = project.resolve(&project.config())?;
-    let values = read(&path)?;
-    let commands = command_keys().filter_map(|key| Some((key, values.get(key.name)?.clone())));
-    let commands = commands.filter(|(key, value)| !key.commands(value).is_empty()).collect();
-    Ok((path, commands))
+/// Commands in a file of the project that can be executed.
+#[derive(Clone, Debug)]
+pub struct ProjectCommands {
+    pub file: PathBuf,
+    /// The setting, or the field of the task list.
+    pub name: &'static str,
+    /// As the file gives them, which is what the user trusts.
+    pub value: Value,
+    pub commands: Vec<String>,
+}
+
+/// Returns the commands in the project's own file and in its task list.
+pub fn project_commands(project: &Project) -> Result<Vec<ProjectCommands>> {
+    let file = project.resolve(&project.config())?;
+    let values = read(&file)?;
+    let own = command_keys().filter_map(|key| {
+        let value = values.get(key.name)?.clone();
+        Some(ProjectCommands { file: file.clone(), name: key.name, commands: key.commands(&value), value })
+    });
+    let source = tasks::Source::default();
+    let list = list::check_commands(project, &source).map(|value| ProjectCommands {
+        file: project.root.join(&source.file),
+        name: list::CHECKS,
+        commands: list::texts(&value),
+        value,
+    });
+    Ok(own.chain(list).filter(|found| !found.commands.is_empty()).collect())
 }
 
 /// Takes the commands out of what was given, to be kept where only the user writes.

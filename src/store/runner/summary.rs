@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,stuck_count,\
-                          timestamp,outcome,cost_usd,tokens";
+                          timestamp,outcome,cost_usd,tokens,check";
 
     #[test]
     fn rows_are_read_by_the_names_of_their_columns() {
@@ -138,7 +138,7 @@ mod tests {
         std::fs::write(logs.join(FILE), format!("{text}2,implem")).unwrap();
         assert_eq!(read(&project), [row(1)]);
         add(&logs, &row(2)).unwrap();
-        let line = |n| format!("{n},,0,,0,0,0,1970-01-01T00:00:00.000Z,,,0\n");
+        let line = |n| format!("{n},,0,,0,0,0,1970-01-01T00:00:00.000Z,,,0,\n");
         let text = std::fs::read_to_string(logs.join(FILE)).unwrap();
         assert_eq!(text, format!("{HEADER}\n{}{}", line(1), line(2)));
     }

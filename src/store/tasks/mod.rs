@@ -162,8 +162,12 @@ pub const CHECKS: &str = "verifyCommands";
 /// Returns the check commands of the task list, if it has any.
 pub fn checks(world: &World, project: &Project, source: &Source) -> ListChecks {
     let Some(value) = check_commands(project, source) else { return ListChecks::default() };
-    let commands = value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-    ListChecks { commands: commands.collect(), trusted: trust::load(world, project).allows(CHECKS, &value) }
+    ListChecks { commands: texts(&value), trusted: trust::load(world, project).allows(CHECKS, &value) }
+}
+
+/// Returns the texts of a list.
+pub fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Returns the field as the file gives it, unless it is empty.
@@ -172,7 +176,7 @@ pub fn check_commands(project: &Project, source: &Source) -> Option<Value> {
         return None;
     }
     let value = document(&bytes(project, source).ok()??).ok()?.get_mut(CHECKS)?.take();
-    value.as_array().is_some_and(|commands| !commands.is_empty()).then_some(value)
+    (!texts(&value).is_empty()).then_some(value)
 }
 
 /// Changes review fields and writes the list back, if its format has any. Returns what the change returns.

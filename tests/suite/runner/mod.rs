@@ -1,4 +1,5 @@
 mod bad_agents;
+mod checks;
 mod continued;
 mod endings;
 mod lists;

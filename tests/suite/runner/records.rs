@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 
 const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,stuck_count,timestamp,\
-                      outcome,cost_usd,tokens\n";
+                      outcome,cost_usd,tokens,check\n";
 
 #[test]
 fn the_summary_has_one_row_per_iteration() {
@@ -18,8 +18,8 @@ fn the_summary_has_one_row_per_iteration() {
     assert_eq!(
         env.read("ralph/logs/summary.csv"),
         format!(
-            "{HEADER}1,implement,0,0000000,0,0,0,{at},ok,,0\n2,implement,0,,0,0,1,{at},ok,,0\n\
-             3,implement,0,,0,0,2,{at},failed,,0\n4,implement,0,0000000,0,0,0,{at},complete,,0\n"
+            "{HEADER}1,implement,0,0000000,0,0,0,{at},ok,,0,\n2,implement,0,,0,0,1,{at},ok,,0,\n\
+             3,implement,0,,0,0,2,{at},failed,,0,\n4,implement,0,0000000,0,0,0,{at},complete,,0,\n"
         )
     );
     assert_eq!(mode(&env.path("ralph/logs/summary.csv")), 0o600);
@@ -107,16 +107,16 @@ fn json_is_events_and_nothing_else() {
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(
         kinds,
-        ["started", "iteration_started", "text", "tool", "verifying", "iteration_ended", "ended"]
+        ["started", "iteration_started", "text", "tool", "verifying", "check", "iteration_ended", "ended"]
     );
     let run_id = &env.history()[0]["run_id"];
     assert!(events.iter().chain([&note]).all(|event| event["run_id"] == *run_id));
-    let ended = &events[6];
+    let ended = &events[7];
     assert_eq!(
         (&ended["outcome"], &ended["exit_code"], &ended["iterations"]),
         (&"complete".into(), &0.into(), &1.into())
     );
-    assert_eq!((&events[5]["cost_usd"], &events[5]["tokens"]), (&0.25.into(), &15.into()));
+    assert_eq!((&events[6]["cost_usd"], &events[6]["tokens"]), (&0.25.into(), &15.into()));
     for (script, code) in [("promise BLOCKED:x", 2), ("exit 1", 4)] {
         let env = Env::new();
         let run = env.run_with(script, &["--json", "x"]).run();

@@ -147,7 +147,7 @@ fn kill_after_changes(changes: impl Iterator<Item = usize>) {
     let text = env.read("ralph/logs/summary.csv");
     let mut numbers = Vec::new();
     for row in env.rows() {
-        assert_eq!(row.len(), 11, "torn: {row:?}\n{text}");
+        assert_eq!(row.len(), 12, "torn: {row:?}\n{text}");
         numbers.push(row[0].parse::<usize>().unwrap());
     }
     assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no row twice, none missing");

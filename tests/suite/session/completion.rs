@@ -21,7 +21,7 @@ fn a_failed_check_is_reported_to_the_agent_and_a_passed_one_ends_the_loop() {
     env.write("done.txt", "");
     let answer = env.at(20).turn(SESSION, DONE);
     let told = answer.ended("complete");
-    assert!(told.contains("the check passed") && !told.contains("not verified"), "{told}");
+    assert!(told.contains("` passed") && !told.contains("not verified"), "{told}");
     assert_eq!(env.history()[0]["iterations"], 2);
 }
 

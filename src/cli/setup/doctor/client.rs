@@ -1,10 +1,9 @@
 //! Checks that Claude Code is there and new enough, and that it has the plugin.
 
-use super::{CheckContext, REINSTALL};
+use super::{Check, CheckContext, CheckNote, REINSTALL};
 use crate::claude::client::plugins::{self, InstalledPlugin};
 use crate::claude::client::version::{OLDEST, OLDEST_FOR_PLUGIN, Version};
 use crate::claude::plugin::hooks;
-use crate::core::diagnosis::{Check, CheckNote};
 use crate::core::text::clean;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,8 +15,8 @@ const UPDATE: &str = "npm install -g @anthropic-ai/claude-code";
 
 pub fn client(context: &CheckContext) -> (Check, Option<Version>) {
     let Some(client) = &context.client else {
-        let name = context.args.claude.as_deref().unwrap_or("claude");
-        return (Check::one("client", CheckNote::failure(format!("{name} was not found"), INSTALL)), None);
+        let note = CheckNote::failure(format!("{} was not found", context.claude), INSTALL);
+        return (Check::one("client", note), None);
     };
     let answer = context.run(&mut client.command(&["--version"], &context.project.root), b"", LIMIT);
     let version = Version::parse(&answer.stdout).filter(|_| answer.passed());
@@ -41,39 +40,35 @@ pub fn client(context: &CheckContext) -> (Check, Option<Version>) {
 }
 
 /// The folder of our plugin, and the other plugins.
-#[derive(Default)]
 pub struct FoundPlugins {
     pub folder: Option<PathBuf>,
     pub others: Vec<InstalledPlugin>,
 }
 
 pub fn plugin(context: &CheckContext, client_works: bool) -> (Check, FoundPlugins) {
-    let listed = client_works.then(|| list(context));
-    let mut found = FoundPlugins::default();
-    let notes = match (&context.args.plugin_dir, listed) {
-        (Some(folder), listed) => {
-            let plugins = listed.and_then(Result::ok).unwrap_or_default();
-            found.others = plugins.into_iter().filter(|plugin| !plugin.is_ours()).collect();
-            let folder = context.world.working_dir.join(folder);
-            let folder = folder.canonicalize().unwrap_or(folder);
-            let notes = in_folder(&folder);
-            found.folder = Some(folder);
-            notes
+    let (plugins, problem) = match client_works.then(|| list(context)) {
+        Some(Ok(plugins)) => (plugins, None),
+        Some(Err(why)) => {
+            let hint = "update it, or name the plugin's folder: --plugin-dir DIR";
+            let why = format!("Claude Code did not list its plugins: {why}");
+            (Vec::new(), Some(CheckNote::failure(why, hint)))
         }
-        (None, None) => vec![CheckNote::skipped("no Claude Code to ask; --plugin-dir DIR checks a folder")],
-        (None, Some(Err(why))) => vec![CheckNote::failure(
-            format!("Claude Code did not list its plugins: {why}"),
-            "update it, or name the plugin's folder: --plugin-dir DIR",
-        )],
-        (None, Some(Ok(plugins))) => {
-            let (ours, others): (Vec<_>, Vec<_>) = plugins.into_iter().partition(InstalledPlugin::is_ours);
-            found.others = others;
-            let in_use = ours.iter().find(|plugin| plugin.enabled).or(ours.first());
-            found.folder = in_use.map(|plugin| plugin.folder().to_owned());
-            installed(&ours)
+        None => {
+            let why = "no Claude Code to ask; --plugin-dir DIR checks a folder";
+            (Vec::new(), Some(CheckNote::skipped(why)))
         }
     };
-    (Check { id: "plugin", notes }, found)
+    let (ours, others): (Vec<_>, Vec<_>) = plugins.into_iter().partition(InstalledPlugin::is_ours);
+    let in_use = ours.iter().find(|plugin| plugin.enabled).or(ours.first());
+    let in_use = in_use.map(|plugin| plugin.folder().to_owned());
+    let named = context.call.value("plugin-dir").map(|folder| context.world.working_dir.join(folder));
+    let named = named.map(|folder| folder.canonicalize().unwrap_or(folder));
+    let notes = match (&named, problem) {
+        (Some(folder), _) => in_folder(folder),
+        (None, Some(problem)) => vec![problem],
+        (None, None) => installed(&ours),
+    };
+    (Check { id: "plugin", notes }, FoundPlugins { folder: named.or(in_use), others })
 }
 
 fn list(context: &CheckContext) -> Result<Vec<InstalledPlugin>, String> {

@@ -1,9 +1,7 @@
 //! Checks the container of `ralph run --container`.
 
-use super::leftovers::armed_loops;
-use super::{CheckContext, skipped};
+use super::{Check, CheckContext, CheckNote, skipped};
 use crate::claude::client::version::{OLDEST, Version};
-use crate::core::diagnosis::{Check, CheckNote};
 use crate::core::text::clean;
 use crate::store::process::command::Ended;
 use crate::store::runner::run_lock;
@@ -14,8 +12,7 @@ const ID: &str = "docker";
 const LIMIT: Duration = Duration::from_secs(15);
 
 pub fn container(context: &CheckContext) -> Check {
-    let named = context.args.container.clone().or_else(|| used_here(context));
-    match named {
+    match context.call.value("container").map(str::to_owned).or_else(|| used_here(context)) {
         None => skipped(ID, "not used here; --container NAME checks one"),
         // Docker would take it for an option.
         Some(name) if name.starts_with('-') => {
@@ -29,7 +26,7 @@ pub fn container(context: &CheckContext) -> Check {
 /// Returns the container of the current run. The lock may come with a repository, so it must name an armed loop.
 fn used_here(context: &CheckContext) -> Option<String> {
     let (run_id, container) = run_lock::container(context.project)?;
-    let is_ours = armed_loops(context).iter().any(|run| run.run_id == run_id);
+    let is_ours = context.loops().iter().any(|(_, run)| run.run_id == run_id);
     is_ours.then_some(container)
 }
 
@@ -51,8 +48,7 @@ fn check(context: &CheckContext, name: &str) -> CheckNote {
             return CheckNote::failure(why, "is Docker running? `docker ps` lists its containers");
         }
     }
-    let claude = context.args.claude.as_deref().unwrap_or("claude");
-    let client = docker(&["exec", name, claude, "--version"]);
+    let client = docker(&["exec", name, context.claude, "--version"]);
     match Version::parse(&client.stdout).filter(|_| client.passed()) {
         Some(version) if version >= OLDEST => {
             CheckNote::ok(format!("container {name} is running, with Claude Code {version}"))

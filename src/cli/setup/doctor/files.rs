@@ -1,7 +1,6 @@
 //! Checks that our files belong to the user, are private, and can be written and locked.
 
-use super::CheckContext;
-use crate::core::diagnosis::{Check, CheckNote};
+use super::{Check, CheckContext, CheckNote};
 use crate::store::file::lock::Lock;
 use crate::store::file::walk::entries;
 use crate::store::project::leftovers::RECORDS;

@@ -112,23 +112,21 @@ fn call(context: &CheckContext, hook: &Hook, plugin: &Path, folder: &Path) -> (O
     let note = match &answer.ended {
         Ended::NotStarted(why) => {
             let why = format!("{program} cannot be started: {why}");
-            Some(CheckNote::failure(why, format!("chmod +x \"{program}\"")))
+            CheckNote::failure(why, format!("chmod +x \"{program}\""))
         }
         // Without a loop a hook prints nothing, or a problem.
-        Ended::Exit(0) if output.is_empty() && answer.took > SLOW => Some(CheckNote::warning(
-            format!("{name} took {:.1} s", answer.took.as_secs_f64()),
-            "check for a slow disk or a virus scanner",
-        )),
-        Ended::Exit(0) if output.is_empty() => None,
+        Ended::Exit(0) if output.is_empty() && answer.took <= SLOW => return (None, answer.took),
+        Ended::Exit(0) if output.is_empty() => {
+            let why = format!("{name} took {:.1} s", answer.took.as_secs_f64());
+            CheckNote::warning(why, "check for a slow disk or a virus scanner")
+        }
         Ended::Exit(0) if is_json() => {
-            Some(CheckNote::warning(format!("{name} printed {output}"), "fix what it reports"))
+            CheckNote::warning(format!("{name} printed {output}"), "fix what it reports")
         }
-        Ended::Exit(0) => {
-            Some(CheckNote::failure(format!("{name} did not answer in JSON: {output}"), REINSTALL))
-        }
-        _ => Some(CheckNote::failure(format!("{name}: {}", answer.complaint()), REINSTALL)),
+        Ended::Exit(0) => CheckNote::failure(format!("{name} did not answer in JSON: {output}"), REINSTALL),
+        _ => CheckNote::failure(format!("{name}: {}", answer.complaint()), REINSTALL),
     };
-    (note, answer.took)
+    (Some(note), answer.took)
 }
 
 /// Compares Claude Code's limit on blocked turns with the circuit breaker's.
@@ -142,16 +140,11 @@ pub fn block_cap(context: &CheckContext) -> Check {
 /// Looks for Stop hooks in settings and in other plugins.
 pub fn others(context: &CheckContext, plugins: &[InstalledPlugin]) -> Check {
     const HINT: &str = "if loops end or hang for no visible reason, disable it";
-    let in_files = scan::other_stop_hooks(context.world, context.project);
-    let mut notes: Vec<CheckNote> = in_files
-        .iter()
-        .map(|finding| {
-            CheckNote::warning(
-                format!("{}: {}; it runs beside Ralph's", finding.file, finding.description),
-                HINT,
-            )
-        })
-        .collect();
+    let mut notes = Vec::new();
+    for finding in scan::other_stop_hooks(context.world, context.project) {
+        let why = format!("{}: {}; it runs beside Ralph's", finding.file, finding.description);
+        notes.push(CheckNote::warning(why, HINT));
+    }
     for plugin in plugins.iter().filter(|plugin| plugin.enabled && plugin.has_stop_hook()) {
         let why = format!("the plugin {} has a Stop hook; it runs beside Ralph's", plugin.id);
         notes.push(CheckNote::warning(why, format!("{HINT}: claude plugin disable {}", plugin.id)));

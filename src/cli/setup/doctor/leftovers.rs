@@ -1,14 +1,12 @@
 //! Checks for what earlier runs and crashes left behind.
 
-use super::CheckContext;
+use super::{Check, CheckContext, CheckNote};
 use crate::claude::client::plugins;
 use crate::claude::plugin::hooks;
-use crate::core::diagnosis::{Check, CheckNote};
-use crate::core::record::ArmedLoop;
+use crate::core::message;
 use crate::core::text::clean;
 use crate::store::file::walk::entries;
 use crate::store::runner::run_lock;
-use crate::store::state;
 use crate::store::state::stop;
 use crate::store::user::armed;
 use crate::store::world::{file_clock, nanoseconds};
@@ -28,10 +26,6 @@ pub fn leftovers(context: &CheckContext, plugin: Option<&Path>) -> Check {
     Check::of("leftovers", notes, "none")
 }
 
-fn short(run_id: &str) -> String {
-    clean::line(run_id).chars().take(8).collect()
-}
-
 fn remove(path: &Path) -> String {
     format!("rm \"{}\"", path.display())
 }
@@ -40,8 +34,8 @@ fn dead_run(context: &CheckContext) -> Option<CheckNote> {
     let lock = run_lock::left_behind(context.project)?;
     let (run_id, agent) = (lock.run_id.clone(), lock.living_agent());
     let path = run_lock::path(context.project);
-    let can_resume = armed_loops(context).iter().any(|run| run.run_id == run_id);
-    let run_id = short(&run_id);
+    let can_resume = context.loops().iter().any(|(_, run)| run.run_id == run_id);
+    let run_id = message::short_id(&run_id);
     Some(match agent {
         Some(pid) => CheckNote::warning(
             format!("the runner of run {run_id} died, and its agent (process {pid}) is still running"),
@@ -67,7 +61,7 @@ fn pending_stops(context: &CheckContext) -> Vec<CheckNote> {
         notes.push(CheckNote::warning(why, remove(&path)));
     }
     let stopped = stop::stopped_all_at(context.world);
-    let is_pending = armed_loops(context).iter().any(|run| run.timing.stop_all_seen != stopped);
+    let is_pending = context.loops().iter().any(|(_, run)| run.timing.stop_all_seen != stopped);
     if let Some(stopped) = stopped.filter(|_| is_pending) {
         let why = format!("`ralph stop --all` of {} is pending for a loop here", stopped.minute());
         notes.push(CheckNote::warning(why, "the loop ends at its next turn; `ralph stop` ends it now"));
@@ -75,17 +69,10 @@ fn pending_stops(context: &CheckContext) -> Vec<CheckNote> {
     notes
 }
 
-/// Returns the loops here that this user armed and that have not ended.
-pub fn armed_loops(context: &CheckContext) -> Vec<ArmedLoop> {
-    let document = state::peek(context.project).ok().flatten().unwrap_or_default();
-    let loops = armed::load_started(context.world, context.project, &document);
-    loops.into_iter().map(|(_, run)| run).filter(|run| run.is_alive()).collect()
-}
-
 fn loops(context: &CheckContext) -> Vec<CheckNote> {
     let mut notes = Vec::new();
-    for run in armed_loops(context).iter().filter(|run| run.session.orphaned_at.is_some()) {
-        let (id, task) = (short(&run.run_id), clean::excerpt(&run.task, 40));
+    for (_, run) in context.loops().iter().filter(|(_, run)| run.session.orphaned_at.is_some()) {
+        let (id, task) = (message::short_id(&run.run_id), clean::excerpt(&run.task, 40));
         let why = format!("the session of run {id} (\"{task}\") is gone");
         notes.push(CheckNote::warning(why, "`/ralph:start --resume` resumes it, `ralph stop` ends it"));
     }

@@ -16,37 +16,27 @@ pub use round_trip::ID as ROUND_TRIP;
 
 use crate::claude::client::Client;
 use crate::claude::settings::{Settings, managed_folder};
+use crate::cli::loops::alive;
+use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::diagnosis::{Check, CheckNote, Report};
 use crate::core::outcome::Exit;
+use crate::core::record::ArmedLoop;
 use crate::core::settings::Resolved;
 use crate::store::config;
 use crate::store::process::interrupt::Interrupt;
 use crate::store::process::program::{self, Said};
-use crate::store::project::Project;
-use crate::store::world::World;
 use crate::view;
 use crate::view::paint::Paint;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 const TOTAL_LIMIT: Duration = Duration::from_secs(150);
 const REINSTALL: &str = "reinstall the plugin: ralph install";
 
-#[derive(Clone, Debug, Default)]
-pub struct DoctorArgs {
-    /// The program of Claude Code.
-    pub claude: Option<String>,
-    /// A plugin that is loaded with `--plugin-dir` instead of being installed.
-    pub plugin_dir: Option<PathBuf>,
-    pub container: Option<String>,
-    /// Skips the round trip.
-    pub quick: bool,
-}
-
 /// Runs all checks and returns their text and the exit code.
-pub fn run(world: &World, project: &Project, args: &DoctorArgs, json: bool, colour: bool) -> (String, Exit) {
-    let context = CheckContext::new(world, project, args, Interrupt::listen());
+pub fn run(call: &Invocation) -> Answer {
+    let claude = call.value("claude").unwrap_or("claude");
+    let context = CheckContext::new(call, claude, Interrupt::listen());
     let (mut report, found) = installation(&context);
     report.checks.extend([
         hooks::block_cap(&context),
@@ -60,18 +50,18 @@ pub fn run(world: &World, project: &Project, args: &DoctorArgs, json: bool, colo
         leftovers::leftovers(&context, found.folder.as_deref()),
     ]);
     if context.interrupt.is_set() {
-        return (String::new(), Exit::Interrupted);
+        return Ok((String::new(), Exit::Interrupted));
     }
-    let text = match json {
-        true => view::doctor::json(&report, &project.root),
-        false => view::doctor::human(&report, &project.root, Paint::new(colour)),
+    let text = match call.flag("json") {
+        true => view::doctor::json(&report, &call.project.root),
+        false => view::doctor::human(&report, &call.project.root, Paint::for_stdout()),
     };
-    (text, if report.is_healthy() { Exit::Success } else { Exit::Failed })
+    Ok((text, if report.is_healthy() { Exit::Success } else { Exit::Failed }))
 }
 
 /// Runs the checks of Claude Code, the plugin, its hooks, and all of them together.
-pub fn check_installation(world: &World, project: &Project, args: &DoctorArgs) -> Report {
-    installation(&CheckContext::new(world, project, args, Interrupt::default())).0
+pub fn check_installation(call: &Invocation, claude: &str) -> Report {
+    installation(&CheckContext::new(call, claude, Interrupt::default())).0
 }
 
 fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
@@ -90,9 +80,11 @@ fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
 
 /// What the checks have in common.
 struct CheckContext<'a> {
+    call: &'a Invocation<'a>,
     world: &'a World,
     project: &'a Project,
-    args: &'a DoctorArgs,
+    /// The program of Claude Code.
+    claude: &'a str,
     client: Option<Client>,
     settings: Settings,
     resolved: Resolved,
@@ -101,17 +93,23 @@ struct CheckContext<'a> {
 }
 
 impl<'a> CheckContext<'a> {
-    fn new(world: &'a World, project: &'a Project, args: &'a DoctorArgs, interrupt: Interrupt) -> Self {
+    fn new(call: &'a Invocation<'a>, claude: &'a str, interrupt: Interrupt) -> Self {
+        let Invocation { world, project, .. } = call;
         CheckContext {
+            call,
             world,
             project,
-            args,
-            client: Client::find(world, args.claude.as_deref()),
+            claude,
+            client: Client::find(world, Some(claude)),
             settings: Settings::read(world, project, managed_folder()),
             resolved: config::load(world, project),
             deadline: Instant::now() + TOTAL_LIMIT,
             interrupt,
         }
+    }
+
+    fn loops(&self) -> Vec<(String, ArmedLoop)> {
+        alive(self.world, self.project)
     }
 
     fn run(&self, command: &mut Command, input: &[u8], limit: Duration) -> Said {

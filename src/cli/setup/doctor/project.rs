@@ -1,7 +1,6 @@
 //! Checks git, Ralph's settings, and commands that are not trusted.
 
-use super::CheckContext;
-use crate::core::diagnosis::{Check, CheckNote};
+use super::{Check, CheckContext, CheckNote};
 use crate::core::text::clean;
 use crate::store::config;
 use crate::store::process::command::Ended;
@@ -26,11 +25,8 @@ pub fn git(context: &CheckContext) -> Check {
         Ended::Exit(0) if is_repository => {
             let head = git::head(root).unwrap_or_default();
             let head = clean::excerpt(head.trim_start_matches("refs/heads/"), 12);
-            CheckNote::ok(if head.is_empty() {
-                "a repository".into()
-            } else {
-                format!("a repository, HEAD at {head}")
-            })
+            let head = if head.is_empty() { head } else { format!(", HEAD at {head}") };
+            CheckNote::ok(format!("a repository{head}"))
         }
         _ if is_repository => CheckNote::warning(
             format!("git does not work in {}: {}", root.display(), answer.complaint()),
@@ -52,10 +48,8 @@ pub fn config(context: &CheckContext) -> Check {
     }
     // Both have notes of their own: untrusted commands in the check `trust`, broken files above.
     let is_repeated = |warning: &str| {
-        let untrusted = |row: &crate::core::settings::Row| {
-            warning.starts_with(&format!("{}: {} ", row.place, row.key.name))
-        };
-        context.resolved.withheld.iter().any(untrusted)
+        let mut withheld = context.resolved.withheld.iter();
+        withheld.any(|row| warning.starts_with(&format!("{}: {} ", row.place, row.key.name)))
             || faults.iter().any(|fault| warning.starts_with(&clean::line(fault)))
     };
     for warning in context.resolved.warnings.iter().filter(|warning| !is_repeated(warning)) {

@@ -3,12 +3,11 @@
 //! It uses a temporary home and a fake key; of the user's settings only the switches that disable hooks are copied. It takes
 //! two seconds and no tokens, and no other check proves that the parts work together.
 
-use super::{CheckContext, skipped};
+use super::{Check, CheckContext, skipped};
 use crate::claude::client::Client;
 use crate::claude::client::version::{OLDEST_FOR_PLUGIN, Version};
 use crate::claude::round_trip::{self, Model, RoundTrip};
 use crate::claude::settings::{MODES, Scope};
-use crate::core::diagnosis::Check;
 use crate::store::file::{self, Privacy, temporary};
 use crate::store::process::command::Ended;
 use anyhow::{Context, Result};
@@ -31,7 +30,7 @@ pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Opti
     if version < OLDEST_FOR_PLUGIN {
         return skipped(ID, "Claude Code is too old");
     }
-    if context.args.quick {
+    if context.call.flag("quick") {
         return skipped(ID, "skipped by --quick");
     }
     match run(context, client, plugin) {
