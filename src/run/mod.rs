@@ -194,11 +194,11 @@ impl<'a> Runner<'a> {
             (after, decision) = facts.decide(self.now());
         }
         self.run = after;
+        self.note = if let Decision::Continue(note) = decision { note } else { Note::default() };
         self.record(&iteration)?;
         if !self.run.is_alive() {
             return Ok(Next::Over);
         }
-        self.note = if let Decision::Continue(note) = decision { note } else { Note::default() };
         wait.map_or(Ok(Next::Continue), |wait| wait.hold(self).map(Next::from))
     }
 

@@ -5,6 +5,7 @@ mod prompts;
 mod records;
 mod resume;
 mod sandbox;
+mod signals;
 mod stops;
 mod supervision;
 mod tasks;
