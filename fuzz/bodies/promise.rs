@@ -7,23 +7,30 @@ const COMPLETE: &str = "<promise>COMPLETE</promise>";
 
 pub fn check(bytes: &[u8]) {
     let message = String::from_utf8_lossy(bytes);
-    let made = promise(&message, "COMPLETE");
-    if let Some(made) = &made {
+    let accepted = |message: &str| promise(message, "COMPLETE").and_then(Result::ok);
+    if let Some(made) = &accepted(&message) {
         let last = message.lines().map(clean::line).rfind(|line| !line.is_empty()).unwrap_or_default();
-        assert!(last.starts_with("<promise>") && last.ends_with("</promise>"), "not alone on the last line");
-        assert!(opens_in_a_list(&message) || !in_fence(&message), "taken from inside a fence");
+        // A status block, a code block or a quotation may follow.
+        if last.contains("<promise>") {
+            let bare = last.trim_matches(['*', '_', '`']);
+            assert!(
+                bare.starts_with("<promise>") && bare.ends_with("</promise>"),
+                "not alone on the last line"
+            );
+            assert!(opens_in_a_list(&message) || !in_fence(&message), "taken from inside a fence");
+        }
         if let Promise::Blocked(reason) | Promise::Decide(reason) = made {
-            assert!(!reason.is_empty() && last.contains(reason.as_str()), "not the agent's words: {reason}");
+            assert!(!reason.is_empty(), "nothing to tell a person");
             assert_eq!(*reason, clean::line(reason), "not safe to show");
         }
     }
     for (mark, other) in [('`', "~~~"), ('~', "```")] {
         let fence = mark.to_string().repeat(longest_run(&message, mark).max(2) + 1);
         let quoted = format!("{fence}\n{message}");
-        assert_eq!(promise(&quoted, "COMPLETE"), None, "taken from inside a fence around it all");
-        assert_eq!(promise(&format!("{quoted}\n{fence}"), "COMPLETE"), None, "taken from a quotation");
-        let before = promise(&format!("{message}\n{COMPLETE}"), "COMPLETE");
-        let beyond = promise(&format!("{message}\n{fence}\n{other}\n{fence}\n{COMPLETE}"), "COMPLETE");
+        assert_eq!(accepted(&quoted), None, "taken from inside a fence around it all");
+        assert_eq!(accepted(&format!("{quoted}\n{fence}")), None, "taken from a quotation");
+        let before = accepted(&format!("{message}\n{COMPLETE}"));
+        let beyond = accepted(&format!("{message}\n{fence}\n{other}\n{fence}\n{COMPLETE}"));
         if before.is_some() {
             assert_eq!(beyond, Some(Promise::Complete), "a fence that was closed hides what follows");
         }
@@ -32,7 +39,7 @@ pub fn check(bytes: &[u8]) {
     let agreed = clean::line(&message);
     if !agreed.is_empty() && !agreed.contains("<promise>") && !agreed.contains("</promise>") {
         let kept = promise(&format!("ok\n<promise>{agreed}</promise>\n"), &message);
-        assert_eq!(kept, Some(Promise::Complete), "a promise that cannot be kept");
+        assert_eq!(kept, Some(Ok(Promise::Complete)), "a promise that cannot be kept");
     }
 }
 

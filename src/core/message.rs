@@ -50,16 +50,22 @@ pub fn continuing(run: &StoredLoop, note: &Note, settings: &Settings, now: Stamp
     if limits::ending_soon(run, settings) {
         line.push_str(" · ENDING SOON");
     }
-    if let Some(rejected) = &note.rejected {
-        line.push_str(&format!(" · completion rejected: {}", clean::excerpt(&rejected.brief(), 160)));
-    }
-    if let Some(pivot) = &note.pivot {
-        line.push_str(&format!(" · {pivot}"));
+    for remark in remarks(note) {
+        line.push_str(&format!(" · {remark}"));
     }
     if settings.max_cost_usd.is_some() && run.usage.cost_usd.is_none() && run.iteration == 1 {
         line.push_str(" · cost limit inactive: Claude Code reports no cost yet");
     }
     line
+}
+
+/// Returns what the user should know about a turn beside its position.
+pub fn remarks(note: &Note) -> Vec<String> {
+    let rejected = note.rejected.as_ref().map(|why| ("completion rejected", why.brief()));
+    let ignored = note.ignored.as_ref().map(|why| ("signal ignored", why.brief()));
+    let claims = rejected.into_iter().chain(ignored);
+    let claims = claims.map(|(what, why)| format!("{what}: {}", clean::excerpt(&why, 160)));
+    claims.chain(note.pivot.clone()).collect()
 }
 
 pub fn waiting(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {

@@ -4,6 +4,7 @@
 use super::decide::Note;
 use super::record::StoredLoop;
 use super::settings::Settings;
+use super::signal::MAX_RECOMMENDATION_COLUMNS;
 use super::time::{self, Stamp};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::text::clean;
@@ -75,7 +76,8 @@ pub fn fresh(
 fn context(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: Stamp) -> String {
     let lists = lists.text(now);
     let gap = if lists.is_empty() { "" } else { "\n" };
-    format!("{}{gap}{lists}{}\n\nTask:\n\n{}", checks(settings), answers(run), run.task)
+    let (checks, answers, recommendation) = (checks(settings), answers(run), recommendation(run));
+    format!("{checks}{gap}{lists}{answers}{recommendation}\n\nTask:\n\n{}", run.task)
 }
 
 /// Returns the commands that a claim of completion must pass.
@@ -93,10 +95,29 @@ fn advice(note: &Note) -> impl Iterator<Item = String> {
     note.earlier_advice.iter().cloned().chain(note.advice())
 }
 
-/// Returns the answers to the agent's earlier questions: they count for the whole run.
+/// Returns the answers to the agent's earlier questions, which count until a run completes, and what blocked an
+/// earlier run.
 fn answers(run: &StoredLoop) -> String {
     let answers = run.pending.answers.iter();
-    answers.map(|answer| format!("\n\nYour earlier question was answered.\n{answer}")).collect()
+    let answers = answers.map(|answer| format!("\n\nYour earlier question was answered.\n{answer}"));
+    let blocked = run.pending.blocked.iter().map(|blocked| {
+        format!(
+            "\n\nAn earlier run ended as blocked. The user left no note, so check whether this is resolved. The \
+             agent wrote then:\n{blocked}"
+        )
+    });
+    answers.chain(blocked).collect()
+}
+
+/// Returns the recommendation of the previous iteration. The state file has it, so it is cleaned again.
+fn recommendation(run: &StoredLoop) -> String {
+    let text = run.status_block.as_ref().and_then(|status| status.recommendation.as_deref()).unwrap_or("");
+    match clean::excerpt(text, MAX_RECOMMENDATION_COLUMNS) {
+        text if text.is_empty() => text,
+        text => format!(
+            "\n\nRecommendation of the previous iteration (the agent's words, not the user's):\n{text}"
+        ),
+    }
 }
 
 /// Returns how the agent signals to Ralph.
@@ -107,7 +128,7 @@ fn protocol(settings: &Settings) -> String {
          - <promise>BLOCKED:reason</promise>: you cannot continue without a person\n\
          - <promise>DECIDE:question</promise>: a person must decide\n\
          Never claim completion to leave the loop.\n\n\
-         You may report your status at the end of a turn, outside code fences. Every field is optional:\n\
+         You may report your status before or after the tag, outside code fences. Every field is optional:\n\
          ---RALPH_STATUS---\n\
          STATUS: IN_PROGRESS | COMPLETE | BLOCKED\n\
          TASKS_COMPLETED_THIS_LOOP: 0\n\
@@ -166,7 +187,8 @@ mod tests {
             full(&run, &lists, &settings, Stamp(0)),
         ] {
             let status = signal::status(&text);
-            assert_eq!(completion::signal(&text, status.as_ref(), &settings), None, "{text}");
+            let signal = completion::signal(&text, status.as_ref(), &settings);
+            assert!(!matches!(signal, Some(Ok(_))), "{text}");
         }
     }
 

@@ -7,6 +7,7 @@ use super::circuit::Circuit;
 use super::decide::turn::CheckResult;
 use super::outcome::Outcome;
 use super::settings::Files;
+use super::signal::Status;
 use super::tasks::Source;
 use super::time::Stamp;
 use crate::core::time::runtime::Clock;
@@ -56,6 +57,12 @@ pub struct StoredLoop {
     pub last_hook_timestamp: f64,
     #[serde(deserialize_with = "lenient")]
     pub stuck_count: u64,
+    /// How many characters the last message of the agent had.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub output_characters: Option<u64>,
+    /// What the agent reported in its last turn.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub status_block: Option<Status>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Stamp>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
@@ -183,6 +190,9 @@ pub struct Pending {
     /// The agent's questions with their answers.
     #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
+    /// What blocked an earlier run, if nobody noted how that was resolved.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<String>,
     /// The whole task, because the agent may have lost it.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Not::not")]
     pub repeat_task: bool,
@@ -368,6 +378,10 @@ impl StoredLoop {
         self.reason = Some(reason.into().chars().take(MAX_REASON_CHARS).collect());
         self.ended_at = Some(now);
         self.session.waiting = None;
+        if outcome == Outcome::Complete {
+            self.pending.answers.clear();
+            self.pending.blocked = None;
+        }
         self.told.ending = false;
     }
 

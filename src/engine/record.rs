@@ -1,5 +1,6 @@
 //! Writing down what a turn decided.
 
+use crate::core::outcome::Outcome;
 use crate::core::record::ArmedLoop;
 use crate::store::project::Project;
 use crate::store::state::ending;
@@ -19,14 +20,13 @@ pub fn turn(
     if before.is_alive() && !after.is_alive() {
         notes = ending::record(world, project, session, after);
     }
+    let note = |error| format!("could not save the circuit breaker: {error:#}");
     if after.circuit != before.circuit {
-        let mut saved = circuit::save(world, project, session, &after.run_id, &after.circuit);
-        if after.circuit.is_tripped() {
-            saved = saved
-                .and_then(|()| circuit::note_trip(world, project, session, &after.run_id, &after.circuit));
-        }
-        let note = |error| format!("could not save the circuit breaker: {error:#}");
+        let saved = circuit::save(world, project, session, &after.run_id, &after.circuit);
         notes.extend(saved.err().map(note));
+    }
+    if before.is_alive() && matches!(after.outcome, Some(Outcome::Stuck | Outcome::Circuit)) {
+        notes.extend(circuit::note_trip(world, project, session, after).err().map(note));
     }
     notes
 }

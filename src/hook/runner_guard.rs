@@ -4,7 +4,7 @@
 use super::Call;
 use crate::claude::hook::answer::Answer;
 use crate::claude::hook::input::Event;
-use crate::core::signal::{self, Promise};
+use crate::core::decide::completion;
 use crate::store::config;
 use crate::store::runner::runner_guard;
 
@@ -14,10 +14,9 @@ const MAX_BLOCKS: u64 = 3;
 pub fn stop(call: &Call) -> Answer {
     let Call { world, project, session, input } = *call;
     let Event::Stop { message, .. } = &input.event else { return Answer::silent() };
-    let promise = config::load(world, project).settings().promise;
-    let promised = message.as_deref().and_then(|message| signal::promise(message, &promise));
+    let settings = config::load(world, project).settings();
     // An agent that is blocked or asks a question has nothing to finish.
-    if matches!(promised, Some(Promise::Blocked(_) | Promise::Decide(_))) {
+    if message.as_deref().is_some_and(|message| completion::asks_for_person(message, &settings)) {
         return Answer::silent();
     }
     let problems = runner_guard::runner_check(world, project);

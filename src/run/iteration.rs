@@ -4,16 +4,16 @@ use super::agent::{Failure, Report};
 use super::pace::{self, Wait, Waited};
 use super::supervisor::{self, AgentEnd, Launch};
 use super::{Context, OnLimit, Runner, SESSION, messages, span};
-use crate::core::decide::account;
 use crate::core::decide::turn::{Gained, Tasks, Turn};
+use crate::core::decide::{account, completion};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
-use crate::core::prompt;
 use crate::core::record::{StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::runtime::{self, Event, Mark};
 use crate::core::time::{Stamp, backoff};
+use crate::core::{message, prompt};
 use crate::engine::facts::Facts;
 use crate::engine::record;
 use crate::scan::briefing::{self, BriefingContext};
@@ -263,9 +263,13 @@ impl Runner<'_> {
     /// Gathers what the agent and the project tell.
     pub(super) fn gather(&self, iteration: &Iteration) -> Facts {
         let Iteration { end, report, .. } = iteration;
-        // Nothing that a failed agent said is believed; the breaker counts the failure as an error.
+        // Nothing that a failed agent said is believed, except that it needs a person; the breaker counts the failure
+        // as an error.
+        let settings = iteration.prepared.resolved.settings_for(self.run.engine);
+        let asks = |message: &&str| completion::asks_for_person(message, &settings);
         let message = match &report.failure {
             None if !end.is_failure() => report.message().map(str::to_owned),
+            _ if report.message().filter(asks).is_some() => report.message().map(str::to_owned),
             Some(failure) => Some(format!("error: the agent failed: {failure}")),
             None => Some(format!("error: the agent failed: {end}")),
         };
@@ -330,12 +334,14 @@ impl Runner<'_> {
             self.screen.warn(&format!("no row in the summary: {error:#}"));
         }
         let how = if iteration.end.is_failure() { format!(" · {}", iteration.end) } else { String::new() };
-        self.screen.say(&format!("{}{how}", messages::iteration_ended(&row)));
+        let remarks = message::remarks(&self.note);
+        let told: String = remarks.iter().map(|remark| format!(" · {remark}")).collect();
+        self.screen.say(&format!("{}{how}{told}", messages::iteration_ended(&row)));
         self.screen.event(
             "iteration_ended",
             json!({"iteration": row.iteration, "duration_seconds": row.duration_seconds, "outcome": row.outcome,
                    "how": iteration.end.to_string(), "cost_usd": row.cost_usd, "tokens": row.tokens,
-                   "check": row.check}),
+                   "check": row.check, "remarks": remarks}),
         );
         if self.run.is_alive() { self.save() } else { Ok(()) }
     }

@@ -200,11 +200,11 @@ impl<'a> Runner<'a> {
         }
         self.run = after;
         self.report_violations(&iteration, &facts);
+        self.note = if let Decision::Continue(note) = decision { note } else { Note::default() };
         self.record(&iteration)?;
         if !self.run.is_alive() {
             return Ok(Next::Over);
         }
-        self.note = if let Decision::Continue(note) = decision { note } else { Note::default() };
         wait.map_or(Ok(Next::Continue), |wait| wait.hold(self).map(Next::from))
     }
 

@@ -7,13 +7,12 @@ use super::terminal;
 use crate::core::settings::RunSettings;
 use crate::core::signal::Reset;
 use crate::core::time::backoff;
-use crate::core::time::rate::Rate;
 use crate::core::time::{self, Stamp};
+use crate::store::runner::calls;
 use crate::store::world::{self, Instant};
-use crate::store::{file, zone};
+use crate::store::zone;
 use anyhow::Result;
 use serde_json::json;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a wait ended.
@@ -106,9 +105,7 @@ pub fn wait_for_call(runner: &mut Runner, run_settings: &RunSettings) -> Result<
     if per_hour == 0 {
         return Ok(Waited::Elapsed);
     }
-    let path = rate_path(runner);
-    let bytes = path.as_ref().and_then(|path| file::read_bounded(path, 1 << 20).ok().flatten());
-    let mut rate: Rate = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let mut rate = calls::load(runner.world, runner.project);
     while let Some(until) = rate.next_allowed(per_hour, runner.now()) {
         let wait = Wait::for_calls(per_hour, until, runner.now());
         match wait.hold(runner)? {
@@ -123,16 +120,8 @@ pub fn wait_for_call(runner: &mut Runner, run_settings: &RunSettings) -> Result<
         }
     }
     rate.record(per_hour, runner.now());
-    if let (Some(path), Ok(bytes)) = (path, serde_json::to_vec(&rate)) {
-        let dir = path.parent().map_or(Ok(()), file::create_dir);
-        if let Err(error) = dir.and_then(|()| file::replace_unsynced(&path, &bytes)) {
-            runner.screen.warn(&format!("could not save the count of calls: {error:#}"));
-        }
+    if let Err(error) = calls::save(runner.world, runner.project, &rate) {
+        runner.screen.warn(&format!("could not save the count of calls: {error:#}"));
     }
     Ok(Waited::Elapsed)
-}
-
-fn rate_path(runner: &Runner) -> Option<PathBuf> {
-    let name = format!("{}.json", runner.project.key());
-    Some(runner.world.data_dir().ok()?.join("calls").join(name))
 }

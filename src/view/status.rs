@@ -7,10 +7,11 @@ use crate::core::decide::turn::Tasks;
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::message;
-use crate::core::record::{ArmedLoop, LoopState, WaitingFor};
+use crate::core::record::{ArmedLoop, Engine, LoopState, WaitingFor};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -35,6 +36,17 @@ pub struct Shown {
     pub tasks: Option<Tasks>,
     /// Its runner was killed; the next `ralph run` continues it.
     pub runner_gone: bool,
+    /// What is left of the runner's calls; nothing without a limit.
+    pub calls: Option<Calls>,
+}
+
+/// What is left of `run.calls_per_hour`.
+#[derive(Debug, Serialize)]
+pub struct Calls {
+    pub per_hour: u64,
+    pub remaining: u64,
+    /// When the oldest call leaves the window.
+    pub frees_at: Option<Stamp>,
 }
 
 const WIDTH: usize = 80;
@@ -149,6 +161,17 @@ impl Shown {
         rows.extend(self.tasks.as_ref().map(|tasks| ("Tasks", fit(&self.tasks_text(tasks)))));
         rows.extend(message::checks(run, settings).map(|checks| ("Checks", fit(&checks))));
         rows.push(("Circuit", self.circuit(paint)));
+        rows.extend(self.stuck().map(|stuck| ("Stuck", stuck)));
+        if let Some(reported) = self.reported() {
+            let labels = ["Reported"].into_iter().chain(std::iter::repeat(""));
+            rows.extend(labels.zip(clean::wrap(&reported, VALUE)));
+        }
+        rows.extend(self.recommendation().map(|text| ("Recommends", fit(text))));
+        if let Some(length) = run.output_characters {
+            let characters = if length == 1 { "character" } else { "characters" };
+            rows.push(("Output", format!("{length} {characters} in the last message")));
+        }
+        rows.extend(self.calls.as_ref().map(|calls| ("Calls", calls.text(now))));
         rows.extend(self.usage().map(|usage| ("Usage", usage)));
         rows.extend(run.session.waiting.as_ref().map(|waiting| match &waiting.what {
             WaitingFor::User(queued) => {
@@ -209,6 +232,35 @@ impl Shown {
         clean::excerpt(&format!("ok{}", counts.collect::<String>()), VALUE)
     }
 
+    /// Returns how many iterations of a runner went by without a commit. In a session the breaker counts them.
+    fn stuck(&self) -> Option<String> {
+        let (count, max) = (self.run.stuck_count, self.settings.max_stuck);
+        let shown = self.run.engine == Engine::Runner && count > 0;
+        shown.then(|| format!("{} in a row without a commit", message::of(count, max)))
+    }
+
+    /// Returns the fields of the agent's last status block.
+    fn reported(&self) -> Option<String> {
+        let Value::Object(fields) = json!(self.run.status_block.as_ref()?) else { return None };
+        let fields = fields.iter().filter(|(key, value)| *key != "recommendation" && !value.is_null());
+        let fields: Vec<String> = fields
+            .map(|(key, value)| {
+                let what = key.split('_').next().unwrap_or_default();
+                match value.as_str().map(|word| word.to_lowercase().replace('_', " ")) {
+                    // `in progress` and `testing` say what they are.
+                    Some(word) if what != "tests" => word,
+                    Some(word) => format!("{what} {word}"),
+                    None => format!("{what} {value}"),
+                }
+            })
+            .collect();
+        (!fields.is_empty()).then(|| fields.join(" · "))
+    }
+
+    fn recommendation(&self) -> Option<&str> {
+        self.run.status_block.as_ref()?.recommendation.as_deref()
+    }
+
     fn usage(&self) -> Option<String> {
         let usage = &self.run.usage;
         let mut text = format!("{} tokens", message::tokens(usage.tokens()));
@@ -254,10 +306,22 @@ impl Shown {
             "circuit": {
                 "state": run.circuit.state, "reason": run.circuit.reason, "counters": run.circuit.counters,
             },
+            "stuck_count": run.stuck_count,
+            "max_stuck": (run.engine == Engine::Runner).then_some(self.settings.max_stuck),
+            "status_block": run.status_block,
+            "output_characters": run.output_characters,
+            "calls": self.calls,
             "usage": run.usage,
             "orphaned": run.session.orphaned_at.is_some() || self.runner_gone,
             "last_error": run.session.last_error,
         })
+    }
+}
+
+impl Calls {
+    fn text(&self, now: Stamp) -> String {
+        let left = format!("{} of {} left this hour", self.remaining, self.per_hour);
+        self.frees_at.map_or(left.clone(), |at| format!("{left} · next one free in {}", time::span(at - now)))
     }
 }
 

@@ -35,6 +35,23 @@ fn a_claim_is_verified_red_then_green() {
 }
 
 #[test]
+fn a_tag_in_a_sentence_is_answered_and_one_before_a_status_block_counts() {
+    let block = "---RALPH_STATUS---\nSTATUS: COMPLETE\n---END_RALPH_STATUS---";
+    let done = format!("{DONE}\n\n{block}");
+    let api = Api::start(vec![Reply::text("So: <promise>COMPLETE</promise>"), Reply::text(&done)]);
+    let Some(session) = session(&api) else { return };
+
+    let output = session.print("/ralph:start make it");
+
+    let why = "the promise tag is not alone on its line";
+    let told = output.system_messages().join("\n");
+    assert!(told.contains(&format!("signal ignored: {why}")), "{told}");
+    let second = api.requests()[1].last_user_text();
+    assert!(second.contains(&format!("Signal ignored: {why}")), "{second}");
+    assert_eq!(the_loop(&session)["outcome"], "complete");
+}
+
+#[test]
 fn while_a_check_runs_the_screen_says_so() {
     let api = Api::start(vec![bash("echo hi > hi.txt"), Reply::text("first"), Reply::text(DONE)]);
     let Some(session) = session(&api) else { return };

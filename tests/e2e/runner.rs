@@ -117,6 +117,24 @@ fn left_over(session: &Session) -> Vec<String> {
 }
 
 #[test]
+fn a_recommendation_and_an_ignored_signal_reach_the_next_iteration() {
+    let block =
+        "---RALPH_STATUS---\nSTATUS: COMPLETE\nRECOMMENDATION: write the parser next\n---END_RALPH_STATUS---";
+    let mut script: Vec<_> = step(block).into();
+    script.push(Reply::text(DONE));
+    let api = Api::start(script);
+    let Some(session) = session(&api) else { return };
+
+    let output = run(&session, &[]);
+
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let why = "STATUS: COMPLETE alone does not end the loop";
+    assert!(output.stdout.contains(&format!("signal ignored: {why}")), "{output:?}");
+    let prompt = api.requests().last().unwrap().last_user_text();
+    assert!(prompt.contains(why) && prompt.contains("write the parser next"), "{prompt}");
+}
+
+#[test]
 fn three_iterations_lead_to_complete_each_fresh_and_each_accounted_for() {
     let mut script: Vec<_> = step("the first step is done").map(priced).into();
     script.extend(step("the second step is done"));

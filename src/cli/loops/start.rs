@@ -19,7 +19,7 @@ use crate::scan::{self, Scan, ScanBudget};
 use crate::store::project::{git, official};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, ending, expiry, stop as stops};
-use crate::store::user::{armed, circuit, history};
+use crate::store::user::{answers, armed, circuit, history};
 use crate::store::{config, tasks, world};
 
 /// Where a loop is started, and what was asked for.
@@ -105,6 +105,7 @@ pub fn start(
     plan.run.circuit.baseline.move_to(&baseline);
     arm_and_save(&start, &mut plan, &mut state, &mut notes)?;
     drop(state);
+    notes.extend(keep_answers(world, project, &plan.run));
     if let Some(replaced) = plan.replaced.take() {
         ending::record(world, project, session, &replaced);
         ended.push(replaced);
@@ -155,8 +156,33 @@ fn prepare(start: &Start, plan: &mut StartPlan, told: bool) {
     run.told.warnings = resolved.warnings.join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
     run.given.files = resolved.files.clone();
-    run.pending.answers.extend(question.as_ref().map(Question::whole));
+    hand_over(start.world, start.project, run, question.as_ref());
     run.pending.repeat_task = !told;
+}
+
+/// Gives the loop the answers to earlier questions, and what blocked an earlier run.
+pub fn hand_over(world: &World, project: &Project, run: &mut ArmedLoop, question: Option<&Question>) {
+    let left_over = question::blocked(project).ok().flatten();
+    let (answered, open) = left_over.into_iter().partition::<Vec<_>, _>(|blocked| !blocked.answer.is_empty());
+    let mut list = answers::load(world, project);
+    answers::add(&mut list, run.pending.answers.drain(..));
+    answers::add(&mut list, question.into_iter().chain(&answered).map(Question::whole));
+    run.pending.answers = list;
+    run.pending.blocked = open.first().map(Question::unanswered);
+}
+
+/// Keeps the answers for the next run. Returns what the user should know of them.
+pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<String> {
+    let saved = answers::save(world, project, &run.pending.answers);
+    let failed = saved.err().map(|error| format!("could not keep the answers for a later run: {error:#}"));
+    let blocked = run.pending.blocked.as_ref().map(|blocked| {
+        let what = clean::excerpt(blocked.split_once('\n').map_or(blocked, |(_, reason)| reason), 160);
+        format!(
+            "ralph/blocked.txt is left over from an earlier run: \"{what}\". The agent is told; \
+             `ralph answer TEXT` says how it was resolved"
+        )
+    });
+    failed.into_iter().chain(blocked).collect()
 }
 
 /// Writes the loop down, or nothing. The arming is recorded first: a loop in the state without that record does not

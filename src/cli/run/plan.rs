@@ -161,7 +161,8 @@ impl Planned {
         logs.and_then(|dir| if self.continued { Ok(()) } else { make_room(&dir) })
             .map_err(refusals::unwritable_logs)?;
         stops::clear_kill_switch(project);
-        run.pending.answers.extend(self.question.as_ref().map(Question::whole));
+        start::hand_over(world, project, run, self.question.as_ref());
+        self.notes.extend(start::keep_answers(world, project, run));
         if let Some(record) = self.tripped.take() {
             record.reset(world, project)?;
             run.circuit.reset();

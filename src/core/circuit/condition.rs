@@ -147,9 +147,11 @@ pub const CONDITIONS: &[Condition] = &[
         setting: "circuit.safety_completion", flag: None, default: 5, runner_default: 5, trips_at: None,
         help: "turns in a row that mention completion without the signal and trip the breaker, 0 = off",
         label: "claims", outcome: Outcome::Circuit,
-        count: |facts| facts.message_without_progress(|message| {
-            !facts.turn.signalled && signal::completion_phrases(message) > 0
-        }),
+        count: |facts| Count::when(facts.turn.message.map(|message| {
+            // An agent with nothing left to do may still make empty commits.
+            let worked = facts.turn.progress == Some(true) && !facts.turn.empty_commit;
+            !worked && !facts.turn.signalled && signal::completion_phrases(message) > 0
+        })),
         found: "{turns} that mention completion without the signal",
         advice: "If the task is done, end with the promise alone on the last line; else say what is missing.",
     },

@@ -60,6 +60,8 @@ pub struct Evidence<'a> {
     pub status: Option<&'a Status>,
     pub tools_used: Option<u64>,
     pub progress: Option<bool>,
+    /// A commit is all there is of progress, and no file changed with it.
+    pub empty_commit: bool,
     /// A commit was made or a task ticked: more than a changed file.
     pub advanced: bool,
     /// A task was ticked in the list.
@@ -162,6 +164,7 @@ mod tests {
         message: Option<String>,
         tools: Option<u64>,
         progress: Option<bool>,
+        empty_commit: bool,
         advanced: bool,
         signalled: bool,
         biding_time: bool,
@@ -188,6 +191,7 @@ mod tests {
             status: status.as_ref(),
             tools_used: told.tools,
             progress: told.progress,
+            empty_commit: told.empty_commit,
             advanced: told.advanced,
             ticked: told.advanced,
             signalled: told.signalled,
@@ -263,6 +267,11 @@ mod tests {
             ("the same words while working", each(9, |_| says("At it.").worked()), None),
             ("claims", each(9, claims), Some((5, "5 turns in a row that mention completion"))),
             ("claims while working", each(9, |n| claims(n).worked()), None),
+            (
+                "claims beside empty commits",
+                each(9, |n| Told { empty_commit: true, advanced: true, ..claims(n).worked() }),
+                Some((5, "5 turns in a row that mention completion")),
+            ),
             ("claims with a signal", each(9, |n| Told { signalled: true, ..claims(n) }), None),
             ("nothing known", each(40, |_| Told::default()), None),
             ("work", each(40, |n| says(prose(n)).worked()), None),

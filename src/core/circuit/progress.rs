@@ -56,17 +56,35 @@ impl Baseline {
 
     /// Returns whether anything shows progress; nothing where that is unknown.
     pub fn progress(&self, turn: &Turn, status: Option<&Status>) -> Option<bool> {
-        let moved = self.committed(turn) == Some(true);
-        let ticked = self.ticked(turn);
-        let edited = turn.gained.as_ref().is_some_and(|gained| gained.edits > 0);
+        if self.committed(turn) == Some(true) {
+            Some(true)
+        } else {
+            self.progress_beside_commits(turn, status)
+        }
+    }
+
+    /// Returns whether a commit is all there is of progress.
+    pub fn only_committed(&self, turn: &Turn, status: Option<&Status>) -> bool {
+        self.committed(turn) == Some(true) && self.progress_beside_commits(turn, status) == Some(false)
+    }
+
+    fn progress_beside_commits(&self, turn: &Turn, status: Option<&Status>) -> Option<bool> {
         let counted = status.is_some_and(|status| {
             status.files_modified.is_some_and(|n| n > 0) || status.tasks_completed.is_some_and(|n| n > 0)
         });
-        let changed = turn.tree.zip(self.tree).and_then(|(now, before)| now.changed_since(before));
-        if moved || ticked || edited || counted || changed == Some(true) {
+        if self.ticked(turn) || counted || self.files_changed(turn) {
             return Some(true);
         }
-        if turn.wrote_nothing() { Some(false) } else { changed }
+        if turn.wrote_nothing() { Some(false) } else { self.tree_changed(turn) }
+    }
+
+    /// Returns whether a file is known to have changed.
+    pub fn files_changed(&self, turn: &Turn) -> bool {
+        turn.gained.as_ref().is_some_and(|gained| gained.edits > 0) || self.tree_changed(turn) == Some(true)
+    }
+
+    fn tree_changed(&self, turn: &Turn) -> Option<bool> {
+        turn.tree.zip(self.tree).and_then(|(now, before)| now.changed_since(before))
     }
 }
 
@@ -117,6 +135,21 @@ mod tests {
         let status = Status { files_modified: Some(0), tasks_completed: Some(0), ..Status::default() };
         assert_eq!(before.progress(&still, Some(&status)), Some(false));
         assert_eq!(Baseline::default().progress(&Turn { head: Some("b".into()), ..still }, None), None);
+    }
+
+    #[test]
+    fn a_commit_without_a_change_is_no_work() {
+        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(7) };
+        let commit = Turn { head: Some("b".into()), tree: tree(7), ..Turn::default() };
+        for (name, turn, only) in [
+            ("nothing else", commit.clone(), true),
+            ("no commit", Turn { head: Some("a".into()), ..commit.clone() }, false),
+            ("a changed file", Turn { tree: tree(8), ..commit.clone() }, false),
+            ("files unknown", Turn { tree: None, ..commit.clone() }, false),
+            ("a task more", Turn { tasks: tasks(3), ..commit }, false),
+        ] {
+            assert_eq!(before.only_committed(&turn, None), only, "{name}");
+        }
     }
 
     #[test]

@@ -4,25 +4,51 @@ use super::limits;
 use super::turn::{CheckFailure, Checks, Tasks, Turn};
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Settings;
-use crate::core::signal::{self, Promise, State, Status};
+use crate::core::signal::{self, Ignored, Promise, State, Status};
 use crate::core::tasks::Source;
 use crate::core::text::clean;
 
-/// Returns what the agent signals with this message, by a promise or by its status block.
-pub fn signal(message: &str, status: Option<&Status>, settings: &Settings) -> Option<(Promise, Claim)> {
-    if let Some(promise) = signal::promise(message, &settings.promise) {
-        return Some((promise, Claim::Promise));
+/// Returns what the agent signals with this message, by a promise or by its status block, or why that does not count.
+pub fn signal(
+    message: &str,
+    status: Option<&Status>,
+    settings: &Settings,
+) -> Option<Result<(Promise, Claim), Ignored>> {
+    let ignored = match signal::promise(message, &settings.promise) {
+        Some(Ok(promise)) => return Some(Ok((promise, Claim::Promise))),
+        Some(Err(ignored)) => Some(ignored),
+        None => None,
+    };
+    match status.and_then(|status| status_signal(message, status, settings)) {
+        Some(Err(of_status)) => Some(Err(ignored.unwrap_or(of_status))),
+        Some(Ok(promise)) => Some(Ok((promise, Claim::Status))),
+        None => ignored.map(Err),
     }
-    let status = status?;
+}
+
+fn status_signal(message: &str, status: &Status, settings: &Settings) -> Option<Result<Promise, Ignored>> {
     if status.state == Some(State::Blocked) {
         let reason =
             status.recommendation.clone().unwrap_or("the status block says BLOCKED without a reason".into());
-        return Some((Promise::Blocked(reason), Claim::Status));
+        return Some(Ok(Promise::Blocked(reason)));
     }
-    let enough = settings.completion_phrases;
-    let done = status.exit_signal == Some(true) && enough > 0;
-    (done && signal::completion_phrases(message) as u64 >= enough)
-        .then_some((Promise::Complete, Claim::Status))
+    match status.exit_signal {
+        Some(true) => {
+            let (phrases, needed) = (signal::completion_phrases(message) as u64, settings.completion_phrases);
+            let enough = needed > 0 && phrases >= needed;
+            Some(if enough { Ok(Promise::Complete) } else { Err(Ignored::ExitSignal { phrases, needed }) })
+        }
+        // The agent says itself that it is not done.
+        Some(false) => None,
+        None => (status.state == Some(State::Complete)).then_some(Err(Ignored::StatusComplete)),
+    }
+}
+
+/// Returns whether the agent asks for a person. That is believed even of an agent that failed.
+pub fn asks_for_person(message: &str, settings: &Settings) -> bool {
+    let status = signal::status(message);
+    let signal = signal(message, status.as_ref(), settings);
+    matches!(signal, Some(Ok((Promise::Blocked(_) | Promise::Decide(_), _))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,10 +179,24 @@ mod tests {
     fn the_agent_speaks_by_promise_or_status() {
         let settings = Settings::default();
         let said = "All tasks are complete. The implementation is complete.\n";
+        let complete = Some(Ok(Promise::Complete));
+        let exit = |phrases| Some(Err(Ignored::ExitSignal { phrases, needed: 2 }));
         let cases = [
-            ("a promise", "ok\n<promise>COMPLETE</promise>".to_owned(), Some(Promise::Complete)),
-            ("exit and phrases", format!("{said}{}", block("EXIT_SIGNAL: true")), Some(Promise::Complete)),
-            ("exit without phrases", block("STATUS: COMPLETE\nEXIT_SIGNAL: true"), None),
+            ("a promise", "ok\n<promise>COMPLETE</promise>".to_owned(), complete.clone()),
+            ("exit and phrases", format!("{said}{}", block("EXIT_SIGNAL: true")), complete.clone()),
+            ("exit without phrases", block("STATUS: COMPLETE\nEXIT_SIGNAL: true"), exit(0)),
+            ("one phrase", format!("All tasks are complete.\n{}", block("EXIT_SIGNAL: true")), exit(1)),
+            ("complete alone", block("STATUS: COMPLETE"), Some(Err(Ignored::StatusComplete))),
+            (
+                "a tag that does not count, and a status that does",
+                format!("{said}<promise>COMPLETE</promise> it is\n{}", block("EXIT_SIGNAL: true")),
+                complete,
+            ),
+            (
+                "a tag and a status that do not count",
+                format!("<promise>COMPLETE</promise> it is\n{}", block("EXIT_SIGNAL: true")),
+                Some(Err(Ignored::TagNotAlone)),
+            ),
             (
                 "phrases without exit",
                 format!("{said}{}", block("STATUS: COMPLETE\nEXIT_SIGNAL: false")),
@@ -166,14 +206,14 @@ mod tests {
             (
                 "blocked",
                 block("STATUS: BLOCKED\nRECOMMENDATION: give me a key"),
-                Some(Promise::Blocked("give me a key".into())),
+                Some(Ok(Promise::Blocked("give me a key".into()))),
             ),
             ("in progress", block("STATUS: IN_PROGRESS"), None),
         ];
         for (name, message, expected) in cases {
             let status = signal::status(&message);
-            let signal = super::signal(&message, status.as_ref(), &settings).map(|(signal, _)| signal);
-            assert_eq!(signal, expected, "{name}");
+            let signal = super::signal(&message, status.as_ref(), &settings);
+            assert_eq!(signal.map(|signal| signal.map(|(promise, _)| promise)), expected, "{name}");
         }
     }
 
@@ -221,8 +261,12 @@ mod tests {
         let settings = |completion_phrases| Settings { completion_phrases, ..Settings::default() };
         let message = format!("All tasks are complete.\n{}", block("EXIT_SIGNAL: true"));
         let status = signal::status(&message);
-        for (phrases, expected) in [(0, None), (1, Some((Promise::Complete, Claim::Status))), (2, None)] {
-            assert_eq!(super::signal(&message, status.as_ref(), &settings(phrases)), expected, "{phrases}");
+        let ignored = |needed| Err(Ignored::ExitSignal { phrases: 1, needed });
+        for (needed, expected) in
+            [(0, ignored(0)), (1, Ok((Promise::Complete, Claim::Status))), (2, ignored(2))]
+        {
+            let signal = super::signal(&message, status.as_ref(), &settings(needed));
+            assert_eq!(signal, Some(expected), "{needed}");
         }
     }
 

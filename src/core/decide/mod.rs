@@ -8,10 +8,11 @@ pub mod limits;
 pub mod turn;
 
 use super::circuit::{self, Verdict};
+use super::message;
 use super::outcome::Outcome;
 use super::record::{ArmedLoop, Engine, LoopState, Queued, Waiting, WaitingFor};
 use super::settings::Settings;
-use super::signal::{self, Promise, Status};
+use super::signal::{self, Ignored, Promise, Status};
 use super::time::Stamp;
 use crate::core::decide::turn::{Gained, Turn};
 use crate::core::time::runtime::Clock;
@@ -37,6 +38,8 @@ pub enum Decision {
 pub struct Note {
     /// Why its claim of completion was rejected.
     pub rejected: Option<Rejection>,
+    /// Why what it signalled does not count.
+    pub ignored: Option<Ignored>,
     /// The breaker's warning, one step before it trips.
     pub pivot: Option<String>,
     /// Advice from an earlier turn whose stop was allowed, so that it could not be given there.
@@ -50,8 +53,9 @@ pub struct Note {
 impl Note {
     /// Returns what the agent must hear about this turn, now or later.
     pub fn advice(&self) -> Option<String> {
-        let advice: Vec<String> =
-            self.rejected.iter().map(Rejection::advice).chain(self.pivot.clone()).collect();
+        let advice = self.rejected.iter().map(Rejection::advice);
+        let advice = advice.chain(self.ignored.iter().map(Ignored::advice));
+        let advice: Vec<String> = advice.chain(self.pivot.clone()).collect();
         (!advice.is_empty()).then(|| advice.join("\n"))
     }
 }
@@ -88,12 +92,14 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     if run.engine == Engine::Runner {
         count_stuck(&mut run, turn, status.as_ref());
     }
+    run.status_block = status.clone();
+    run.output_characters = message.map(|message| message.chars().count() as u64);
     let mut note = Note::default();
-    let signalled = signal.is_some();
+    let signalled = matches!(signal, Some(Ok(_)));
     match signal {
-        Some((Promise::Blocked(reason), _)) => run.end(Outcome::Blocked, reason, now),
-        Some((Promise::Decide(question), _)) => run.end(Outcome::Decide, question, now),
-        Some((Promise::Complete, claim)) => match completion::gate(&run, turn, claim, settings) {
+        Some(Ok((Promise::Blocked(reason), _))) => run.end(Outcome::Blocked, reason, now),
+        Some(Ok((Promise::Decide(question), _))) => run.end(Outcome::Decide, question, now),
+        Some(Ok((Promise::Complete, claim))) => match completion::gate(&run, turn, claim, settings) {
             Gate::Passed(reason) => run.end(Outcome::Complete, reason, now),
             Gate::Rejected(rejection) => {
                 run.rejected_claim = Some(rejection.brief());
@@ -101,6 +107,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
             }
             Gate::NeedsChecks => return (run, Decision::RunChecks),
         },
+        Some(Err(ignored)) => note.ignored = Some(ignored),
         None => {}
     }
     if run.state == LoopState::Stopped {
@@ -167,11 +174,14 @@ fn judge(
     let baseline = &run.circuit.baseline;
     let committed = baseline.committed(turn);
     let ticked = baseline.ticked(turn);
+    let progress = baseline.progress(turn, status);
+    let files_changed = baseline.files_changed(turn);
     let evidence = circuit::Evidence {
         message: turn.message.as_deref(),
         status,
         tools_used: turn.gained.as_ref().map(|gained| gained.tools_used),
-        progress: baseline.progress(turn, status),
+        progress,
+        empty_commit: baseline.only_committed(turn, status),
         advanced: committed == Some(true) || ticked,
         ticked,
         signalled,
@@ -181,12 +191,38 @@ fn judge(
     run.circuit.baseline.move_to(turn);
     if run.engine == Engine::InSession {
         run.stuck_count = run.circuit.counters.get("stagnation");
-    } else if settings.max_stuck > 0 && run.stuck_count >= settings.max_stuck {
-        let what = if committed.is_some() { "a commit" } else { "a change in the work tree" };
-        let reason = format!("{} iterations in a row without {what}", run.stuck_count);
-        return Verdict::Trip(Outcome::Stuck, reason);
+        return verdict;
     }
-    verdict
+    let stuck = judge_stuck(run.stuck_count, settings.max_stuck, committed, files_changed);
+    match (verdict, stuck) {
+        (_, trip @ Verdict::Trip(..)) | (trip @ Verdict::Trip(..), _) => trip,
+        // Files changed as well as not committed: the breaker's warning does not say that.
+        (Verdict::Pivot(first), Verdict::Pivot(second)) if progress != Some(false) => {
+            Verdict::Pivot(format!("{first} {second}"))
+        }
+        (Verdict::Fine, verdict) | (verdict, _) => verdict,
+    }
+}
+
+/// Judges the runner's iterations without a commit by `--max-stuck`.
+fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: bool) -> Verdict {
+    let what = if committed.is_some() { "a commit" } else { "a change in the work tree" };
+    let mut found = format!("{} in a row without {what}", message::iterations(count));
+    if committed.is_some() && files_changed {
+        found.push_str(" (files change, nothing is committed)");
+    }
+    match max {
+        0 => Verdict::Fine,
+        max if count >= max => Verdict::Trip(Outcome::Stuck, found),
+        max if count > 0 && count + 1 == max => {
+            let advice = match committed {
+                Some(_) => "Commit each verified step, or signal that you are done or blocked.",
+                None => "Change something, or signal that you are done or blocked.",
+            };
+            Verdict::Pivot(format!("{found}: one more ends the loop. {advice}"))
+        }
+        _ => Verdict::Fine,
+    }
 }
 
 /// Adds the turn's time, tokens and cost.
@@ -436,6 +472,95 @@ mod tests {
         turn.gained = Some(Gained { evidence, ..gained(1) });
         let (run, _) = decide(running(), &turn, &Settings::default(), minute(59));
         assert_eq!(run.runtime_ms(), 59 * 60_000);
+    }
+
+    #[test]
+    fn a_signal_that_does_not_count_is_answered_with_the_reason() {
+        let status = |fields: &str| format!("---RALPH_STATUS---\n{fields}\n---END_RALPH_STATUS---");
+        for (message, expected) in [
+            ("Done: <promise>COMPLETE</promise>".into(), Some(Ignored::TagNotAlone)),
+            (status("EXIT_SIGNAL: true"), Some(Ignored::ExitSignal { phrases: 0, needed: 2 })),
+            (status("STATUS: COMPLETE"), Some(Ignored::StatusComplete)),
+            (status("STATUS: COMPLETE\nEXIT_SIGNAL: false"), None),
+            (status("STATUS: IN_PROGRESS"), None),
+        ] {
+            let (run, decision) = decide(running(), &says(&message), &Settings::default(), minute(1));
+            let Decision::Continue(note) = decision else { panic!("{decision:?}") };
+            assert_eq!(note.ignored, expected, "{message}");
+            assert_eq!(note.advice(), expected.map(|why| why.advice()), "the agent is told");
+            assert_eq!(run.output_characters, Some(message.chars().count() as u64));
+        }
+    }
+
+    #[test]
+    fn the_last_status_block_is_kept_for_one_turn() {
+        let block = "---RALPH_STATUS---\nRECOMMENDATION: parse next\n---END_RALPH_STATUS---";
+        let (run, _) = decide(running(), &says(block), &Settings::default(), minute(1));
+        let advice = |run: &ArmedLoop| run.status_block.as_ref()?.recommendation.clone();
+        assert_eq!(advice(&run).as_deref(), Some("parse next"));
+        assert_eq!(advice(&decide(run, &says("x"), &Settings::default(), minute(2)).0), None);
+    }
+
+    #[test]
+    fn max_stuck_warns_one_iteration_before_and_names_files_without_a_commit() {
+        let pivot = |count, max, committed, changed| match judge_stuck(count, max, committed, changed) {
+            Verdict::Pivot(text) => text,
+            verdict => format!("{verdict:?}"),
+        };
+        for (count, max) in [(0, 3), (1, 3), (0, 1), (2, 0), (99, 0)] {
+            assert_eq!(judge_stuck(count, max, Some(false), true), Verdict::Fine, "{count} of {max}");
+        }
+        let warning = pivot(2, 3, Some(false), true);
+        for part in
+            ["2 iterations in a row without a commit", "files change, nothing is committed", "one more ends"]
+        {
+            assert!(warning.contains(part), "{part}: {warning}");
+        }
+        assert!(!pivot(2, 3, Some(false), false).contains("files change"));
+        assert!(pivot(2, 3, None, true).contains("without a change in the work tree:"));
+        let trip = "3 iterations in a row without a commit (files change, nothing is committed)";
+        assert_eq!(judge_stuck(3, 3, Some(false), true), Verdict::Trip(Outcome::Stuck, trip.into()));
+    }
+
+    #[test]
+    fn a_warning_of_max_stuck_does_not_hide_one_of_the_breaker() {
+        let mut run = running_with(|run| {
+            run.engine = Engine::Runner;
+            run.circuit.baseline.head = Some("a".into());
+        });
+        let settings = Settings { max_stuck: 4, ..Settings::default() };
+        let mut note = Note::default();
+        for n in 1..4 {
+            let tests = format!("part {n}\n---RALPH_STATUS---\nWORK_TYPE: TESTING\n---END_RALPH_STATUS---");
+            let edits = Some(Gained { edits: 1, ..gained(1) });
+            let head = Some("a".into());
+            let settings = Settings { circuit: settings.circuit.with("test_only", 4), ..settings.clone() };
+            let decision;
+            (run, decision) =
+                decide(run, &Turn { gained: edits, head, ..says(&tests) }, &settings, minute(n));
+            let Decision::Continue(next) = decision else { panic!("{decision:?}") };
+            note = next;
+        }
+        let pivot = note.pivot.unwrap();
+        assert!(pivot.contains("testing only") && pivot.contains("nothing is committed"), "{pivot}");
+    }
+
+    #[test]
+    fn a_completed_run_needs_its_answers_no_more() {
+        for (message, kept) in
+            [("x", 1), ("<promise>BLOCKED:no key</promise>", 1), ("<promise>COMPLETE</promise>", 0)]
+        {
+            let run = running_with(|run| {
+                run.pending.answers = vec!["take B".into()];
+                run.pending.blocked = Some("no key".into());
+            });
+            let (run, _) = decide(run, &says(message), &Settings::default(), minute(1));
+            assert_eq!(
+                (run.pending.answers.len(), run.pending.blocked.iter().len()),
+                (kept, kept),
+                "{message}"
+            );
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! quotation.
 
 mod error;
+mod ignored;
 mod phrases;
 mod promise;
 mod prose;
@@ -9,10 +10,11 @@ mod status;
 mod usage_limit;
 
 pub use error::error_signature;
+pub use ignored::Ignored;
 pub use phrases::completion_phrases;
 pub use promise::{Promise, promise};
 pub use prose::{Fence, item};
-pub use status::{State, Status, Work, status};
+pub use status::{MAX_RECOMMENDATION_COLUMNS, State, Status, Work, status};
 pub use usage_limit::{Reset, UsageLimit, usage_limit};
 
 /// Returns whether a `|`-separated list contains the word.
@@ -122,7 +124,7 @@ mod tests {
     }
 
     fn has_no_signal(message: &str) -> Result<(), TestCaseError> {
-        prop_assert_eq!(promise(message, "COMPLETE"), None);
+        prop_assert!(!matches!(promise(message, "COMPLETE"), Some(Ok(_))));
         prop_assert_eq!(status(message), None);
         prop_assert_eq!(completion_phrases(message), 0);
         prop_assert_eq!(error_signature(message), None);

@@ -64,7 +64,11 @@ impl Fence {
 /// Returns the lines outside code fences and quotations.
 pub fn lines(message: &str) -> impl Iterator<Item = &str> {
     let mut fence = Fence::default();
-    message.lines().filter(move |line| !fence.covers(line) && !line.trim_start().starts_with('>'))
+    message.lines().filter(move |line| !fence.covers(line) && !is_quotation(line))
+}
+
+pub fn is_quotation(line: &str) -> bool {
+    line.trim_start().starts_with('>')
 }
 
 /// Returns a line without its indentation and list mark, and whether it had a mark.

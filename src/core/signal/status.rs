@@ -4,16 +4,28 @@
 //! off must not end a loop, and an earlier whole block stays valid.
 
 use super::prose;
+use crate::core::record::lenient;
 use crate::core::text::clean;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum State {
     InProgress,
     Complete,
     Blocked,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Tests {
+    Passing,
+    Failing,
+    NotRun,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Work {
     Implementation,
     Testing,
@@ -21,22 +33,30 @@ pub enum Work {
     Refactoring,
 }
 
-/// Every field may be missing; an empty or unknown value counts as missing. `TESTS_STATUS` is for readers of the
-/// message only.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Every field may be missing; an empty or unknown value counts as missing. `TESTS_STATUS` is shown and decides nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Status {
+    #[serde(rename = "status", deserialize_with = "lenient")]
     pub state: Option<State>,
+    #[serde(deserialize_with = "lenient")]
     pub tasks_completed: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     pub files_modified: Option<u64>,
+    #[serde(rename = "tests_status", deserialize_with = "lenient")]
+    pub tests: Option<Tests>,
+    #[serde(rename = "work_type", deserialize_with = "lenient")]
     pub work: Option<Work>,
+    #[serde(deserialize_with = "lenient")]
     pub exit_signal: Option<bool>,
     /// One line, cleaned.
+    #[serde(deserialize_with = "lenient")]
     pub recommendation: Option<String>,
 }
 
-const NAME: &str = "RALPH_STATUS";
-const END: &str = "END_RALPH_STATUS";
-const MAX_RECOMMENDATION_COLUMNS: usize = 500;
+pub const NAME: &str = "RALPH_STATUS";
+pub const END: &str = "END_RALPH_STATUS";
+pub const MAX_RECOMMENDATION_COLUMNS: usize = 500;
 
 /// Returns the last whole status block in the agent's prose.
 pub fn status(message: &str) -> Option<Status> {
@@ -73,6 +93,14 @@ impl Status {
             }
             "TASKS_COMPLETED_THIS_LOOP" => self.tasks_completed = number(&word),
             "FILES_MODIFIED" => self.files_modified = number(&word),
+            "TESTS_STATUS" => {
+                self.tests = match word.as_str() {
+                    "PASSING" => Some(Tests::Passing),
+                    "FAILING" => Some(Tests::Failing),
+                    "NOT_RUN" => Some(Tests::NotRun),
+                    _ => None,
+                }
+            }
             "WORK_TYPE" => {
                 self.work = match word.as_str() {
                     "IMPLEMENTATION" => Some(Work::Implementation),
@@ -99,7 +127,7 @@ impl Status {
 }
 
 /// Returns the name between the dashes of a marker line.
-fn marker(line: &str) -> Option<&str> {
+pub fn marker(line: &str) -> Option<&str> {
     let line = line.trim_matches(|c: char| c == '*' || c.is_whitespace());
     let name = line.strip_prefix("---")?.strip_suffix("---")?;
     Some(name.trim_matches(|c: char| c == '-' || c.is_whitespace()))
@@ -130,6 +158,7 @@ mod tests {
             state: Some(State::InProgress),
             tasks_completed: Some(2),
             files_modified: Some(5),
+            tests: Some(Tests::Passing),
             work: Some(Work::Implementation),
             exit_signal: Some(false),
             recommendation: Some("Write the parser next: it is small".into()),
@@ -179,6 +208,7 @@ mod tests {
     fn each_field_is_read_alone() {
         let none = Status::default();
         let state = |state| Status { state: Some(state), ..Status::default() };
+        let tests = |tests| Status { tests: Some(tests), ..Status::default() };
         let work = |work| Status { work: Some(work), ..Status::default() };
         let exit = |exit| Status { exit_signal: Some(exit), ..Status::default() };
         let advice = |text: &str| Status { recommendation: Some(text.into()), ..Status::default() };
@@ -201,7 +231,9 @@ mod tests {
             ("STATUS: COMPLETE\nSTATUS: BLOCKED", state(State::Blocked)),
             ("STATUS", none.clone()),
             ("STATUS COMPLETE", none.clone()),
-            ("TESTS_STATUS: failing", none.clone()),
+            ("TESTS_STATUS: failing", tests(Tests::Failing)),
+            ("TESTS_STATUS: not run", tests(Tests::NotRun)),
+            ("TESTS_STATUS: 3 failing", none.clone()),
             ("WORK_TYPE: testing", work(Work::Testing)),
             ("WORK_TYPE: Documentation", work(Work::Documentation)),
             ("WORK_TYPE: REFACTORING", work(Work::Refactoring)),

@@ -26,6 +26,16 @@ impl Rate {
         Some(calls[oldest].plus_ms(HOUR_MS))
     }
 
+    /// Returns how many calls may still be made now.
+    pub fn remaining(&self, per_hour: u64, now: Stamp) -> u64 {
+        per_hour.saturating_sub(self.within(now).len() as u64)
+    }
+
+    /// Returns when the oldest call leaves the window, so that one more may be made.
+    pub fn frees_at(&self, now: Stamp) -> Option<Stamp> {
+        Some(self.within(now).first()?.plus_ms(HOUR_MS))
+    }
+
     /// Records a call made now.
     pub fn record(&mut self, per_hour: u64, now: Stamp) {
         self.calls = self.within(now);
@@ -82,6 +92,21 @@ mod tests {
             let next = made(*limit, calls).next_allowed(*limit, minutes(*now));
             assert_eq!(next, expected.map(minutes), "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_left_of_the_window_is_known() {
+        for (name, calls, now, remaining, frees_at) in [
+            ("nothing made", &[][..], 0, 3, None),
+            ("room left", &[0, 10], 11, 1, Some(60)),
+            ("full", &[0, 10, 20], 21, 0, Some(60)),
+            ("the oldest has left", &[0, 10, 20], 60, 1, Some(70)),
+        ] {
+            let rate = made(3, calls);
+            let left = (rate.remaining(3, minutes(now)), rate.frees_at(minutes(now)));
+            assert_eq!(left, (remaining, frees_at.map(minutes)), "{name}");
+        }
+        assert_eq!(made(3, &[0, 1, 2]).remaining(2, minutes(3)), 0, "a lower limit");
     }
 
     #[test]

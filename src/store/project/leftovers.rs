@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The user's records in the data folder.
-pub const RECORDS: [&str; 11] = [
-    "sessions", "circuit", "history", "trust", "scan", "calls", "prompts", "held", "handoff", "runs",
-    "stop-all",
+pub const RECORDS: [&str; 12] = [
+    "sessions", "circuit", "history", "trust", "scan", "answers", "calls", "prompts", "held", "handoff",
+    "runs", "stop-all",
 ];
 const LOCK: &str = "install.lock";
 const IN_PROJECTS: [&str; 5] = [

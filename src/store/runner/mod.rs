@@ -1,3 +1,4 @@
+pub mod calls;
 pub mod logs;
 pub mod run_lock;
 pub mod runner_guard;

@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn rows_are_read_by_the_names_of_their_columns() {
         let text = format!(
-            "{HEADER}\n1,implement,127,abc1234,0,5,0,2026-11-16T08:00:00Z,ok,0.5000,7\n\
-             2,review,8,,0,5,1,,\"a, b\",,0\nnot a row\n{HEADER}\n3,review,9,,0\n4,review,x,,,,,x,ok,x,\n"
+            "{HEADER}\n1,implement,127,abc1234,0,5,0,2026-11-16T08:00:00Z,ok,0.5000,7,\n\
+             2,review,8,,0,5,1,,\"a, b\",,0,\nnot a row\n{HEADER}\n3,review,9,,0\n4,review,x,,,,,x,ok,x,,\n"
         );
         let found = parse(text.as_bytes());
         let first = Row {

@@ -8,7 +8,7 @@ use crate::store::config;
 use crate::store::process::notify;
 use crate::store::project::Project;
 use crate::store::state::Document;
-use crate::store::user::{armed, circuit, history};
+use crate::store::user::{answers, armed, circuit, history};
 use crate::store::world::World;
 use anyhow::Result;
 
@@ -21,6 +21,13 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
     }
     if let Err(error) = question::ask(project, run, world.now) {
         told.push(format!("could not write the question: {error:#}"));
+    }
+    if run.outcome == Some(Outcome::Complete) {
+        // The answers have served their purpose, and nothing blocks the work any more.
+        answers::forget(world, project);
+        if let Err(error) = question::clear_blocked(project, world.now) {
+            told.push(format!("could not file away ralph/blocked.txt: {error:#}"));
+        }
     }
     told
 }

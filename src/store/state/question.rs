@@ -29,6 +29,11 @@ impl Question {
         let text = format!("{}\n\nThe answer:\n{}", self.question, self.answer);
         text.chars().take(MAX_PROMPT_CHARS).collect()
     }
+
+    /// Returns the question alone for the agent's prompt.
+    pub fn unanswered(&self) -> String {
+        self.question.chars().take(MAX_PROMPT_CHARS).collect()
+    }
 }
 
 fn path(project: &Project, name: &str) -> Result<PathBuf> {
@@ -83,6 +88,11 @@ fn read(project: &Project, name: &str) -> Result<Option<Question>> {
 pub fn answer(question: &Question, text: &str) -> Result<()> {
     let text = format!("{}\n\n{SEPARATOR}\n{ANSWER}\n{}\n", question.question, clean::block(text.trim()));
     file::replace(&question.path, text.as_bytes(), Privacy::Private)
+}
+
+/// Moves `ralph/blocked.txt` to `ralph/answered/`, if it is there.
+pub fn clear_blocked(project: &Project, now: Stamp) -> Result<()> {
+    blocked(project)?.map_or(Ok(()), |blocked| file_away(&blocked, now))
 }
 
 /// Moves an answered question to `ralph/answered/`.

@@ -3,6 +3,7 @@
 
 use crate::core::circuit::condition::PerCondition;
 use crate::core::circuit::{Circuit, CircuitState};
+use crate::core::record::ArmedLoop;
 use crate::core::time::Stamp;
 use crate::store::file::lock::Lock;
 use crate::store::file::{self, Privacy};
@@ -145,16 +146,10 @@ impl Record {
     }
 }
 
-/// Adds a trip to the events.
-pub fn note_trip(
-    world: &World,
-    project: &Project,
-    session: &str,
-    run_id: &str,
-    circuit: &Circuit,
-) -> Result<()> {
-    let reason = circuit.reason.clone().unwrap_or_default();
-    note(world, project, session, run_id, What::Trip, reason, circuit.counters)
+/// Adds the trip that ended a run to the events: of the breaker, or of `--max-stuck`.
+pub fn note_trip(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Result<()> {
+    let reason = run.reason.clone().unwrap_or_default();
+    note(world, project, session, &run.run_id, What::Trip, reason, run.circuit.counters)
 }
 
 fn note(

@@ -1,3 +1,4 @@
+pub mod answers;
 pub mod armed;
 pub mod circuit;
 pub mod handoff;

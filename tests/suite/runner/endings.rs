@@ -87,7 +87,8 @@ fn stuck_and_circuit_are_4() {
     let env = Env::git();
     let call = env.run_with("work; echo \"thoughts about $n\"", &["--max-stuck", "2", "x"]);
     let run = ends(&env, call, 4, "stuck");
-    assert_eq!(summary(&run, "Reason"), "2 iterations in a row without a commit");
+    let reason = "2 iterations in a row without a commit (files change, nothing is committed)";
+    assert_eq!(summary(&run, "Reason"), reason);
     assert_eq!(summary(&run, "Stuck iters"), "2");
 
     let env = Env::new();

@@ -7,6 +7,7 @@ mod prompts;
 mod records;
 mod resume;
 mod sandbox;
+mod signals;
 mod stops;
 mod supervision;
 mod tasks;

@@ -23,7 +23,7 @@ fn the_summary_has_one_row_per_iteration() {
         )
     );
     assert_eq!(mode(&env.path("ralph/logs/summary.csv")), 0o600);
-    assert!(run.stdout.contains("── iteration 3 failed · 0s · exit code 7\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("── iteration 3 failed · 0s · exit code 7"), "{}", run.stdout);
 }
 
 #[test]

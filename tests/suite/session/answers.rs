@@ -79,3 +79,38 @@ fn a_note_about_a_blocker_reaches_the_agent_and_is_optional() {
     let answer = env.at(40).types(SESSION, "start", "--resume");
     assert!(answer.block.is_none(), "settled without a word: {answer:?}");
 }
+
+#[test]
+fn an_answer_stays_in_the_prompts_of_every_session_until_a_run_completes() {
+    let env = asked();
+    env.ralph(&["answer", "Spaces, always"]).ok();
+    env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
+    env.at(30).ralph(&["stop"]).ok();
+    let context = |session: &str, at: i64| {
+        env.at(at).start_in(session, "task", &[]);
+        env.at(at + 1).turn(session, "Here I am.").context.expect("the whole task")
+    };
+    assert!(context(OTHER, 40).contains("Spaces, always"), "a run of another session");
+    env.at(50).turn(OTHER, "<promise>COMPLETE</promise>").ended("complete");
+    assert!(!context("third", 60).contains("Spaces"));
+    env.at(70).ralph(&["start", "--session", OTHER, "--resume"]).ok();
+    let context = env.at(80).turn(OTHER, "Here I am.").context.expect("the whole task");
+    assert!(!context.contains("Spaces"), "the run that completed: {context}");
+}
+
+#[test]
+fn a_blocked_txt_that_is_left_over_is_mentioned_and_given_to_the_agent() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, "<promise>BLOCKED:no \u{9b}31mdatabase</promise>").ended("blocked");
+    let told = env.at(20).start_in(OTHER, "task", &[]);
+    assert!(told.contains("ralph/blocked.txt is left over") && told.contains("31mdatabase"), "{told}");
+    assert!(!told.contains('\u{9b}'));
+    let context = env.at(30).turn(OTHER, "Here I am.").context.expect("the whole task");
+    assert!(context.contains("no 31mdatabase") && context.contains("left no note"), "{context}");
+    assert!(env.exists("ralph/blocked.txt"));
+    env.at(40).turn(OTHER, "<promise>COMPLETE</promise>").ended("complete");
+    assert!(!env.exists("ralph/blocked.txt") && env.list("ralph/answered").len() == 1);
+    let told = env.at(50).start_in(OTHER, "task", &[]);
+    assert!(!told.contains("blocked.txt"), "{told}");
+}

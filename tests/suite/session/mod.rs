@@ -6,6 +6,7 @@ mod endings;
 mod official_failures;
 mod regressions;
 mod sessions;
+mod signals;
 mod slash;
 mod statusline;
 mod steering;

@@ -48,6 +48,19 @@ fn of_the_runner() {
     env.run_with(script, &["--verify", check, "make the suite green"]).run();
     page.section(&env, "the first iteration", &env.prompt(1));
     page.section(&env, "after a failed check", &env.prompt(2));
+    let env = Env::git();
+    env.run_with("promise 'DECIDE:one migration or several?'", &["make the suite green"]).run();
+    env.ralph(&["answer", "several"]).ok();
+    env.at(60).run_with("promise 'BLOCKED:no key for staging'", &["make the suite green"]).run();
+    let status = "---RALPH_STATUS---\\nSTATUS: COMPLETE\\nRECOMMENDATION: write the parser next\\n---END_RALPH_STATUS---\\n";
+    let script = format!("work; commit; [ $n = 4 ] && promise COMPLETE || printf -- '{status}'");
+    env.at(120).run_with(&script, &["make the suite green"]).run();
+    let from_guidance = |prompt: &str| prompt[prompt.find("---END_RALPH_STATUS---").unwrap()..].to_owned();
+    page.section(
+        &env,
+        "an answer, what blocked an earlier run, a recommendation",
+        &from_guidance(&env.prompt(4)),
+    );
     for (mode, review, passes, flags) in [
         ("implement", "", false, &[][..]),
         ("review", "needs_review", true, &[]),

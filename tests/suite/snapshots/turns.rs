@@ -64,6 +64,11 @@ fn completion_rejected(page: &mut Page) {
     let env = started(&[]);
     let misplaced = "It works. <promise>COMPLETE</promise>\nWhat next?";
     page.answer(&env, "a promise that does not count", &env.at(60).turn(SESSION, misplaced));
+    for fields in ["EXIT_SIGNAL: true", "STATUS: COMPLETE"] {
+        let env = started(&[]);
+        let message = format!("---RALPH_STATUS---\n{fields}\n---END_RALPH_STATUS---");
+        page.answer(&env, &format!("{fields} alone"), &env.at(60).turn(SESSION, &message));
+    }
 }
 
 fn pivot_warnings(page: &mut Page) {

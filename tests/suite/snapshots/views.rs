@@ -70,6 +70,14 @@ fn one_loop(page: &mut Page) {
         env.at(turn * 10).turn(SESSION, &format!("Thought about part {turn} of it, at some length."));
     }
     show(page, &env, "tripped");
+
+    let env = Env::git();
+    env.write(".git/refs/heads/main", "f".repeat(40));
+    let fields = "STATUS: IN_PROGRESS\\nTASKS_COMPLETED_THIS_LOOP: 1\\nFILES_MODIFIED: 3\\nTESTS_STATUS: FAILING\\n\
+                  WORK_TYPE: IMPLEMENTATION\\nEXIT_SIGNAL: false\\nRECOMMENDATION: write the parser next";
+    let script = format!("work; printf -- '---RALPH_STATUS---\\n{fields}\\n---END_RALPH_STATUS---\\n'");
+    env.run_with(&script, &["--max-iterations", "2", "make the suite green"]).run();
+    show(page, env.at(10 * MINUTE), "what the agent of a run reported");
 }
 
 fn several_loops(page: &mut Page) {

@@ -1,0 +1,27 @@
+//! The calls of the last hour in a project, for `run.calls_per_hour`. Kept beside the runs, so that a restart does not
+//! evade the limit.
+
+use crate::core::time::rate::Rate;
+use crate::store::file;
+use crate::store::project::Project;
+use crate::store::world::World;
+use anyhow::Result;
+use std::path::PathBuf;
+
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+fn path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("calls").join(format!("{}.json", project.key())))
+}
+
+/// Returns the calls; a file that cannot be read has none.
+pub fn load(world: &World, project: &Project) -> Rate {
+    let bytes = path(world, project).and_then(|path| file::read_bounded(&path, MAX_FILE_BYTES));
+    bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+pub fn save(world: &World, project: &Project, rate: &Rate) -> Result<()> {
+    let path = path(world, project)?;
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    file::replace_unsynced(&path, &serde_json::to_vec(rate)?)
+}

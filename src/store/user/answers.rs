@@ -1,0 +1,48 @@
+//! The answers this user gave to the agent's questions in a project. They are in the prompts of every run until one
+//! completes, so they are kept beside the runs.
+
+use crate::store::file::{self, Privacy};
+use crate::store::project::Project;
+use crate::store::world::World;
+use anyhow::Result;
+use std::path::PathBuf;
+
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Older answers are left out: each is in every prompt.
+const MAX_ANSWERS: usize = 20;
+
+fn path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("answers").join(format!("{}.json", project.key())))
+}
+
+/// Returns the answers of earlier runs, oldest first. A file that cannot be read has none.
+pub fn load(world: &World, project: &Project) -> Vec<String> {
+    let bytes = path(world, project).and_then(|path| file::read_bounded(&path, MAX_FILE_BYTES));
+    bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+/// Adds answers to a list, each once.
+pub fn add(list: &mut Vec<String>, answers: impl IntoIterator<Item = String>) {
+    for answer in answers {
+        if !list.contains(&answer) {
+            list.push(answer);
+        }
+    }
+    list.drain(..list.len().saturating_sub(MAX_ANSWERS));
+}
+
+pub fn save(world: &World, project: &Project, list: &[String]) -> Result<()> {
+    if list.is_empty() {
+        return Ok(());
+    }
+    let path = path(world, project)?;
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    file::replace(&path, &serde_json::to_vec(list)?, Privacy::Private)
+}
+
+/// Forgets the answers, after a run that completed.
+pub fn forget(world: &World, project: &Project) {
+    if let Ok(path) = path(world, project) {
+        let _ = std::fs::remove_file(path);
+    }
+}
