@@ -14,6 +14,7 @@ pub mod screen;
 mod supervisor;
 pub mod target;
 mod terminal;
+mod trouble;
 
 use agent::Agent;
 use inbox::{Inbox, Interruption};
@@ -21,6 +22,7 @@ use iteration::Attempt;
 use pace::Waited;
 use screen::Screen;
 use target::Target;
+use trouble::TroubleCount;
 
 use crate::core::decide::{Decision, Note};
 use crate::core::outcome::{Exit, Outcome};
@@ -92,6 +94,7 @@ pub struct Runner<'a> {
     attempts: u64,
     /// Failures of the service in a row.
     failures: u32,
+    trouble: TroubleCount,
     stuck_iterations: u64,
     /// When the project was last scanned.
     scanned_at: Option<Stamp>,
@@ -154,6 +157,7 @@ impl<'a> Runner<'a> {
             conversation: None,
             attempts: 0,
             failures: 0,
+            trouble: TroubleCount::default(),
             stuck_iterations: 0,
             scanned_at: None,
         })
@@ -193,7 +197,8 @@ impl<'a> Runner<'a> {
             facts = facts.with_checks(&self.world.later(), self.project, checks);
             (after, decision) = facts.decide(self.now());
         }
-        self.run = after;
+        let before = std::mem::replace(&mut self.run, after);
+        self.note_trouble(&iteration, before);
         self.record(&iteration)?;
         if !self.run.is_alive() {
             return Ok(Next::Over);

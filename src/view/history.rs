@@ -33,7 +33,9 @@ pub fn table(runs: &[Run], now: Stamp, paint: Paint) -> String {
         let id = paint.dim(message::short_id(&run.run_id));
         out.push_str(&format!("  {id} {}\n", clean::excerpt(&run.task, 68)));
         let reason = format!("{}: {}", run.outcome.words(), run.reason);
-        out.push_str(&format!("  {}\n", clean::excerpt(&reason, 78)));
+        for line in clean::wrap(&clean::excerpt(&reason, 400), 78) {
+            out.push_str(&format!("  {line}\n"));
+        }
         if run.usage.tokens() > 0 {
             let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
             out.push_str(&format!("  {} tokens{cost}\n", message::tokens(run.usage.tokens())));

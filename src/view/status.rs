@@ -7,7 +7,7 @@ use crate::core::decide::turn::Tasks;
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::message;
-use crate::core::record::{ArmedLoop, LoopState, WaitingFor};
+use crate::core::record::{ArmedLoop, Engine, LoopState, WaitingFor};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
@@ -158,7 +158,15 @@ impl Shown {
             }
         }));
         if let Some(error) = &run.session.last_error {
-            rows.push(("Last error", format!("{} (send any prompt to continue)", clean::excerpt(error, 34))));
+            rows.push((
+                "Last error",
+                match run.engine {
+                    Engine::InSession => {
+                        format!("{} (send any prompt to continue)", clean::excerpt(error, 34))
+                    }
+                    Engine::Runner => clean::excerpt(error, 200),
+                },
+            ));
         }
         if run.session.orphaned_at.is_some() && run.is_alive() {
             rows.push(("Orphaned", "the session was cleared; adopt it with /ralph:start --resume".into()));

@@ -1,5 +1,6 @@
 mod bad_agents;
 mod endings;
+mod failures;
 mod lists;
 mod prompts;
 mod records;
