@@ -140,7 +140,7 @@ impl<'s> Client<'s> {
     fn hook(&self, program: &str, event: &str, fields: Value) -> Result<Answer> {
         let input = json!({
             "session_id": SESSION, "transcript_path": self.sandbox.transcript(),
-            "cwd": self.sandbox.project(), "prompt_id": self.prompt_id(), "permission_mode": "default",
+            "cwd": self.sandbox.project(), "prompt_id": self.prompt_id(), "permission_mode": "auto",
             "hook_event_name": event,
         });
         let mut command = self.sandbox.command(program, self.now);

@@ -5,6 +5,7 @@
 
 use super::Call;
 use crate::claude::hook::answer::Answer;
+use crate::claude::settings::{self, Settings, permissions};
 use crate::claude::transcript;
 use crate::cli::loops::slash;
 use crate::core::prompt;
@@ -26,6 +27,7 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {
         note_interruption(call)?;
     }
     let (told, for_agent) = match slash::run(world, project, session, command, text) {
+        Ok(reply) if command == "start" => (reply.user + &permission_note(call), reply.agent),
         Ok(reply) => (reply.user, reply.agent),
         Err(failure) => (failure.to_string(), None),
     };
@@ -44,6 +46,22 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {
         answer.context = Some(("UserPromptExpansion", for_agent));
     }
     Ok(answer)
+}
+
+/// Returns what to add if the agent of this session may edit nothing while nobody answers.
+fn permission_note(call: &Call) -> String {
+    let Some(mode) = call.input.permission_mode.as_deref() else { return String::new() };
+    let settings = Settings::read(call.world, call.project, settings::managed_folder());
+    match permissions::mode_without_edits(&settings, Some(mode)).as_deref() {
+        None => String::new(),
+        Some("plan") => {
+            "\nNote: in permission mode plan the agent may edit nothing; Shift+Tab changes the mode.".into()
+        }
+        Some(mode) => format!(
+            "\nNote: in permission mode {mode} edits and commands that no rule allows wait for your permission, and with \
+             -p they are denied; Shift+Tab changes the mode, /permissions adds rules."
+        ),
+    }
 }
 
 /// Pauses the loop if the transcript shows that the user pressed Esc, for which the client runs no hook.

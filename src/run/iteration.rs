@@ -3,12 +3,13 @@
 use super::agent::{Failure, Report};
 use super::pace::{self, Wait, Waited};
 use super::supervisor::{self, AgentEnd, Launch};
+use super::trouble::Trouble;
 use super::{Context, OnLimit, Runner, SESSION, messages, span};
 use crate::core::decide::turn::{Gained, Tasks, Turn};
 use crate::core::decide::{account, completion};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
-use crate::core::record::{StoredLoop, Usage};
+use crate::core::record::{ArmedLoop, StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::runtime::{self, Event, Mark};
@@ -21,7 +22,7 @@ use crate::scan::{self, ScanBudget};
 use crate::store::process::checks::CheckRun;
 use crate::store::process::program::Ended;
 use crate::store::project::git;
-use crate::store::runner::logs::Log;
+use crate::store::runner::logs::{self, Log};
 use crate::store::runner::snapshot::{self, Rules, Snapshot};
 use crate::store::runner::summary::{self, Row};
 use crate::store::runner::{run_lock, runner_guard};
@@ -53,6 +54,29 @@ pub struct Iteration {
     end: AgentEnd,
     report: Report,
     usage: Usage,
+}
+
+impl Iteration {
+    /// Returns why it failed, in the agent's own words if it has any. What the user ended did not fail.
+    fn error(&self) -> Option<String> {
+        match &self.end {
+            AgentEnd::Interrupted(_) | AgentEnd::Stopped => None,
+            end if end.is_failure() => Some(self.report.error().unwrap_or_else(|| end.to_string())),
+            _ => self.report.error(),
+        }
+    }
+
+    /// Returns what stood in the way of the agent, as far as the next iteration will meet it again.
+    fn trouble<'a>(&'a self, error: Option<&'a str>) -> Trouble<'a> {
+        let is_ours = matches!(self.end, AgentEnd::Stalled(_) | AgentEnd::Ended(Ended::TimedOut(_)));
+        let is_transient = self.report.failure.as_ref().is_some_and(Failure::is_transient);
+        match error {
+            Some(_) if is_ours || is_transient => Trouble::None,
+            Some(error) => Trouble::Error(error),
+            None if !self.report.denied.is_empty() => Trouble::Denied(&self.report.denied),
+            None => Trouble::None,
+        }
+    }
 }
 
 /// What came of starting the agent.
@@ -230,7 +254,7 @@ impl Runner<'_> {
                     self.count_time(iteration);
                     return Ok(Attempt::Repeat(wait));
                 }
-                Some((Outcome::UsageLimit, wait.limit_reason()))
+                Some((Outcome::UsageLimit, iteration.report.with_words(wait.limit_reason())))
             }
             Some(failure) if failure.is_transient() => {
                 self.failures = failures + 1;
@@ -242,7 +266,7 @@ impl Runner<'_> {
                 return Ok(Attempt::Repeat(wait));
             }
             Some(failure @ (Failure::Authentication | Failure::Billing)) => {
-                Some((Outcome::Error, failure.to_string()))
+                Some((Outcome::Error, iteration.report.with_words(failure.to_string())))
             }
             _ => None,
         };
@@ -250,6 +274,36 @@ impl Runner<'_> {
         self.count_time(iteration);
         self.end(outcome, reason);
         Ok(Attempt::Ended)
+    }
+
+    /// Tells the user what stood in the agent's way, and ends the run if that was the same three times in a row. An
+    /// ending that has another cause says what the last iteration failed with. `before` is the loop before the turn.
+    pub(super) fn note_trouble(&mut self, iteration: &Iteration, before: ArmedLoop) {
+        let error = iteration.error();
+        if let Some(news) = self.trouble.news(&iteration.report.denied) {
+            self.screen.note(&news);
+        }
+        let moved = self.run.stuck_count == 0;
+        let ended = self.trouble.add(iteration.trouble(error.as_deref()), moved);
+        let is_stuck = matches!(self.run.outcome, Some(Outcome::Stuck | Outcome::Circuit));
+        match ended {
+            Some((outcome, reason)) if is_stuck || self.run.is_alive() => {
+                // The agent was not at fault, so its breaker has not tripped.
+                self.run.circuit = before.circuit;
+                self.end(outcome, reason);
+            }
+            _ => {
+                let is_limit = matches!(
+                    self.run.outcome,
+                    Some(Outcome::MaxIterations | Outcome::MaxRuntime | Outcome::MaxCost)
+                );
+                if let (Some(error), Some(reason), true) = (&error, &self.run.reason, is_stuck || is_limit)
+                    && !reason.contains(error.as_str())
+                {
+                    self.run.reason = Some(format!("{reason}; last error: {error}"));
+                }
+            }
+        }
     }
 
     /// Counts the time of an attempt that nothing is decided about.
@@ -333,16 +387,26 @@ impl Runner<'_> {
         if let Err(error) = summary::add(&self.logs, &row) {
             self.screen.warn(&format!("no row in the summary: {error:#}"));
         }
-        let how = if iteration.end.is_failure() { format!(" · {}", iteration.end) } else { String::new() };
+        let error = iteration.error();
+        let log = error.as_ref().map(|_| format!("ralph/logs/{}", logs::name(row.iteration)));
+        let denied = &iteration.report.denied;
         let remarks = message::remarks(&self.note);
-        let told: String = remarks.iter().map(|remark| format!(" · {remark}")).collect();
-        self.screen.say(&format!("{}{how}{told}", messages::iteration_ended(&row)));
+        let mut line = messages::iteration_ended(&row);
+        let how = Some(iteration.end.to_string())
+            .filter(|how| iteration.end.is_failure() && error.as_ref() != Some(how));
+        let denied_tools = (!denied.is_empty()).then(|| format!("denied: {}", denied.join(", ")));
+        let logged = log.as_ref().map(|log| format!("log: {log}"));
+        for part in how.iter().chain(&error).chain(&denied_tools).chain(&remarks).chain(&logged) {
+            line.push_str(&format!(" · {part}"));
+        }
+        self.screen.say(&line);
         self.screen.event(
             "iteration_ended",
             json!({"iteration": row.iteration, "duration_seconds": row.duration_seconds, "outcome": row.outcome,
-                   "how": iteration.end.to_string(), "cost_usd": row.cost_usd, "tokens": row.tokens,
-                   "check": row.check, "remarks": remarks}),
+                   "how": iteration.end.to_string(), "error": error, "log": log, "denied_tools": denied,
+                   "cost_usd": row.cost_usd, "tokens": row.tokens, "check": row.check, "remarks": remarks}),
         );
+        self.run.session.last_error = error;
         if self.run.is_alive() { self.save() } else { Ok(()) }
     }
 
@@ -351,7 +415,12 @@ impl Runner<'_> {
         let (stories_complete, stories_total) = tasks.map_or((0, 0), |tasks| (tasks.passing, tasks.total));
         let head = git::head(&self.project.root)
             .filter(|head| !head.contains('/') && Some(head) != iteration.prepared.head.as_ref());
-        let outcome = if iteration.end.is_failure() { "failed" } else { "ok" };
+        let outcome = match iteration.error() {
+            None if iteration.end.is_failure() => "failed",
+            Some(_) => "failed",
+            None if !iteration.report.denied.is_empty() => "denied",
+            None => "ok",
+        };
         Row {
             iteration: iteration.prepared.number,
             mode: iteration.prepared.mode.name().into(),

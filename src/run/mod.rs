@@ -15,6 +15,7 @@ pub mod screen;
 mod supervisor;
 pub mod target;
 mod terminal;
+mod trouble;
 
 use inbox::{Inbox, Interruption};
 use iteration::Attempt;
@@ -22,6 +23,7 @@ use pace::Waited;
 use saved::RunOptions;
 use screen::Screen;
 use target::Target;
+use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;
 use crate::core::decide::{Decision, Note};
@@ -94,6 +96,7 @@ pub struct Runner<'a> {
     attempts: u64,
     /// Failures of the service in a row.
     failures: u32,
+    trouble: TroubleCount,
     stuck_iterations: u64,
     /// The checks that ran after this iteration.
     checked: Vec<CheckResult>,
@@ -158,6 +161,7 @@ impl<'a> Runner<'a> {
             violated: None,
             attempts: 0,
             failures: 0,
+            trouble: TroubleCount::default(),
             stuck_iterations: 0,
             checked: Vec::new(),
             scanned_at: None,
@@ -198,9 +202,13 @@ impl<'a> Runner<'a> {
             facts = facts.with_checks(&self.world.later(), self.project, &checks);
             (after, decision) = facts.decide(self.now());
         }
-        self.run = after;
+        let before = std::mem::replace(&mut self.run, after);
+        self.note_trouble(&iteration, before);
         self.report_violations(&iteration, &facts);
-        self.note = if let Decision::Continue(note) = decision { note } else { Note::default() };
+        self.note = match decision {
+            Decision::Continue(note) if self.run.is_alive() => note,
+            _ => Note::default(),
+        };
         self.record(&iteration)?;
         if !self.run.is_alive() {
             return Ok(Next::Over);

@@ -154,11 +154,6 @@ impl Screen {
                 self.say(&format!("  the model cannot be reached ({status}), attempt {attempt}"));
                 self.event("retry", json!({"iteration": iteration, "attempt": attempt, "status": status}));
             }
-            AgentEvent::PermissionDenied(calls) => {
-                self.note(&format!(
-                    "permission denied for {calls} tool calls; see --permission-mode and --allowed-tools"
-                ));
-            }
             _ => {}
         }
     }

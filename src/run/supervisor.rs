@@ -115,7 +115,8 @@ pub fn run(
     // What the leader left in its group, then what left the group.
     supervisor.group.end_rest();
     launch.target.reap(launch.run_id, supervisor.interrupts > 1);
-    reader.finish(&mut |event| {
+    let failed = matches!(&end, AgentEnd::Ended(Ended::Exit(code)) if *code != 0);
+    reader.finish(failed, &mut |event| {
         screen.show(&event);
         report.add(event);
     });

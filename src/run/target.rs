@@ -28,7 +28,8 @@ impl Target {
         match self {
             Target::Local => {
                 command = Command::new(&words[0]);
-                command.args(&words[1..]).env(reaper::VARIABLE, run_id);
+                // Its session would be taken for one inside the session in which Ralph was started.
+                command.args(&words[1..]).env(reaper::VARIABLE, run_id).env_remove("CLAUDECODE");
             }
             Target::Container { name, workdir } => {
                 command.args(["exec", "-i", "-e", &format!("{}={run_id}", reaper::VARIABLE)]);
@@ -60,11 +61,18 @@ impl Target {
                 let message = format!("container {name} is not running");
                 Err(Unavailable::new(message, format!("docker start {name}")))
             }
-            Err(failure) if !failure.message.contains(" failed: ") => Err(failure),
-            Err(_) => {
+            Err(failure) if is_missing(&failure.message) => {
                 let hint = "`docker ps` lists those that run; `--container` takes a name or an id.";
                 Err(Unavailable::new(format!("there is no container {name}"), hint))
             }
+            Err(failure) if failure.message.contains(" failed: ") => {
+                let why = failure.message.split_once(" failed: ").map_or("", |(_, why)| why);
+                Err(Unavailable::new(
+                    format!("docker does not work: {why}"),
+                    "Start Docker; `docker ps` shows whether it works.",
+                ))
+            }
+            Err(failure) => Err(failure),
         }
     }
 
@@ -101,4 +109,10 @@ impl Target {
             Target::Sandbox { name } => Some(format!("in sandbox {name}")),
         }
     }
+}
+
+/// Returns whether Docker says that the container does not exist.
+fn is_missing(message: &str) -> bool {
+    let message = message.to_lowercase();
+    message.contains("no such object") || message.contains("no such container")
 }

@@ -23,10 +23,10 @@ pub fn run(run: &Run, now: Stamp, paint: Paint) -> String {
     let ago = time::span(now - run.ended_at);
     let id = paint.dim(message::short_id(&run.run_id));
     let task = clean::excerpt(&run.task, 68);
-    let reason = clean::excerpt(&format!("{}: {}", run.outcome.words(), run.reason), 78);
-    let mut out = format!(
-        "{outcome} {iterations:>13} · runtime {runtime} · wall {wall} · {ago} ago\n  {id} {task}\n  {reason}\n"
-    );
+    let mut out =
+        format!("{outcome} {iterations:>13} · runtime {runtime} · wall {wall} · {ago} ago\n  {id} {task}\n");
+    let reason = clean::excerpt(&format!("{}: {}", run.outcome.words(), run.reason), 400);
+    clean::wrap(&reason, 78).iter().for_each(|line| out.push_str(&format!("  {line}\n")));
     if !run.checks.is_empty() {
         let checks = run.checks.iter();
         let checks: Vec<_> = checks.map(|check| format!("{} {}", check.command, check.words())).collect();

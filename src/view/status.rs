@@ -182,7 +182,15 @@ impl Shown {
             }
         }));
         if let Some(error) = &run.session.last_error {
-            rows.push(("Last error", format!("{} (send any prompt to continue)", clean::excerpt(error, 34))));
+            rows.push((
+                "Last error",
+                match run.engine {
+                    Engine::InSession => {
+                        format!("{} (send any prompt to continue)", clean::excerpt(error, 34))
+                    }
+                    Engine::Runner => clean::excerpt(error, 200),
+                },
+            ));
         }
         if run.session.orphaned_at.is_some() && run.is_alive() {
             rows.push(("Orphaned", "the session was cleared; adopt it with /ralph:start --resume".into()));

@@ -29,6 +29,7 @@ mod tmux;
 mod demo;
 mod docker;
 mod doctor;
+mod failures;
 mod import;
 mod install;
 mod judging;

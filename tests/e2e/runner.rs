@@ -16,14 +16,14 @@ use crate::ralph::{plugin, ralph, the_loop};
 use crate::run::{Output, Running};
 use crate::skip::skip;
 
-const DONE: &str = "All of it is there.\n\n<promise>COMPLETE</promise>";
+pub const DONE: &str = "All of it is there.\n\n<promise>COMPLETE</promise>";
 /// Its price is known to the client.
 const SONNET: &str = "claude-sonnet-4-5";
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A user whose project is a repository with one commit, or nothing where there is no client. The client does not
 /// try again by itself: waiting is the runner's part here.
-fn session(api: &Api) -> Option<Session> {
+pub fn session(api: &Api) -> Option<Session> {
     let session = Session::new(&Client::find()?, api).env("CLAUDE_CODE_MAX_RETRIES", "0");
     if !runs(Path::new("git"), "--version") {
         skip("git is not installed");
@@ -36,7 +36,7 @@ fn session(api: &Api) -> Option<Session> {
     Some(session)
 }
 
-fn git(session: &Session, args: &[&str]) -> String {
+pub fn git(session: &Session, args: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(args).env_clear().envs(session.variables()).current_dir(session.project());
     let output = command.output().unwrap();
@@ -60,7 +60,17 @@ fn run(session: &Session, args: &[&str]) -> Output {
     start(session, args).wait()
 }
 
-fn bash(command: &str) -> Reply {
+/// Runs a command line of the session's user, with `ralph` and the programs in `bin` on the path.
+pub fn shell(session: &Session, bin: &Path, line: &str) -> Running {
+    let built = Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap();
+    let path = format!("{}:{}:/usr/local/bin:/usr/bin:/bin", bin.display(), built.display());
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", line]).env_clear().envs(session.variables()).env("PATH", path);
+    command.current_dir(session.project());
+    Running::start(command, session.root(), PATIENCE)
+}
+
+pub fn bash(command: &str) -> Reply {
     Reply::tool("Bash", json!({"command": command, "description": "a step"}))
 }
 
@@ -77,7 +87,7 @@ fn rows(session: &Session) -> Vec<BTreeMap<String, String>> {
     lines.map(|row| header.iter().cloned().zip(row).collect()).collect()
 }
 
-fn column(session: &Session, name: &str) -> Vec<String> {
+pub fn column(session: &Session, name: &str) -> Vec<String> {
     rows(session).iter().map(|row| row[name].clone()).collect()
 }
 
@@ -219,11 +229,18 @@ fn a_client_that_is_not_logged_in_ends_the_run_with_the_way_out() {
 
 /// A user of a plan whose limit is reached until then.
 fn limited(resets: i64) -> (Api, Option<Session>) {
-    let limit = Reply::error(429)
+    limited_by("five_hour", Some(resets))
+}
+
+/// The same for one of the plan's limits, whose reset may not be stated.
+pub fn limited_by(claim: &str, resets: Option<i64>) -> (Api, Option<Session>) {
+    let mut limit = Reply::error(429)
         .header("anthropic-ratelimit-unified-status", "rejected")
-        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
-        .header("anthropic-ratelimit-unified-overage-status", "rejected")
-        .header("anthropic-ratelimit-unified-reset", &resets.to_string());
+        .header("anthropic-ratelimit-unified-representative-claim", claim)
+        .header("anthropic-ratelimit-unified-overage-status", "rejected");
+    if let Some(resets) = resets {
+        limit = limit.header("anthropic-ratelimit-unified-reset", &resets.to_string());
+    }
     let api = Api::start(vec![limit]);
     let session = session(&api).map(|session| {
         session.without("ANTHROPIC_API_KEY").env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy")
@@ -231,7 +248,7 @@ fn limited(resets: i64) -> (Api, Option<Session>) {
     (api, session)
 }
 
-fn in_an_hour() -> (i64, String) {
+pub fn in_an_hour() -> (i64, String) {
     let moment = chrono::DateTime::<chrono::Utc>::from(SystemTime::now() + Duration::from_secs(3600));
     (moment.timestamp(), moment.format("%Y-%m-%dT%H:%M:%S").to_string())
 }

@@ -90,7 +90,7 @@ fn session_recording_is_up_to_date() {
     prepare(&session);
     // The client shows folders below the home folder with `~`.
     let home = session.root().to_owned();
-    let session = session.env("HOME", home);
+    let session = session.env("HOME", home).arg("--permission-mode").arg("acceptEdits");
     let screen = Screen::start_sized(&session, &[], SIZE);
 
     screen.type_line("/ralph:start make the tests pass --verify ./test.sh --max-hours 4");

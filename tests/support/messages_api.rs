@@ -15,6 +15,8 @@ pub struct Reply {
     delay: Duration,
     usage: Value,
     headers: Vec<(String, String)>,
+    /// What an error says, if not the usual.
+    message: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -74,8 +76,15 @@ impl Reply {
         self
     }
 
+    /// What the API says in an error.
+    #[must_use]
+    pub fn message(mut self, message: &str) -> Self {
+        self.message = Some(message.to_owned());
+        self
+    }
+
     fn new(content: Content) -> Self {
-        Self { content, delay: Duration::ZERO, usage: json!({}), headers: Vec::new() }
+        Self { content, delay: Duration::ZERO, usage: json!({}), headers: Vec::new(), message: None }
     }
 }
 
@@ -210,7 +219,7 @@ impl Shared {
         let running = |state: &mut State| !state.stopped;
         drop(self.changed.wait_timeout_while(self.lock(), reply.delay, running));
         let (status, body) = match reply.content {
-            Content::Error(status) => (status, error_body(status)),
+            Content::Error(status) => (status, error_body(status, reply.message)),
             Content::Blocks(blocks) => {
                 let mut message = messages_api::message(&turn.to_string(), &body["model"], blocks);
                 for (name, count) in reply.usage.as_object().into_iter().flatten() {
@@ -223,7 +232,7 @@ impl Shared {
     }
 }
 
-fn error_body(status: u16) -> Value {
+fn error_body(status: u16, message: Option<String>) -> Value {
     let kind = match status {
         400 => "invalid_request_error",
         401 => "authentication_error",
@@ -234,5 +243,6 @@ fn error_body(status: u16) -> Value {
         529 => "overloaded_error",
         _ => "api_error",
     };
-    json!({"type": "error", "error": {"type": kind, "message": format!("scripted {status}")}})
+    let message = message.unwrap_or_else(|| format!("scripted {status}"));
+    json!({"type": "error", "error": {"type": kind, "message": message}})
 }

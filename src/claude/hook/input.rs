@@ -1,5 +1,6 @@
 //! Hook input: accepts everything but invalid JSON, and returns a typed event.
 
+use crate::claude::json_string;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ pub struct Input {
     pub transcript: Option<PathBuf>,
     pub cwd: Option<PathBuf>,
     pub prompt_id: Option<String>,
+    pub permission_mode: Option<String>,
     pub event: Event,
 }
 
@@ -47,8 +49,7 @@ struct Fields<'a>(#[serde(borrow)] BTreeMap<String, &'a RawValue>);
 
 impl Fields<'_> {
     fn string(&self, name: &str) -> Option<String> {
-        let json = self.0.get(name)?.get();
-        serde_json::from_str(json).ok().or_else(|| serde_json::from_str(&replace_lone_surrogates(json)?).ok())
+        json_string::read(self.0.get(name)?.get())
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
@@ -85,35 +86,9 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
         transcript: fields.path("transcript_path"),
         cwd: fields.path("cwd"),
         prompt_id: fields.string("prompt_id"),
+        permission_mode: fields.string("permission_mode"),
         event,
     })
-}
-
-/// Replaces each half of a surrogate pair (`\udXXX`), which JavaScript writes when it cuts a string inside a
-/// character, by the replacement character.
-fn replace_lone_surrogates(json: &str) -> Option<String> {
-    json.starts_with('"').then_some(())?;
-    let unit = |at: usize| {
-        let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
-        u16::from_str_radix(digits, 16).ok()
-    };
-    let (mut out, mut at) = (String::with_capacity(json.len()), 0);
-    while let Some(c) = json[at..].chars().next() {
-        let step = match (unit(at), c) {
-            (Some(0xd800..=0xdbff), _) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => 12,
-            (Some(0xd800..=0xdfff), _) => {
-                out.push('\u{fffd}');
-                at += 6;
-                continue;
-            }
-            (Some(_), _) => 6,
-            (None, '\\') => 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
-            (None, c) => c.len_utf8(),
-        };
-        out.push_str(&json[at..at + step]);
-        at += step;
-    }
-    Some(out)
 }
 
 /// Returns the background tasks that still run, by description or command.

@@ -3,6 +3,7 @@
 //! settings; `env` of every file applies to Claude Code itself.
 
 mod json_edit;
+pub mod permissions;
 pub mod settings_file;
 pub mod statusline;
 

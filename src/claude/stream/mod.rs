@@ -13,6 +13,9 @@ mod parse;
 pub use lines::Lines;
 pub use parse::events;
 
+/// Stands for a tool whose name is not usable.
+pub const UNKNOWN_TOOL: &str = "an unknown tool";
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A turn begins. If background work wakes the agent there are several in one run.
@@ -76,5 +79,6 @@ pub struct Outcome {
     /// Tokens of this turn; the cost is that of the whole session so far, earlier runs included.
     pub usage: Usage,
     pub session_id: Option<String>,
-    pub permission_denials: usize,
+    /// The tools whose calls were denied, each once.
+    pub denied_tools: Vec<String>,
 }

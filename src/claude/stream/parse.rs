@@ -1,6 +1,7 @@
 //! Reads one line of the stream, leniently.
 
-use super::{Event, Limit, Outcome};
+use super::{Event, Limit, Outcome, UNKNOWN_TOOL};
+use crate::claude::json_string;
 use crate::core::record::Usage;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
@@ -49,7 +50,7 @@ impl<'a> Object<'a> {
     }
 
     fn text(&self, key: &str) -> Option<String> {
-        self.read(key)
+        json_string::read(self.raw(key)?.get())
     }
 
     fn is_true(&self, key: &str) -> bool {
@@ -210,8 +211,29 @@ fn outcome(line: &Object) -> Outcome {
             ..Usage::default()
         },
         session_id: line.session_id(),
-        permission_denials: line.length("permission_denials"),
+        denied_tools: denied_tools(line),
     }
+}
+
+/// Returns the names of the tools that were denied. They go into advice for the command line, so a name that no tool
+/// has is left out of it.
+fn denied_tools(line: &Object) -> Vec<String> {
+    const MAX_TOOLS: usize = 20;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let denials: Vec<&RawValue> = line
+        .raw("permission_denials")
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default();
+    let mut tools = Vec::new();
+    for denial in denials {
+        let denial: Object = serde_json::from_str(denial.get()).unwrap_or_default();
+        let name = denial.word("tool_name").filter(|name| name.chars().all(is_name));
+        let name = name.unwrap_or_else(|| UNKNOWN_TOOL.to_owned());
+        if tools.len() < MAX_TOOLS && !tools.contains(&name) {
+            tools.push(name);
+        }
+    }
+    tools
 }
 
 #[cfg(test)]
@@ -379,6 +401,16 @@ mod tests {
                 vec![Event::Other],
             ),
             ("an empty result", r#"{"type":"result"}"#, vec![Event::Result(Box::default())]),
+            (
+                "half a character",
+                r#"{"type":"assistant","message":{"content":[{"type":"text","text":"a\ud83d b"}]}}"#,
+                vec![Event::Text("a\u{fffd} b".into())],
+            ),
+            (
+                "a result with half a character",
+                r#"{"type":"result","result":"a\ud83d b"}"#,
+                vec![Event::Result(Box::new(Outcome { text: "a\u{fffd} b".into(), ..Outcome::default() }))],
+            ),
         ];
         for (name, line, expected) in cases {
             assert_eq!(events(line), expected, "{name}");
@@ -409,11 +441,11 @@ mod tests {
                 },
             ),
             (
-                json!({"is_error": false, "result": "\u{1b}[1mdone", "permission_denials": [{}, {}], "session_id": "a b",
+                json!({"is_error": false, "result": "\u{1b}[1mdone", "permission_denials": [{"tool_name": "Bash"}, {}, {"tool_name": "Bash"}, {"tool_name": "x; rm -r /"}], "session_id": "a b",
                 "usage": {"input_tokens": 1, "cache_read_input_tokens": 2.0, "cache_creation_input_tokens": 3, "output_tokens": null}}),
                 Outcome {
                     text: "\u{1b}[1mdone".into(),
-                    permission_denials: 2,
+                    denied_tools: vec!["Bash".into(), UNKNOWN_TOOL.into()],
                     usage: Usage {
                         input_tokens: 1,
                         cache_read_tokens: 2,

@@ -6,12 +6,16 @@ mod plan;
 mod refusals;
 pub mod run_args;
 
+use crate::claude::settings::{self, permissions};
 use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::decide::limits;
 use crate::core::message;
 use crate::core::record::Engine;
 use crate::core::text::clean;
+use crate::run::agent::{Agent, flags_that_allow};
+use crate::run::saved::RunOptions;
 use crate::run::screen::Screen;
+use crate::run::target::Target;
 use crate::run::{self, Context, RunPlan, Runner};
 use crate::store::config;
 use crate::store::project::git;
@@ -69,4 +73,22 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
         screen.note("this agent cannot continue a conversation, so every iteration begins a new one");
     }
     planned.notes.iter().for_each(|note| screen.note(note));
+    if let Some(note) = permission_note(world, project, options) {
+        screen.note(&note);
+    }
+}
+
+/// Returns what to say if Claude Code will deny every edit: it asks, and nobody is there to answer. What the settings
+/// in a container or a sandbox allow is not known here.
+fn permission_note(world: &World, project: &Project, options: &RunOptions) -> Option<String> {
+    let Agent::Claude(claude) = &options.agent else { return None };
+    if options.target != Target::Local || claude.names_allowed_tools() {
+        return None;
+    }
+    let settings = settings::Settings::read(world, project, settings::managed_folder());
+    let mode = permissions::mode_without_edits(&settings, claude.permission_mode.as_deref())?;
+    let flags = flags_that_allow(&["Edit", "Bash"].map(str::to_owned));
+    Some(format!(
+        "Claude Code may edit nothing in permission mode {mode}, and denies what it would ask for; to allow it: {flags}"
+    ))
 }

@@ -33,8 +33,8 @@ const RUN_SWITCHES: [&str; 3] = ["reset", "ignore-open-questions", "skip-constra
 const CLAUDE_FLAGS: [(&str, &str, &str); 5] = [
     ("claude", "PATH", "the program of Claude Code [default: claude]"),
     ("model", "MODEL", "passed to Claude Code"),
-    ("permission-mode", "MODE", "passed to Claude Code"),
-    ("allowed-tools", "TOOL", "passed to Claude Code; may be repeated"),
+    ("permission-mode", "MODE", "what Claude Code may do without asking: acceptEdits allows edits"),
+    ("allowed-tools", "TOOL", "a tool Claude Code may use without asking, such as Bash; may be repeated"),
     ("claude-arg", "ARG", "passed to Claude Code unchanged; may be repeated"),
 ];
 

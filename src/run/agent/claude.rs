@@ -1,9 +1,11 @@
 //! Claude Code, started with `claude -p --output-format stream-json`.
 
+use super::command::Tail;
+use super::failure::last_error_line;
 use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable, ask};
 use crate::claude::client::version::{OLDEST, Version};
 use crate::claude::stream::{self, Event, Limit, Lines};
-use crate::core::signal::{self, Reset};
+use crate::core::signal::Reset;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::run::target::Target;
@@ -19,6 +21,22 @@ pub struct Claude {
     pub allowed_tools: Vec<String>,
     /// Further arguments, passed on unchanged.
     pub extra: Vec<String>,
+}
+
+impl Claude {
+    /// Returns whether the flags say which tools are allowed, or may do so in a file of settings.
+    pub fn names_allowed_tools(&self) -> bool {
+        const FLAGS: [&str; 6] = [
+            "--permission-mode",
+            "--dangerously-skip-permissions",
+            "--allowedTools",
+            "--allowed-tools",
+            "--settings",
+            "--permission-prompt-tool",
+        ];
+        let is_such = |arg: &String| FLAGS.contains(&arg.split('=').next().unwrap_or_default());
+        !self.allowed_tools.is_empty() || self.extra.iter().any(is_such)
+    }
 }
 
 impl AgentProgram for Claude {
@@ -73,10 +91,23 @@ impl AgentProgram for Claude {
 /// Tools whose success is an edit of a file.
 const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
+/// Returns the flags that let Claude Code use these tools.
+pub fn flags_that_allow(tools: &[String]) -> String {
+    let (edits, others): (Vec<&str>, Vec<&str>) = tools
+        .iter()
+        .map(String::as_str)
+        .filter(|tool| *tool != stream::UNKNOWN_TOOL)
+        .partition(|tool| EDITING_TOOLS.contains(tool));
+    let mode = (!edits.is_empty()).then(|| "--permission-mode acceptEdits".to_owned());
+    let others = others.into_iter().map(|tool| format!("--allowed-tools {tool}"));
+    mode.into_iter().chain(others).collect::<Vec<_>>().join(" ")
+}
+
 #[derive(Default)]
 struct StreamReader {
     lines: Lines,
     state: StreamState,
+    stderr: Tail,
 }
 
 impl OutputReader for StreamReader {
@@ -84,11 +115,20 @@ impl OutputReader for StreamReader {
         self.lines.feed(chunk, |line| self.state.read_line(line, emit));
     }
 
-    fn stderr(&mut self, _: &[u8], _: &mut dyn FnMut(AgentEvent<'_>)) {}
+    fn stderr(&mut self, chunk: &[u8], _: &mut dyn FnMut(AgentEvent<'_>)) {
+        self.stderr.add(chunk);
+    }
 
-    fn finish(&mut self, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+    fn finish(&mut self, failed: bool, emit: &mut dyn FnMut(AgentEvent<'_>)) {
         self.lines.finish(|line| self.state.read_line(line, emit));
-        self.state.failure().map(AgentEvent::Failed).into_iter().for_each(emit);
+        let found = self.state.failure().or_else(|| {
+            // It did not get as far as a result: a bad option, say.
+            let text = self.stderr.text();
+            let words = last_error_line(&text).filter(|_| failed && self.state.result.is_none())?;
+            let failure = Failure::of_output(&text).unwrap_or_else(|| Failure::Other(words.clone()));
+            Some((failure, words))
+        });
+        found.map(|(failure, words)| AgentEvent::Failed(failure, words)).into_iter().for_each(emit);
     }
 }
 
@@ -149,8 +189,8 @@ impl StreamState {
             emit(AgentEvent::Session(Some(id.clone())));
         }
         emit(AgentEvent::Usage(result.usage.clone()));
-        if result.permission_denials > 0 {
-            emit(AgentEvent::PermissionDenied(result.permission_denials));
+        if !result.denied_tools.is_empty() {
+            emit(AgentEvent::Denied(result.denied_tools.clone()));
         }
         emit(AgentEvent::Result((!result.is_error).then(|| result.text.clone())));
         if !result.is_error {
@@ -161,7 +201,7 @@ impl StreamState {
 
     /// Returns why the client failed, by its last result, or by what was seen before it was cut off. Returns `None`
     /// if it did not fail, or ended without saying anything: then its exit code is all there is.
-    fn failure(&self) -> Option<Failure> {
+    fn failure(&self) -> Option<(Failure, String)> {
         let result = self.result.as_ref();
         if result.is_some_and(|result| !result.is_error) {
             return None;
@@ -170,44 +210,51 @@ impl StreamState {
         let word = result.and_then(|result| result.api_error.as_deref()).unwrap_or_default();
         let (kind, seen) = self.error.as_ref().map_or(("", None), |(kind, status)| (kind.as_str(), *status));
         let status = result.and_then(|result| result.api_error_status).or(seen);
-        self.usage_limit(status, word, text).or_else(|| classify(kind, status, word, text)).or_else(|| {
-            let words = [text, kind, result?.subtype.as_str()].map(|text| clean::excerpt(text, 300));
-            let words = words.into_iter().find(|text| !text.is_empty());
-            Some(Failure::Other(words.unwrap_or_else(|| "unknown error".to_owned())))
-        })
+        let words = [text, kind, result.map_or("", |result| result.subtype.as_str())];
+        let words = words.map(|text| clean::excerpt(text, 300)).into_iter().find(|text| !text.is_empty());
+        let found = self.usage_limit(status, word, text).or_else(|| classify(kind, status, word, text));
+        let other = || {
+            result?;
+            Some(Failure::Other(words.clone().unwrap_or_else(|| "unknown error".to_owned())))
+        };
+        Some((found.or_else(other)?, words.clone().unwrap_or_default()))
     }
 
-    /// Events come before text, and only the client's own text is asked.
+    /// Events come before text, and only the client's own text is asked. A 429 without a reset time is a throttle, also
+    /// if the client calls it rejected, unless its text says which limit it is.
     fn usage_limit(&self, status: Option<u16>, word: &str, text: &str) -> Option<Failure> {
-        let told = signal::usage_limit(text);
+        let told = match Failure::of_message(text) {
+            Some(Failure::UsageLimit { resets }) => Some(resets),
+            _ => None,
+        };
         let rejected = self.rejected && status.is_none_or(|status| status == 429);
         if word != "usage_limit_reached" && !rejected && told.is_none() {
             return None;
         }
-        let resets = self.resets_at.map(Reset::At).or_else(|| told.and_then(|told| told.resets));
+        let is_vague = told.is_none() || text.trim_end_matches('.').ends_with(" your limit");
+        let resets = self.resets_at.map(Reset::At).or_else(|| told.flatten());
+        let is_throttled = status == Some(429) || (word.is_empty() && rejected);
+        if resets.is_none() && is_vague && is_throttled {
+            return Some(Failure::RateLimited);
+        }
         Some(Failure::UsageLimit { resets })
     }
 }
 
 /// Returns the failure that the client's words and the status name. Older clients have nothing but a text.
 fn classify(kind: &str, status: Option<u16>, word: &str, text: &str) -> Option<Failure> {
-    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| text.starts_with(beginning));
-    Some(match (kind, status) {
-        ("billing_error", _) => Failure::Billing,
-        ("authentication_failed" | "oauth_org_not_allowed", _) => Failure::Authentication,
-        ("overloaded", _) | (_, Some(529)) => Failure::Overloaded,
-        (_, Some(401 | 403)) => Failure::Authentication,
-        (_, Some(402)) => Failure::Billing,
-        (_, Some(429)) => Failure::RateLimited,
-        (_, Some(status @ (408 | 500..=599))) => Failure::ServerError(Some(status)),
-        ("rate_limit", _) => Failure::RateLimited,
-        ("server_error", _) => Failure::ServerError(None),
-        _ if word == "connection_failed" => Failure::ServerError(None),
-        _ if begins(&["Credit balance is too low"]) => Failure::Billing,
-        _ if begins(&["Not logged in", "Invalid API key", "Failed to authenticate"]) => {
-            Failure::Authentication
+    Some(match kind {
+        "billing_error" => Failure::Billing,
+        "authentication_failed" | "oauth_org_not_allowed" => Failure::Authentication,
+        "overloaded" => Failure::Overloaded,
+        _ => {
+            return status.and_then(Failure::of_status).or_else(|| match kind {
+                "rate_limit" => Some(Failure::RateLimited),
+                "server_error" => Some(Failure::ServerError(None)),
+                _ if word == "connection_failed" => Some(Failure::ServerError(None)),
+                _ => Failure::of_message(text),
+            });
         }
-        _ => return None,
     })
 }
 
@@ -226,7 +273,7 @@ mod tests {
     fn report(text: &str) -> Report {
         let (mut reader, mut report) = (StreamReader::default(), Report::default());
         reader.stdout(text.as_bytes(), &mut |event| report.add(event));
-        reader.finish(&mut |event| report.add(event));
+        reader.finish(false, &mut |event| report.add(event));
         report
     }
 
@@ -262,8 +309,38 @@ mod tests {
 
     #[test]
     fn denied_tool_calls_are_counted() {
-        assert_eq!(report(sample!("denied")).permission_denials, 1);
-        assert_eq!(report(sample!("tools")).permission_denials, 0);
+        assert_eq!(report(sample!("denied")).denied, ["Bash"]);
+        assert!(report(sample!("tools")).denied.is_empty());
+    }
+
+    #[test]
+    fn denied_tools_have_flags_that_allow_them() {
+        let flags =
+            |tools: &[&str]| flags_that_allow(&tools.iter().map(|&tool| tool.to_owned()).collect::<Vec<_>>());
+        assert_eq!(flags(&["Bash"]), "--allowed-tools Bash");
+        assert_eq!(
+            flags(&["Write", "WebFetch", "Edit"]),
+            "--permission-mode acceptEdits --allowed-tools WebFetch"
+        );
+    }
+
+    #[test]
+    fn a_client_that_fails_before_its_first_event_is_quoted() {
+        let said = |stderr: &str, failed: bool| {
+            let (mut reader, mut report) = (StreamReader::default(), Report::default());
+            reader.stderr(stderr.as_bytes(), &mut |_| {});
+            reader.finish(failed, &mut |event| report.add(event));
+            report.error()
+        };
+        assert_eq!(
+            said("error: unknown option '--frob'\n", true).as_deref(),
+            Some("error: unknown option '--frob'")
+        );
+        let login =
+            "not logged in: start the agent program once and log in · Invalid API key · Please run /login";
+        assert_eq!(said("Invalid API key · Please run /login\n", true).as_deref(), Some(login));
+        assert_eq!(said("error: unknown option '--frob'\n", false), None, "it exited with 0");
+        assert_eq!(said("", true), None);
     }
 
     fn reset(seconds: i64) -> Option<Reset> {
@@ -342,6 +419,15 @@ mod tests {
                 Some(Failure::ServerError(Some(503)))),
             ("rejected, and yet it went well", format!("{rejected}\n{}", r#"{"type":"result","is_error":false}"#), None),
             ("the client's word", r#"{"type":"result","is_error":true,"api_error":"usage_limit_reached"}"#.to_owned(), Some(Failure::UsageLimit { resets: None })),
+            ("a throttle that is called rejected", rejected.replace(",\"resetsAt\":1794834014", ""), Some(Failure::RateLimited)),
+            ("a 429 without a reset time", format!("{}\n{}", rejected.replace(",\"resetsAt\":1794834014", ""),
+                r#"{"type":"result","is_error":true,"api_error_status":429,"api_error":"usage_limit_reached","result":"You've hit your limit"}"#),
+                Some(Failure::RateLimited)),
+            ("a limit that is named, without a time",
+                r#"{"type":"result","is_error":true,"api_error_status":429,"result":"You've hit your weekly limit"}"#.to_owned(),
+                Some(Failure::UsageLimit { resets: None })),
+            ("the limit of an API key", r#"{"type":"result","is_error":true,"api_error_status":400,"result":"API Error: 400 You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}"#.to_owned(),
+                Some(Failure::UsageLimit { resets: reset(1_796_083_200) })),
             ("an older client without credit", said("Credit balance is too low"), Some(Failure::Billing)),
             ("an older client without a key", said("Invalid API key · Please run /login"), Some(Failure::Authentication)),
             ("an error, then a good turn", format!("{}\n{}", said("x"), r#"{"type":"result","is_error":false,"result":"ok"}"#), None),

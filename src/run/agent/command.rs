@@ -1,6 +1,8 @@
 //! Any program that takes the prompt on stdin and prints text, as a command line for the shell.
 
-use super::{Abilities, AgentEvent, AgentProgram, MAX_ANSWER_WAIT, OutputReader, Unavailable};
+use super::failure::last_error_line;
+use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable};
+use crate::core::signal;
 use crate::core::text::clean;
 use crate::run::target::Target;
 use crate::store::process::program::{self, Ended};
@@ -67,21 +69,15 @@ const MAX_LINE_BYTES: usize = 8 << 10;
 #[derive(Default)]
 struct TextReader {
     shown: bool,
-    /// At least the last [`MAX_MESSAGE_BYTES`] of stdout.
-    tail: Vec<u8>,
+    tail: Tail,
+    error_tail: Tail,
     stdout: Pieces,
     stderr: Pieces,
 }
 
 impl OutputReader for TextReader {
     fn stdout(&mut self, chunk: &[u8], emit: &mut dyn FnMut(AgentEvent<'_>)) {
-        let end = &chunk[chunk.len().saturating_sub(MAX_MESSAGE_BYTES)..];
-        // The surplus is removed seldom, so that few bytes are moved more than once.
-        if self.tail.len() + end.len() > 4 * MAX_MESSAGE_BYTES {
-            let kept = MAX_MESSAGE_BYTES - end.len();
-            self.tail.drain(..self.tail.len().saturating_sub(kept));
-        }
-        self.tail.extend_from_slice(end);
+        self.tail.add(chunk);
         if self.shown {
             self.stdout.read(chunk, emit);
         }
@@ -89,16 +85,54 @@ impl OutputReader for TextReader {
 
     /// Stderr is shown, but it is not the agent's message.
     fn stderr(&mut self, chunk: &[u8], emit: &mut dyn FnMut(AgentEvent<'_>)) {
+        self.error_tail.add(chunk);
         if self.shown {
             self.stderr.read(chunk, emit);
         }
     }
 
-    fn finish(&mut self, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+    fn finish(&mut self, failed: bool, emit: &mut dyn FnMut(AgentEvent<'_>)) {
         self.stdout.flush(emit);
         self.stderr.flush(emit);
-        let message = &self.tail[self.tail.len().saturating_sub(MAX_MESSAGE_BYTES)..];
-        emit(AgentEvent::Result(Some(clean::output(&String::from_utf8_lossy(message)))));
+        let message = self.tail.text();
+        if failed {
+            failure(&self.error_tail.text(), &message).into_iter().for_each(&mut *emit);
+        }
+        emit(AgentEvent::Result(Some(message)));
+    }
+}
+
+/// Returns why a call failed: by its last words on stderr, else by an error at the end of stdout.
+fn failure(stderr: &str, stdout: &str) -> Option<AgentEvent<'static>> {
+    for text in [stderr, stdout] {
+        if let Some(failure) = Failure::of_output(text) {
+            return Some(AgentEvent::Failed(failure, last_error_line(text).unwrap_or_default()));
+        }
+    }
+    // On stdout is the agent's message, and its last line is seldom an error.
+    let error = || last_error_line(stdout).filter(|line| signal::error_signature(line).is_some());
+    let words = last_error_line(stderr).or_else(error)?;
+    Some(AgentEvent::Failed(Failure::Other(words.clone()), words))
+}
+
+/// At least the last [`MAX_MESSAGE_BYTES`] of a stream.
+#[derive(Default)]
+pub(super) struct Tail(Vec<u8>);
+
+impl Tail {
+    pub(super) fn add(&mut self, chunk: &[u8]) {
+        let end = &chunk[chunk.len().saturating_sub(MAX_MESSAGE_BYTES)..];
+        // The surplus is removed seldom, so that few bytes are moved more than once.
+        if self.0.len() + end.len() > 4 * MAX_MESSAGE_BYTES {
+            let kept = MAX_MESSAGE_BYTES - end.len();
+            self.0.drain(..self.0.len().saturating_sub(kept));
+        }
+        self.0.extend_from_slice(end);
+    }
+
+    pub(super) fn text(&self) -> String {
+        let end = &self.0[self.0.len().saturating_sub(MAX_MESSAGE_BYTES)..];
+        clean::output(&String::from_utf8_lossy(end))
     }
 }
 
@@ -155,7 +189,7 @@ mod tests {
 
     fn message(reader: &mut TextReader) -> Option<String> {
         let mut report = Report::default();
-        reader.finish(&mut |event| report.add(event));
+        reader.finish(false, &mut |event| report.add(event));
         report.message().map(str::to_owned)
     }
 
@@ -192,7 +226,7 @@ mod tests {
             for chunk in ["one\ntw", "o\n\n3\nfo", "u", "r\n", "a\u{e4}", "b"] {
                 reader.stdout(chunk.as_bytes(), &mut emit);
             }
-            reader.finish(&mut emit);
+            reader.finish(false, &mut emit);
             let all = ["one", "two", "\n3", "four", "a\u{e4}b"];
             assert_eq!(lines, if shown { &all[..] } else { &[] });
             assert_eq!(report.message(), Some("one\ntwo\n\n3\nfour\na\u{e4}b"));
@@ -218,7 +252,7 @@ mod tests {
         for _ in 0..100 {
             reader.stdout(&vec![b'x'; 1 << 20], &mut |_| shown += 1);
         }
-        assert!(reader.tail.capacity() < 1 << 20 && reader.stdout.open.len() <= MAX_LINE_BYTES);
+        assert!(reader.tail.0.capacity() < 1 << 20 && reader.stdout.open.len() <= MAX_LINE_BYTES);
         assert!(shown >= 100);
     }
 }

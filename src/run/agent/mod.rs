@@ -7,20 +7,19 @@
 
 mod claude;
 mod command;
+mod failure;
 mod report;
 
-pub use claude::Claude;
+pub use claude::{Claude, flags_that_allow};
 pub use command::ShellCommand;
+pub use failure::Failure;
 pub use report::Report;
 
 use super::target::Target;
 use crate::core::record::Usage;
-use crate::core::signal::Reset;
-use crate::core::text::clean;
 use crate::store::process::program::{self, Ended};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -72,8 +71,8 @@ pub trait OutputReader {
 
     fn stderr(&mut self, chunk: &[u8], emit: &mut dyn FnMut(AgentEvent<'_>));
 
-    /// The output is complete.
-    fn finish(&mut self, emit: &mut dyn FnMut(AgentEvent<'_>));
+    /// The output is complete. `failed` says that the program exited with an error.
+    fn finish(&mut self, failed: bool, emit: &mut dyn FnMut(AgentEvent<'_>));
 }
 
 /// Something an agent's output says.
@@ -105,51 +104,12 @@ pub enum AgentEvent<'a> {
     },
     /// Tokens of one turn, and the cost of the conversation so far.
     Usage(Usage),
-    /// This many tool calls were denied.
-    PermissionDenied(usize),
+    /// Calls of these tools were denied.
+    Denied(Vec<String>),
     /// The turn is over, with this as its last message if it went well.
     Result(Option<String>),
-    /// The agent could not work.
-    Failed(Failure),
-}
-
-/// Why an agent could not work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    UsageLimit {
-        resets: Option<Reset>,
-    },
-    /// Too many requests in a short time.
-    RateLimited,
-    Overloaded,
-    /// The service failed with this status, or cannot be reached at all.
-    ServerError(Option<u16>),
-    Authentication,
-    Billing,
-    /// In the agent program's own words.
-    Other(String),
-}
-
-impl Failure {
-    /// Returns whether it goes away by itself within minutes.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Failure::RateLimited | Failure::Overloaded | Failure::ServerError(_))
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::UsageLimit { .. } => write!(f, "usage limit reached"),
-            Failure::RateLimited => write!(f, "the service limits requests (429)"),
-            Failure::Overloaded => write!(f, "the service is overloaded (529)"),
-            Failure::ServerError(Some(status)) => write!(f, "the service failed ({status})"),
-            Failure::ServerError(None) => write!(f, "the service cannot be reached"),
-            Failure::Authentication => write!(f, "not logged in: start the agent program once and log in"),
-            Failure::Billing => write!(f, "billing failed: check your plan or credit"),
-            Failure::Other(text) => write!(f, "{}", clean::excerpt(text, 200)),
-        }
-    }
+    /// The agent could not work, for this reason and in these words of its own.
+    Failed(Failure, String),
 }
 
 /// A program that a run needs and cannot use.

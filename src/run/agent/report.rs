@@ -18,8 +18,11 @@ pub struct Report {
     pub edits: u64,
     /// Tokens of all turns, and the last figure of the conversation's cost.
     pub usage: Usage,
-    pub permission_denials: usize,
+    /// The tools whose calls were denied.
+    pub denied: Vec<String>,
     pub failure: Option<Failure>,
+    /// The agent program's own words for the failure.
+    words: String,
     /// A turn is over.
     has_result: bool,
     last_text: Option<String>,
@@ -44,14 +47,17 @@ impl Report {
                 self.usage.add(&turn);
                 self.usage.cost_usd = cost;
             }
-            AgentEvent::PermissionDenied(calls) => self.permission_denials += calls,
+            AgentEvent::Denied(tools) => {
+                let new = tools.into_iter().filter(|tool| !self.denied.contains(tool));
+                self.denied.extend(new.collect::<Vec<_>>());
+            }
             AgentEvent::Result(message) => {
                 self.has_result = true;
                 // When a turn is over none of its tools runs; what continues is in the background.
                 self.in_flight.clear();
                 self.last_text = message.filter(|text| !text.trim().is_empty()).or(self.last_text.take());
             }
-            AgentEvent::Failed(failure) => self.failure = Some(failure),
+            AgentEvent::Failed(failure, words) => (self.failure, self.words) = (Some(failure), words),
             AgentEvent::Output(_) | AgentEvent::Retry { .. } => {}
         }
     }
@@ -76,6 +82,19 @@ impl Report {
     /// Returns the agent's last message.
     pub fn message(&self) -> Option<&str> {
         self.last_text.as_deref()
+    }
+
+    /// Returns why the agent failed, and its own words for it.
+    pub fn error(&self) -> Option<String> {
+        match self.failure.as_ref()? {
+            Failure::Other(_) if !self.words.is_empty() => Some(self.words.clone()),
+            failure => Some(self.with_words(failure.to_string())),
+        }
+    }
+
+    /// Adds the agent program's own words to a reason.
+    pub fn with_words(&self, reason: String) -> String {
+        if self.words.is_empty() { reason } else { format!("{reason} · {}", self.words) }
     }
 
     /// Returns how many tools and background tasks run, which may take their time in silence.

@@ -38,6 +38,11 @@ pub fn make_room(dir: &Path, now: Stamp) -> Result<()> {
     Ok(())
 }
 
+/// Returns the name of an iteration's log in its folder.
+pub fn name(iteration: u64) -> String {
+    format!("iteration-{iteration:03}.log")
+}
+
 /// The log of one iteration. A log that cannot be written does not end the run: the error is reported once.
 pub struct Log {
     file: Option<File>,
@@ -47,7 +52,7 @@ pub struct Log {
 impl Log {
     /// Opens the log of an iteration. An iteration that is repeated adds to it.
     pub fn open(dir: &Path, iteration: u64) -> Log {
-        let path = dir.join(format!("iteration-{iteration:03}.log"));
+        let path = dir.join(name(iteration));
         match file::creating(Privacy::Private).append(true).create(true).open(&path) {
             Ok(file) => Log { file: Some(file), error: None },
             Err(error) => {

@@ -207,7 +207,7 @@ impl Env {
 
     pub fn event(&self, program: Program, session: &str, name: &str) -> Event<'_> {
         let fields = json!({
-            "session_id": session, "cwd": self.project, "hook_event_name": name, "permission_mode": "default",
+            "session_id": session, "cwd": self.project, "hook_event_name": name, "permission_mode": "auto",
             "transcript_path": self.base.join("no-transcript.jsonl"), "background_tasks": [], "session_crons": [],
         });
         let Value::Object(fields) = fields else { unreachable!() };

@@ -2,6 +2,7 @@ mod bad_agents;
 mod checks;
 mod continued;
 mod endings;
+mod failures;
 mod lists;
 mod prompts;
 mod records;

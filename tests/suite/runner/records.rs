@@ -24,6 +24,7 @@ fn the_summary_has_one_row_per_iteration() {
     );
     assert_eq!(mode(&env.path("ralph/logs/summary.csv")), 0o600);
     assert!(run.stdout.contains("── iteration 3 failed · 0s · exit code 7"), "{}", run.stdout);
+    assert!(run.stdout.contains(" · log: ralph/logs/iteration-003.log\n"), "{}", run.stdout);
 }
 
 #[test]
@@ -98,7 +99,8 @@ fn events(text: &str) -> Vec<Value> {
 fn json_is_events_and_nothing_else() {
     let env = Env::new();
     let script = "work; text 'on it'; tool ls; result '<promise>COMPLETE</promise>' 0.25";
-    let text = env.run_claude(script, &["--json", "--verify", "true", "x"]).run().ok();
+    let text =
+        env.run_claude(script, &["--json", "--allowed-tools", "Bash", "--verify", "true", "x"]).run().ok();
     let mut events = events(&text);
     // What a person is told beside the run is an event too.
     let note = events.remove(1);
@@ -117,7 +119,7 @@ fn json_is_events_and_nothing_else() {
         (&"complete".into(), &0.into(), &1.into())
     );
     assert_eq!((&events[6]["cost_usd"], &events[6]["tokens"]), (&0.25.into(), &15.into()));
-    for (script, code) in [("promise BLOCKED:x", 2), ("exit 1", 4)] {
+    for (script, code) in [("promise BLOCKED:x", 2), ("true", 4)] {
         let env = Env::new();
         let run = env.run_with(script, &["--json", "x"]).run();
         assert_eq!(
@@ -185,7 +187,10 @@ fn escape_codes_reach_no_terminal() {
 fn a_pipe_gets_plain_lines_in_order() {
     let env = Env::new();
     let run = env
-        .run_claude("work; text 'on it'; tool ls; result '<promise>COMPLETE</promise>'", &["do the thing"])
+        .run_claude(
+            "work; text 'on it'; tool ls; result '<promise>COMPLETE</promise>'",
+            &["--allowed-tools", "Bash", "do the thing"],
+        )
         .run();
     let run_id = env.history()[0]["run_id"].as_str().unwrap()[..8].to_owned();
     let expected = [

@@ -51,7 +51,10 @@ fn a_sandbox_that_fails_fails_its_iteration_with_its_exit_code() {
         "work; [ $n = 1 ] && { echo 'no such sandbox' >&2; exit 7; }; result '<promise>COMPLETE</promise>'";
     let run = run_in_sandbox(&env, script, &["x"]).run();
     assert_eq!((run.code, env.outcomes()), (Some(0), vec!["failed".into(), "complete".into()]), "{run:?}");
-    assert!(run.stdout.contains("── iteration 1 failed · 0s · exit code 7\n"), "{run:?}");
+    assert!(
+        run.stdout.contains("── iteration 1 failed · 0s · exit code 7 · no such sandbox · log: "),
+        "{run:?}"
+    );
     assert_eq!(env.read("ralph/logs/iteration-001.log"), "no such sandbox\n", "why is in the log");
 }
 

@@ -54,7 +54,12 @@ fn a_silent_agent_is_warned_about_then_ended_and_the_run_continues() {
         "Agent stall detected: no output for 6s (exceeded 6s threshold). Terminating agent. (iteration 1)",
     );
     let duration = &env.rows()[0][2];
-    assert_printed(&run, &format!("── iteration 1 failed · {duration}s · stalled: no output for 6s"));
+    assert_printed(
+        &run,
+        &format!(
+            "── iteration 1 failed · {duration}s · stalled: no output for 6s · log: ralph/logs/iteration-001.log"
+        ),
+    );
     env.wait_until_nothing_runs();
 }
 

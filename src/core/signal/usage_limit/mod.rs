@@ -32,15 +32,28 @@ pub fn usage_limit(text: &str) -> Option<UsageLimit> {
         return None;
     }
     let mut parts = lines.iter().flat_map(|line| sentences(line));
-    is_headline(parts.next()?).then_some(())?;
+    let headline = parts.next()?;
+    // Many things have a limit; only one that resets is the program's.
+    let is_bare = headline.eq_ignore_ascii_case("limit reached");
+    (is_bare || is_headline(headline)).then_some(())?;
     let mut resets = None;
     for part in parts {
+        let (advice, part) = after_advice(part);
         let found = reset::epoch(part).or_else(|| reset::phrase(part).and_then(reset::when));
         let is_known = found.is_some() || reset::phrase(part).is_some() || is_advice(part);
-        is_known.then_some(())?;
+        (is_known && is_advice(advice)).then_some(())?;
         resets = resets.or(found);
     }
-    Some(UsageLimit { resets })
+    (!is_bare || resets.is_some()).then_some(UsageLimit { resets })
+}
+
+/// Splits "Upgrade to Pro (…) or try again at 5:12 AM" before the time. A sentence without one is its own advice.
+fn after_advice(part: &str) -> (&str, &str) {
+    const TIME: &str = "or try again ";
+    match part.rfind(TIME) {
+        Some(at) => (part[..at].trim_end_matches([' ', ',']), &part[at + 3..]),
+        None => ("/", part),
+    }
 }
 
 /// Returns a line with white space folded and straight apostrophes, without the signs a terminal puts around it.
@@ -62,7 +75,13 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
 fn is_headline(text: &str) -> bool {
     let text = text.to_lowercase().replace("you have ", "you've ").replace("you are ", "you're ");
     let text = text.trim_end_matches(" for claude messages");
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    // "… your usage limit for gpt-5.3-codex"
+    if let [.., "limit", "for", model] = words[..]
+        && model.contains(|c: char| c.is_ascii_digit())
+    {
+        words.truncate(words.len() - 2);
+    }
     match words.as_slice() {
         ["you've", "hit" | "reached" | "exceeded", "your", kinds @ .., "limit" | "limits"] => {
             are_kinds(kinds)
@@ -73,6 +92,9 @@ fn is_headline(text: &str) -> bool {
         }
         [kinds @ .., "limit", "reached"] => {
             kinds.iter().any(|word| is_one_of(word, NAMES)) && are_kinds(kinds)
+        }
+        ["you've", "exhausted", "your", kinds @ .., "quota" | "capacity", "on", "this", "model"] => {
+            are_kinds(kinds)
         }
         _ => false,
     }
@@ -93,7 +115,8 @@ const OWNERS: &str =
 /// Recognises what the program advises after the headline.
 fn is_advice(text: &str) -> bool {
     const BEGINNINGS: &str = "/|run /|or /|raise it at|contact your admin|contact an admin|ask your admin|progress saved|\
-        upgrade|switch to|continuing|view your usage|visit |reset your session limit|please |you will regain access";
+        upgrade|[upgrade|switch to|continuing|view your usage|visit |reset your session limit|please |\
+        you will regain access|to get more access now";
     let text = text.to_lowercase();
     BEGINNINGS.split('|').any(|beginning| text.starts_with(beginning))
 }
@@ -221,7 +244,10 @@ mod tests {
             ("Usage limit reached · resets in 30h", Some(Reset::In { minutes: 1_800 })),
             ("Usage limit reached · resets in 4h 51m", Some(Reset::In { minutes: 291 })),
             ("Usage limit reached · resets in 4h51m", Some(Reset::In { minutes: 291 })),
-            ("You've hit your usage limit. Try again in 3 days 2 hours.", None),
+            (
+                "You've hit your usage limit. Try again in 3 days 2 hours.",
+                Some(Reset::In { minutes: 3 * 1440 + 120 }),
+            ),
             ("You've hit your usage limit. Try again at 8:10 PM.", clock(20, 10, None, None)),
             ("Usage limit reached. Your limit will reset at 2026-09-21 18:55:29", None),
             ("You've hit your monthly spend limit · raise it at claude.ai/settings/usage", None),
@@ -236,8 +262,10 @@ mod tests {
             ("You've hit your org's monthly usage limit", None),
             (
                 "You have reached your specified workspace API usage limits. You will regain access on 2025-06-01 at 00:00 UTC.",
-                None,
+                Some(Reset::At(Stamp(1_748_736_000_000))),
             ),
+            ("You have reached your specified API usage limits. You will regain access on the first.", None),
+            ("Limit reached · resets 4pm (Europe/Oslo)", clock(16, 0, Some("Europe/Oslo"), None)),
             ("You've hit your session limit · resets at the next full moon", None),
             ("You've hit your session limit · resets 25pm", None),
             ("You've hit your usage limit. Try again later.", None),
@@ -277,6 +305,10 @@ mod tests {
             "Recursion limit reached",
             "5 limit reached",
             "Limit reached",
+            "Limit reached · resets when the cache is empty",
+            "You've hit your usage limit for the day",
+            "You've hit your usage limit. I would wait or try again at 3pm.",
+            "You've exhausted your options on this model",
             "Rate limit reached for requests",
             "Approaching usage limit · resets at 7pm",
             "Approaching 5-hour limit",

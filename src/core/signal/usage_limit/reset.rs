@@ -1,7 +1,7 @@
 //! When a usage limit resets, in the forms agent programs state it.
 
 use crate::core::time::Stamp;
-use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Offset, TimeDelta, TimeZone};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reset {
@@ -33,12 +33,16 @@ pub fn epoch(text: &str) -> Option<Reset> {
     }
 }
 
-/// Returns what follows "resets", "will reset at" or "try again", if the text is such a phrase.
+/// Returns what follows "resets", "will reset at", "try again" or "you will regain access", if the text is such a
+/// phrase.
 pub fn phrase(text: &str) -> Option<&str> {
-    const SUBJECT: [&str; 10] =
-        ["your", "the", "it", "session", "weekly", "usage", "opus", "limit", "limits", "will"];
+    const SUBJECT: [&str; 11] =
+        ["your", "the", "it", "session", "weekly", "usage", "opus", "limit", "limits", "quota", "will"];
     if text.len() > MAX_PHRASE_BYTES {
         return None;
+    }
+    if let Some(when) = text.strip_prefix("You will regain access ") {
+        return Some(when);
     }
     let mut rest = text;
     loop {
@@ -52,7 +56,7 @@ pub fn phrase(text: &str) -> Option<&str> {
     }
 }
 
-/// Parses "3pm (Europe/Berlin)", "9:30 AM", "Oct 6, 1pm", "Dec 17 at 6am (UTC)", "in 4h 51m".
+/// Parses "3pm (Europe/Berlin)", "9:30 AM", "Oct 6, 1pm", "Dec 17 at 6am (UTC)", "in 4h 51m", "2026-04-01 at 00:00 UTC".
 pub fn when(text: &str) -> Option<Reset> {
     let (text, zone) = match text.split_once('(') {
         Some((time, behind)) => (time, Some(behind.split_once(')')?.0.trim().to_owned())),
@@ -62,7 +66,11 @@ pub fn when(text: &str) -> Option<Reset> {
     let words: Vec<&str> =
         text.split([' ', ',']).filter(|word| !matches!(*word, "" | "at" | "on" | "today")).collect();
     let (date, time) = match words.as_slice() {
-        ["in", span @ ..] => return minutes(&span.concat()).map(|minutes| Reset::In { minutes }),
+        ["in" | "after", span @ ..] => return minutes(&span.concat()).map(|minutes| Reset::In { minutes }),
+        [date, time, "utc"] => {
+            let moment = NaiveDateTime::parse_from_str(&format!("{date} {time}"), "%Y-%m-%d %H:%M").ok()?;
+            return Some(Reset::At(Stamp(moment.and_utc().timestamp_millis())));
+        }
         [month, day, time @ ..] if month.starts_with(char::is_alphabetic) => {
             let day = day.trim_end_matches(char::is_alphabetic);
             // Any leap year, to accept 29 February.
@@ -86,19 +94,26 @@ fn clock(text: &str) -> Option<NaiveTime> {
     ["%I:%M%P", "%H:%M"].iter().find_map(|format| NaiveTime::parse_from_str(&text, format).ok())
 }
 
-/// Parses "30h" and "4h51m".
-fn minutes(text: &str) -> Option<u64> {
-    let part = |part: &str| {
-        let (count, unit) = part.split_at_checked(part.len() - 1)?;
+/// Parses "30h", "4h51m", "8h44m7s" and "2days17hours14minutes". Seconds are a minute begun.
+fn minutes(mut text: &str) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut sum = 0;
+    while !text.is_empty() {
+        let (count, rest) = text.split_at(text.find(char::is_alphabetic)?);
+        let (unit, behind) = rest.split_at(rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len()));
         let count: u64 = count.parse().ok().filter(|count| *count < 100_000)?;
-        match unit {
-            "m" => Some(count),
-            "h" => Some(count * 60),
-            "d" => Some(count * 24 * 60),
-            _ => None,
-        }
-    };
-    (!text.is_empty()).then(|| text.split_inclusive(char::is_alphabetic).map(part).sum())?
+        sum += match unit {
+            "s" | "second" | "seconds" => count.div_ceil(60),
+            "m" | "minute" | "minutes" => count,
+            "h" | "hour" | "hours" => count * 60,
+            "d" | "day" | "days" => count * 24 * 60,
+            _ => return None,
+        };
+        text = behind;
+    }
+    Some(sum.max(1))
 }
 
 impl Reset {
