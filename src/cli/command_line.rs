@@ -164,6 +164,10 @@ fn history() -> Command {
         .about("List past runs of this project, newest first")
         .arg(value("last", "N", "only the newest N").value_parser(clap::value_parser!(u32).range(1..)))
         .arg(flag("circuit", "list trips and resets of the circuit breaker instead"))
+        .arg(
+            flag("stalls", "list stalls instead: how often agents were silent for long, and for how long")
+                .conflicts_with("circuit"),
+        )
         .arg(flag("json", "print one JSON object per line"))
 }
 
@@ -180,7 +184,7 @@ fn archive() -> Command {
     Command::new("archive")
         .about("Move a finished run to ralph-archive/DATE-LABEL with a summary, and reset ralph/")
         .arg(value("label", "L", "label of the archive [default: the project's name]"))
-        .arg(flag("include-logs", "keep the logs in the archive; without it they are deleted"))
+        .arg(flag("include-logs", "move the logs into the archive too; without it they stay in ralph/logs"))
 }
 
 fn install() -> Command {

@@ -13,6 +13,7 @@ use crate::store::project::Project;
 use crate::store::world::World;
 use crate::view::paint::{self, Paint};
 use clap::ArgMatches;
+use clap::error::{ContextKind, ContextValue};
 use clap_complete::Shell;
 use std::io::{Read, Write};
 use std::process::ExitCode;
@@ -28,8 +29,18 @@ pub fn main() -> ExitCode {
         command_line::command()
             .subcommands(command_line::internal())
             .try_get_matches()
-            .map(|matches| run(&matches)),
+            .map(|matches| run(&matches))
+            .or_else(|error| foreign_flag(&error).map(Err).ok_or(error)),
     )
+}
+
+/// Returns what to say about a flag of `ralph run` that another tool has.
+fn foreign_flag(error: &clap::Error) -> Option<Failure> {
+    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) if is_run => run_args::foreign_flag(flag),
+        _ => None,
+    }
 }
 
 /// Prints the answer or the failure, and returns the exit code.
@@ -135,7 +146,11 @@ fn answer(matches: &ArgMatches) -> Result<String, Failure> {
         "config" => config::run(&world, &project, &config_request(matches), json),
         "history" => {
             let max = matches.get_one::<u32>("last").map_or(usize::MAX, |last| *last as usize);
-            let wanted = if matches.get_flag("circuit") { history::events } else { history::run };
+            let wanted = match (matches.get_flag("circuit"), matches.get_flag("stalls")) {
+                (true, _) => history::events,
+                (_, true) => history::stalls,
+                _ => history::run,
+            };
             wanted(&world, &project, history::Shown { max, json, colour: paint::wanted() })
         }
         "trust" => {

@@ -2,16 +2,17 @@
 
 use super::agent::{Failure, Report};
 use super::pace::{self, Wait, Waited};
-use super::supervisor::{self, AgentEnd, Launch};
+use super::supervisor::{self, AgentEnd, Keeper, Launch};
 use super::{Context, OnLimit, Runner, SESSION, messages, span};
 use crate::core::decide::account;
 use crate::core::decide::turn::{Checks, Gained, Turn};
 use crate::core::guidance::merge::GuidanceLists;
-use crate::core::outcome::Outcome;
+use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::prompt;
 use crate::core::record::{StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::tasks::{self as stories, Mode};
+use crate::core::time::heartbeat::Silence;
 use crate::core::time::runtime::{self, Event, Mark};
 use crate::core::time::{Stamp, backoff};
 use crate::engine::facts::Facts;
@@ -20,14 +21,15 @@ use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::process::checks;
 use crate::store::process::program::Ended;
-use crate::store::project::git;
+use crate::store::project::{Project, git};
 use crate::store::runner::logs::Log;
 use crate::store::runner::snapshot::{self, Rules, Snapshot};
 use crate::store::runner::summary::{self, Row};
 use crate::store::runner::{run_lock, runner_guard};
 use crate::store::state::Locked;
 use crate::store::tasks;
-use crate::store::world::Instant;
+use crate::store::user::stalls;
+use crate::store::world::{Instant, World};
 use anyhow::Result;
 use serde_json::json;
 use std::cell::RefCell;
@@ -63,6 +65,25 @@ pub enum Attempt {
     Repeat(Wait),
     /// The loop has ended; its record says how.
     Ended,
+}
+
+/// Keeps what must be known of an agent while it runs.
+struct IterationKeeper<'a> {
+    world: &'a World,
+    project: &'a Project,
+    run_id: &'a str,
+    iteration: u64,
+}
+
+impl Keeper for IterationKeeper<'_> {
+    fn started(&self, pid: u32) {
+        run_lock::note_agent(self.project, pid);
+    }
+
+    fn silent(&self, silence: &Silence) {
+        // A record that cannot be written does not end the run.
+        let _ = stalls::record(&self.world.later(), self.project, self.run_id, self.iteration, silence);
+    }
 }
 
 impl Runner<'_> {
@@ -159,11 +180,16 @@ impl Runner<'_> {
             heartbeat: run_settings.heartbeat,
         };
         let mut reader = agent.reader(self.screen.shows_text());
-        let mut log = Log::open(&self.logs, prepared.number);
-        let note_agent = |pid| run_lock::note_agent(self.project, pid);
+        let mut log = Log::open(&self.logs, prepared.number, agent.unlogged());
+        let keeper = IterationKeeper {
+            world: self.world,
+            project: self.project,
+            run_id: &self.run.run_id,
+            iteration: prepared.number,
+        };
         let (end, report) =
-            supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &note_agent);
-        if let Some(error) = log.take_error() {
+            supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &keeper);
+        if let Some(error) = log.close() {
             self.screen.warn(&error);
         }
         let usage = self.charge(&report);
@@ -291,41 +317,61 @@ impl Runner<'_> {
         {
             self.screen.note(&format!("approved at the review cap: {}", approved.join(", ")));
         }
-        self.stuck_iterations += u64::from(self.run.stuck_count > 0);
         // An iteration that was cut off counts too: it took its time and its money.
         self.run.iteration = iteration.prepared.number;
         let row = self.row(iteration);
+        self.run.tally.stuck_iterations += u64::from(row.stuck_count > 0);
+        self.run.tally.recorded_seconds += row.seconds();
+        self.recorded_attempts = self.attempts;
         if let Err(error) = summary::add(&self.logs, &row) {
             self.screen.warn(&format!("no row in the summary: {error:#}"));
         }
         let how = if iteration.end.is_failure() { format!(" · {}", iteration.end) } else { String::new() };
         self.screen.say(&format!("{}{how}", messages::iteration_ended(&row)));
-        self.screen.event(
-            "iteration_ended",
-            json!({"iteration": row.iteration, "duration_seconds": row.duration_seconds, "outcome": row.outcome,
-                   "how": iteration.end.to_string(), "cost_usd": row.cost_usd, "tokens": row.tokens}),
-        );
+        let how = iteration.end.to_string();
+        self.screen
+            .event("iteration_ended", messages::iteration_json(&row, &how, &self.run.circuit.counters));
         if self.run.is_alive() { self.save() } else { Ok(()) }
     }
 
-    fn row(&self, iteration: &Iteration) -> Row {
+    fn row(&mut self, iteration: &Iteration) -> Row {
         let tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.skip_review);
         let (stories_complete, stories_total) = tasks.map_or((0, 0), |tasks| (tasks.passing, tasks.total));
         let head = git::head(&self.project.root)
             .filter(|head| !head.contains('/') && Some(head) != iteration.prepared.head.as_ref());
-        let outcome = if iteration.end.is_failure() { "failed" } else { "ok" };
+        self.count_duration();
+        let tally = &self.run.tally;
+        let duration_seconds = iteration.took.as_secs();
+        let unrecorded = tally.duration_seconds.saturating_sub(tally.recorded_seconds);
         Row {
             iteration: iteration.prepared.number,
             mode: iteration.prepared.mode.name().into(),
-            duration_seconds: iteration.took.as_secs(),
+            duration_seconds,
             commit_hash: head.unwrap_or_default().chars().take(7).collect(),
             stories_complete,
             stories_total,
             stuck_count: self.run.stuck_count,
             timestamp: Some(self.now()),
-            outcome: self.run.outcome.map_or(outcome, Outcome::name).into(),
+            outcome: Some(self.outcome(iteration)),
             cost_usd: iteration.usage.cost_usd,
             tokens: iteration.usage.tokens(),
+            attempts: self.attempts - self.recorded_attempts,
+            other_seconds: unrecorded.saturating_sub(duration_seconds),
+        }
+    }
+
+    /// Returns how the iteration ended; if the run ended with it, as that did.
+    fn outcome(&self, iteration: &Iteration) -> IterationOutcome {
+        if let Some(outcome) = self.run.outcome {
+            return IterationOutcome::Run(outcome);
+        }
+        match &iteration.end {
+            AgentEnd::Stalled(_) => IterationOutcome::Stalled,
+            AgentEnd::Ended(Ended::TimedOut(_)) => IterationOutcome::TimedOut,
+            end if end.is_failure() || iteration.report.failure.is_some() => IterationOutcome::Failed,
+            _ if iteration.report.permission_denials > 0 => IterationOutcome::Denied,
+            _ if self.note.rejected.is_some() => IterationOutcome::Rejected,
+            _ => IterationOutcome::Ok,
         }
     }
 

@@ -9,11 +9,15 @@ mod inbox;
 mod iteration;
 mod messages;
 mod pace;
+#[cfg(unix)]
+mod pipes;
 mod reaper;
 pub mod screen;
 mod supervisor;
 pub mod target;
 mod terminal;
+
+pub use messages::timeout_note;
 
 use agent::Agent;
 use inbox::{Inbox, Interruption};
@@ -82,6 +86,8 @@ pub struct Runner<'a> {
     inbox: Inbox,
     has_keyboard: bool,
     began: Instant,
+    /// How long earlier runners worked at this run.
+    earlier_seconds: u64,
     /// What the next prompt says beside the task.
     note: Note,
     /// What the agent must fix first, in its next prompt.
@@ -90,9 +96,10 @@ pub struct Runner<'a> {
     conversation: Option<(String, f64)>,
     /// Agents started: more than iterations if one was repeated.
     attempts: u64,
+    /// Of those, the ones that have a row.
+    recorded_attempts: u64,
     /// Failures of the service in a row.
     failures: u32,
-    stuck_iterations: u64,
     /// When the project was last scanned.
     scanned_at: Option<Stamp>,
 }
@@ -138,11 +145,19 @@ impl<'a> Runner<'a> {
         if has_keyboard {
             inbox.watch_keys()?;
         }
+        let mut run = plan.run.clone();
+        // The runner before may have died after it wrote a row and before it counted it.
+        let (seconds, stuck) = summary::totals(project);
+        let tally = &mut run.tally;
+        tally.recorded_seconds = tally.recorded_seconds.max(seconds);
+        tally.duration_seconds = tally.duration_seconds.max(tally.recorded_seconds);
+        tally.stuck_iterations = tally.stuck_iterations.max(stuck);
         Ok(Runner {
             world,
             project,
-            run: plan.run.clone(),
-            recorded: plan.run.clone(),
+            earlier_seconds: tally.duration_seconds,
+            recorded: run.clone(),
+            run,
             plan,
             screen,
             logs: logs::dir(project)?,
@@ -153,8 +168,8 @@ impl<'a> Runner<'a> {
             preface: String::new(),
             conversation: None,
             attempts: 0,
+            recorded_attempts: 0,
             failures: 0,
-            stuck_iterations: 0,
             scanned_at: None,
         })
     }
@@ -194,16 +209,21 @@ impl<'a> Runner<'a> {
             (after, decision) = facts.decide(self.now());
         }
         self.run = after;
+        self.note = if let Decision::Continue(note) = decision { note } else { Note::default() };
         self.record(&iteration)?;
         if !self.run.is_alive() {
             return Ok(Next::Over);
         }
-        self.note = if let Decision::Continue(note) = decision { note } else { Note::default() };
         wait.map_or(Ok(Next::Continue), |wait| wait.hold(self).map(Next::from))
     }
 
     fn now(&self) -> Stamp {
         self.world.later().now
+    }
+
+    /// Brings the run's duration up to date.
+    fn count_duration(&mut self) {
+        self.run.tally.duration_seconds = self.earlier_seconds + self.began.elapsed().as_secs();
     }
 
     fn settings(&self) -> (Resolved, Settings) {
@@ -272,6 +292,7 @@ impl<'a> Runner<'a> {
         {
             self.screen.note(&format!("review fields restored: {}", restored.join(", ")));
         }
+        self.count_duration();
         self.run.told.ending = true;
         for note in record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
             self.screen.note(&note);

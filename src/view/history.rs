@@ -5,8 +5,9 @@ use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::store::user::circuit::{Event, What};
+use crate::store::user::circuit::{self, Event};
 use crate::store::user::history::Run;
+use crate::store::user::stalls::{Stall, What};
 use anyhow::Result;
 use serde::Serialize;
 
@@ -50,8 +51,8 @@ pub fn events(events: &[Event], now: Stamp, paint: Paint) -> String {
     let mut out = String::new();
     for event in events {
         let what = match event.event {
-            What::Trip => paint.red("trip "),
-            What::Reset => paint.green("reset"),
+            circuit::What::Trip => paint.red("trip "),
+            circuit::What::Reset => paint.green("reset"),
         };
         let ago = time::span(now - event.at);
         out.push_str(&format!("{what} {ago} ago · session {}\n", clean::excerpt(&event.session_id, 36)));
@@ -64,6 +65,38 @@ pub fn events(events: &[Event], now: Stamp, paint: Paint) -> String {
         if !counts.is_empty() {
             out.push_str(&format!("  {}\n", paint.dim(clean::excerpt(&counts.join(" · "), 78))));
         }
+    }
+    out
+}
+
+/// Returns how often agents were silent for long, and for how long each time.
+pub fn stalls(stalls: &[Stall], now: Stamp, paint: Paint) -> String {
+    if stalls.is_empty() {
+        return "No agent of this project was silent long enough for a warning.\n".into();
+    }
+    let mut out = String::new();
+    for (event, one, many) in [
+        (What::Stall, "stall, after", "stalls, after"),
+        (What::Resumed, "warning without a stall: output after", "warnings without a stall: output after"),
+    ] {
+        let seconds =
+            || stalls.iter().filter(|stall| stall.event == event).map(|stall| stall.silence_seconds);
+        let (Some(least), Some(most)) = (seconds().min(), seconds().max()) else { continue };
+        let count = seconds().count();
+        let range = if least < most { format!("{least}s to {most}s") } else { format!("{least}s") };
+        out.push_str(&format!("{count} {} {range} of silence\n", if count == 1 { one } else { many }));
+    }
+    for stall in stalls {
+        let what = match stall.event {
+            What::Stall => paint.red("stall  "),
+            What::Resumed => paint.green("resumed"),
+        };
+        let tool = if stall.in_tool { " in a tool" } else { "" };
+        let (silence, limit, ago) = (stall.silence_seconds, stall.limit_seconds, time::span(now - stall.at));
+        let (id, iteration) = (message::short_id(&stall.run_id), stall.iteration);
+        out.push_str(&format!(
+            "{what} {silence}s silent{tool} (limit {limit}s) · {ago} ago · run {id}, iteration {iteration}\n"
+        ));
     }
     out
 }

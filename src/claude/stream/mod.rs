@@ -13,6 +13,9 @@ mod parse;
 pub use lines::Lines;
 pub use parse::events;
 
+/// How a line begins that holds a piece of a message (`--include-partial-messages`). The message follows as a whole.
+pub const PARTIAL_LINE: &[u8] = br#"{"type":"stream_event","#;
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A turn begins. If background work wakes the agent there are several in one run.

@@ -2,7 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::store::project::Project;
-use crate::store::user::{circuit, history};
+use crate::store::user::{circuit, history, stalls};
 use crate::store::world::World;
 use crate::view;
 use crate::view::paint::Paint;
@@ -37,4 +37,9 @@ pub fn run(world: &World, project: &Project, shown: Shown) -> Result<String, Fai
 pub fn events(world: &World, project: &Project, shown: Shown) -> Result<String, Failure> {
     shown
         .of(circuit::events(world, project)?, |events, paint| view::history::events(events, world.now, paint))
+}
+
+/// Shows silences of agents that were long enough for a warning, newest first.
+pub fn stalls(world: &World, project: &Project, shown: Shown) -> Result<String, Failure> {
+    shown.of(stalls::stalls(world, project)?, |stalls, paint| view::history::stalls(stalls, world.now, paint))
 }

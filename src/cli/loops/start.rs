@@ -77,7 +77,7 @@ pub fn start(
     };
     let mut plan = plan(&target, &request, &state.document, import, tripped)?;
     plan.question = question;
-    prepare(&target, &mut plan, told);
+    prepare(&mut plan, told);
 
     let baseline = baseline(&target, &plan, scan.as_ref());
     let context = BriefingContext { world, project, session, run: &plan.run, resolved: &plan.resolved, told };
@@ -91,7 +91,7 @@ pub fn start(
     notes.extend(brief.warnings);
 
     plan.run.circuit.baseline.move_to(&baseline);
-    arm_and_save(&target, &mut plan, &mut state, &mut notes)?;
+    ended.extend(arm_and_save(&target, &mut plan, &mut state, &mut notes)?);
     drop(state);
     if let Some(replaced) = plan.replaced.take() {
         ending::record(world, project, session, &replaced);
@@ -139,9 +139,8 @@ fn plan(
 }
 
 /// Completes the loop's record.
-fn prepare(target: &Target, plan: &mut StartPlan, told: bool) {
+fn prepare(plan: &mut StartPlan, told: bool) {
     let StartPlan { run, resolved, settings, question, .. } = plan;
-    circuit::expire(target.world, target.project, settings.session_expiration_ms);
     config::freeze_checks(run, resolved);
     run.told.warnings = resolved.warnings.join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
@@ -161,19 +160,20 @@ fn baseline(target: &Target, plan: &StartPlan, scan: Option<&Scan>) -> Turn {
 }
 
 /// Writes the loop down, or nothing. The arming is recorded first: a loop in the state without that record does not
-/// count.
+/// count. Returns the loops that expired.
 fn arm_and_save(
     target: &Target,
     plan: &mut StartPlan,
     state: &mut Locked,
     notes: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<Vec<ArmedLoop>, Failure> {
     let Target { world, project, session } = *target;
-    expiry::remove_ended(world, project, session, &mut state.document, plan.settings.session_expiration_ms);
     state.document.set_loop(session, &plan.run)?;
     if let Some(from) = &plan.adopted_from {
         leave_session(&mut state.document, from, session, world.now)?;
     }
+    let expiration_ms = plan.settings.session_expiration_ms;
+    let expired = expiry::close(world, project, session, &mut state.document, expiration_ms)?;
     if let Some(record) = plan.tripped.take() {
         record.reset(world, project)?;
     }
@@ -201,7 +201,7 @@ fn arm_and_save(
         armed::disarm(world, project, from);
         circuit::forget(world, project, from);
     }
-    Ok(())
+    Ok(expired)
 }
 
 /// Keeps our files out of git and files the answered question away. Returns what failed.

@@ -28,7 +28,7 @@ pub fn archive(
     let list = source::find(project, &Selection::Default, &world.working_dir).map(|found| found.list);
     let named = list.as_ref().ok().and_then(|list| Some(clean::line(&list.as_ref()?.project)));
     let name = named.filter(|name| !name.is_empty()).unwrap_or_else(|| layout::default_name(project));
-    if archive::is_fresh(project, &name) {
+    if archive::is_fresh(project, &name, include_logs) {
         if told.is_empty() {
             return Err(Failure::refused("there is nothing to archive in ralph/")
                 .hint("`ralph init` creates it, `ralph run` works in it."));
@@ -40,7 +40,9 @@ pub fn archive(
             .ok_or_else(|| Failure::usage(format!("--label '{label}' has no letter or digit in it")))?,
         None => layout::slug(&name).unwrap_or("run".into()),
     };
-    let rows = summary::read(project);
+    // Logs that an earlier archive left in place are about that run.
+    let about_this = include_logs || archive::has_new_logs(project);
+    let rows = if about_this { summary::read(project) } else { Vec::new() };
     let runs = history::runs(world, project)?;
     let faults = list.as_ref().err().map(|faults| faults.join("; "));
     let facts = Facts {
@@ -100,12 +102,8 @@ fn tell(what: &str, project: &Project, archived: &Archived) -> String {
     let dir = archived.dir.strip_prefix(project.real_root()).unwrap_or(&archived.dir);
     let dir = dir.strip_prefix(&project.root).unwrap_or(dir);
     let mut text = format!("{what}: {}/summary.md\n", clean::line(&dir.to_string_lossy()));
-    match archived.logs_removed {
-        0 => {}
-        1 => text.push_str("1 log was removed (--include-logs keeps them in the archive).\n"),
-        count => {
-            text.push_str(&format!("{count} logs were removed (--include-logs keeps them in the archive).\n"))
-        }
+    if archived.logs_left {
+        text.push_str("The logs stay in ralph/logs/ (--include-logs moves them into the archive).\n");
     }
     if !archived.left.is_empty() {
         let left = clean::excerpt(&archived.left.join(", "), 200);

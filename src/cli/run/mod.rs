@@ -28,14 +28,15 @@ pub fn run(world: &World, project: &Project, mut args: RunArgs) -> Result<Exit, 
     if reaped {
         planned.notes.insert(0, "ended an agent that a dead run had left running".into());
     }
-    let mut screen = Screen::new(style, colour, &planned.plan.run.run_id);
+    let mut screen = Screen::new(world, style, colour, &planned.plan.run.run_id);
     report_start(world, project, &planned, &mut screen);
     Ok(Runner::new(world, project, planned.plan, screen)?.run())
 }
 
 fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mut Screen) {
     let plan = &planned.plan;
-    let settings = config::load_for(world, project, &plan.run).settings_for(Engine::Runner);
+    let resolved = config::load_for(world, project, &plan.run);
+    let settings = resolved.settings_for(Engine::Runner);
     let word = if planned.resumed { "continues" } else { "starts" };
     let of =
         if settings.max_iterations > 0 { format!("/{}", settings.max_iterations) } else { String::new() };
@@ -54,6 +55,11 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     }
     if plan.context == Context::Continue && !agent.abilities().resumes {
         screen.note("this agent cannot continue a conversation, so every iteration begins a new one");
+    }
+    if agent.abilities().reports_tools
+        && let Some(note) = run::timeout_note(&resolved.run_settings())
+    {
+        screen.note(&note);
     }
     planned.notes.iter().for_each(|note| screen.note(note));
 }

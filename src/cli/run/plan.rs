@@ -158,7 +158,7 @@ impl Planned {
             run.circuit.reset();
         }
         let expiration_ms = config::load_for(world, project, run).settings().session_expiration_ms;
-        expiry::remove_ended(world, project, SESSION, &mut state.document, expiration_ms);
+        let expired = expiry::close(world, project, SESSION, &mut state.document, expiration_ms)?;
         state.document.set_loop(SESSION, run)?;
         armed::arm(world, project, SESSION, run)?;
         run_lock::take(project, &run.run_id, target.container(), world.now)?;
@@ -168,6 +168,7 @@ impl Planned {
             return Err(error.into());
         }
         drop(state);
+        ending::announce_all(world, project, &expired);
         circuit::save(world, project, SESSION, &run.run_id, &run.circuit)?;
         saved::save(world, project, task, agent, target)?;
         if let Some(mut replaced) = self.replaced.take() {

@@ -2,3 +2,4 @@ pub mod armed;
 pub mod circuit;
 pub mod handoff;
 pub mod history;
+pub mod stalls;
