@@ -93,6 +93,12 @@ fn event(session: &Session, iteration: u32, kind: &str) -> Value {
     events.find(|event| event["type"] == kind).unwrap_or_else(|| panic!("no {kind} in {iteration}"))
 }
 
+/// What the client says of itself at the beginning.
+fn init(session: &Session, iteration: u32) -> Value {
+    let init = events(session, iteration).into_iter().find(|event| event["subtype"] == "init");
+    init.unwrap_or_else(|| panic!("no init in {iteration}"))
+}
+
 fn tokens(result: &Value) -> u64 {
     ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
         .iter()
@@ -137,7 +143,7 @@ fn three_iterations_lead_to_complete_each_fresh_and_each_accounted_for() {
         assert!(text.contains("You are in a Ralph loop") && text.contains("make it"), "{text}");
         assert!(!text.contains("step is done"), "an iteration remembers nothing: {text}");
     }
-    let init = event(&session, 1, "system");
+    let init = init(&session, 1);
     assert_eq!(init["permissionMode"], "acceptEdits", "{init}");
     assert!(init["model"].as_str().unwrap_or_default().contains(SONNET), "{init}");
 
@@ -416,7 +422,7 @@ fn a_conversation_that_is_lost_is_begun_anew() {
     let output = run(&session, &["--context", "continue", "--verify", verify]);
 
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_eq!(column(&session, "outcome"), ["ok", "failed", "complete"]);
+    assert_eq!(column(&session, "outcome"), ["rejected", "failed", "complete"]);
     let last = api.requests()[1].text();
     assert!(last.contains("You are in a Ralph loop") && !last.contains("All of it is there"), "{last}");
 }
@@ -433,7 +439,7 @@ fn our_own_plugin_in_the_client_leaves_the_loop_to_the_runner() {
 
     assert_eq!(output.code, Some(1), "{output:?}");
     assert_eq!(api.requests().len(), 4, "no turn but those of the two iterations");
-    let init = event(&session, 1, "system");
+    let init = init(&session, 1);
     assert!(init["plugins"].to_string().contains("ralph"), "{init}");
     assert!(
         !fs::read_to_string(session.project().join("ralph/logs/iteration-001.log"))
