@@ -81,6 +81,7 @@ fn commands() -> Vec<Command> {
         .arg(value("run", "ID", "with --resume: the loop to resume, by its run id or the beginning of it"));
     // Help that is too long for its line below.
     let answer = "your answer; - reads it from stdin; without it, the question is shown";
+    let stalls = "list stalls instead: how often agents were silent for long, and for how long";
     let severity = "only findings of this severity or higher";
     let ndjson = "print a line of metadata, then one finding per line";
     let init =
@@ -106,6 +107,7 @@ fn commands() -> Vec<Command> {
             .about("List past runs of this project, newest first")
             .arg(value("last", "N", "only the newest N").value_parser(value_parser!(u32).range(1..)))
             .arg(flag("circuit", "list trips and resets of the circuit breaker instead"))
+            .arg(flag("stalls", stalls).conflicts_with("circuit"))
             .arg(flag("json", "print one JSON object per line")),
         Command::new("scan")
             .about("Show what limits the agent in this project (exits 2 on a critical finding)")
@@ -131,7 +133,7 @@ fn commands() -> Vec<Command> {
         Command::new("archive")
             .about("Move a finished run to ralph-archive/DATE-LABEL with a summary, and reset ralph/")
             .arg(value("label", "L", "label of the archive [default: the project's name]"))
-            .arg(flag("include-logs", "keep the logs in the archive; without it they are deleted")),
+            .arg(flag("include-logs", "move the logs into the archive too; without it they stay in ralph/logs")),
         Command::new("demo")
             .about("Show a whole loop in seconds, with a scripted agent")
             .after_help(

@@ -1,10 +1,11 @@
 //! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
 
-use super::{Answer, Invocation, command_line, help, run};
+use super::{Answer, Failure, Invocation, command_line, help, run};
 use crate::cli::loops::{answer, history, reset, scan, slash, start, status, stop};
-use crate::cli::run::{archive, init};
+use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
 use crate::core::outcome::Exit;
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
 use std::io::Write;
@@ -19,10 +20,20 @@ pub fn main() -> ExitCode {
     finish(command_line::command().subcommands(command_line::internal()), answer)
 }
 
+/// Returns what to say about a flag of `ralph run` that another tool has.
+fn foreign_flag(error: &clap::Error) -> Option<Failure> {
+    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) if is_run => run_args::foreign_flag(flag),
+        _ => None,
+    }
+}
+
 /// Parses the arguments, prints the answer or the failure, and returns the exit code.
 pub fn finish(command: Command, answer: impl Fn(&Invocation) -> Answer) -> ExitCode {
     let run = |matches: ArgMatches| Invocation::new(&matches).and_then(|call| answer(&call));
-    let (text, exit) = match command.try_get_matches().map(run) {
+    let parsed = command.try_get_matches();
+    let (text, exit) = match parsed.map(run).or_else(|error| foreign_flag(&error).map(Err).ok_or(error)) {
         Ok(Ok((text, exit))) => (Ok(text), exit),
         Ok(Err(failure)) => (Err(failure.to_string()), failure.exit),
         Err(error) if error.use_stderr() => (Err(error.to_string()), Exit::Usage),

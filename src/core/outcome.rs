@@ -61,6 +61,57 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// How one iteration of a run ended, as its row in the summary tells: as the run, if that ended with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum IterationOutcome {
+    Ok,
+    Failed,
+    Stalled,
+    TimedOut,
+    Denied,
+    Rejected,
+    Run(Outcome),
+}
+
+/// Every outcome of an iteration that does not end the run: its name, and what it means.
+pub const ITERATION_OUTCOMES: [(IterationOutcome, &str, &str); 6] = [
+    (IterationOutcome::Ok, "ok", "the agent ended its turn"),
+    (IterationOutcome::Failed, "failed", "the agent program failed"),
+    (IterationOutcome::Stalled, "stalled", "the agent was silent for too long and was stopped"),
+    (IterationOutcome::TimedOut, "timed-out", "the agent was stopped at `--timeout`"),
+    (IterationOutcome::Denied, "denied", "the agent was refused a tool"),
+    (IterationOutcome::Rejected, "rejected", "the agent's completion was rejected"),
+];
+
+impl IterationOutcome {
+    pub fn name(self) -> &'static str {
+        match self {
+            IterationOutcome::Run(outcome) => outcome.name(),
+            own => {
+                ITERATION_OUTCOMES.iter().find(|(known, ..)| *known == own).map_or("", |(_, name, _)| name)
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for IterationOutcome {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<IterationOutcome, String> {
+        let own = ITERATION_OUTCOMES.iter().find(|(_, name, _)| *name == text).map(|(outcome, ..)| *outcome);
+        let of_run = || OUTCOMES.iter().find(|(_, name, ..)| *name == text);
+        own.or_else(|| of_run().map(|(outcome, ..)| IterationOutcome::Run(*outcome)))
+            .ok_or_else(|| format!("no such outcome: {text}"))
+    }
+}
+
+impl From<IterationOutcome> for String {
+    fn from(outcome: IterationOutcome) -> String {
+        outcome.name().to_owned()
+    }
+}
+
 /// The exit code of a command. Usage errors are 64, not 2: 2 means BLOCKED, and Claude Code reads a hook's 2 as
 /// "block".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +164,20 @@ mod tests {
             assert_eq!(outcome as usize, index, "{name}");
             assert_eq!(serde_json::to_value(outcome).unwrap(), name);
         }
+    }
+
+    #[test]
+    fn every_outcome_of_an_iteration_is_written_by_its_name_and_read_again() {
+        let of_runs = OUTCOMES.map(|(outcome, ..)| IterationOutcome::Run(outcome));
+        let all = ITERATION_OUTCOMES.into_iter().map(|(outcome, ..)| outcome).chain(of_runs);
+        for outcome in all {
+            let name = serde_json::to_value(outcome).unwrap();
+            assert_eq!(name, outcome.name());
+            assert!(
+                outcome.name() != "" && serde_json::from_value::<IterationOutcome>(name).unwrap() == outcome
+            );
+        }
+        assert!(IterationOutcome::try_from("a, b".to_owned()).is_err());
     }
 
     #[test]

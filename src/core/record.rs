@@ -88,6 +88,8 @@ pub struct StoredLoop {
     pub told: Told,
     #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
     pub given: Given,
+    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
+    pub tally: Tally,
     /// The task list the runner works through.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Source::is_default")]
     pub tasks: Source,
@@ -230,6 +232,23 @@ pub struct Given {
     /// What the settings files last said: one that is being edited and does not parse changes nothing.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Files::is_empty")]
     pub files: Files,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Totals of a run over all the times it was continued. Rows of the summary hold the same, but may be archived.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// How long runners worked at it, their waits included.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
+    pub duration_seconds: u64,
+    /// Of that, what the rows of its iterations add up to.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
+    pub recorded_seconds: u64,
+    /// Iterations without progress.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
+    pub stuck_iterations: u64,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

@@ -28,8 +28,7 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
     told.extend(purge_guidance(call, &mut state.document, &settings)?);
     let expiration_ms = settings.session_expiration_ms;
-    expiry::remove_ended(world, project, session, &mut state.document, expiration_ms);
-    let expired = expiry::end_expired(world, project, session, &mut state.document, expiration_ms)?;
+    let expired = expiry::close(world, project, session, &mut state.document, expiration_ms)?;
     let mut answer = Answer::silent();
     if let Some(mut run) = armed::load_armed(world, project, session, &state.document) {
         match run.state {

@@ -1,12 +1,13 @@
 //! Everything the runner waits for arrives here, so that every wait ends at once if there is a reason.
 
+#[cfg(unix)]
+use super::pipes::{Piece, Pipes};
 use super::terminal;
 use crate::store::project::Project;
 use crate::store::state;
 use crate::store::state::stop as stops;
 use crate::store::world::{Instant, World};
-use std::io::Read;
-use std::process::ExitStatus;
+use std::process::{ChildStderr, ChildStdout, ExitStatus};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
@@ -53,7 +54,6 @@ impl StopSignal {
 
 /// How many messages may wait: times the size of a chunk this bounds the memory.
 const MAX_WAITING: usize = 32;
-const CHUNK_BYTES: usize = 64 << 10;
 /// How often to look for a stop given elsewhere.
 const STOP_POLL: Duration = Duration::from_millis(250);
 
@@ -159,16 +159,44 @@ impl Inbox {
         })
     }
 
-    /// Reads a pipe of the agent to its end.
-    pub fn read_pipe(
+    /// Reads both outputs of the agent to their ends, in the order they come.
+    #[cfg(unix)]
+    pub fn read_outputs(
         &self,
-        pipe: Option<impl Read + Send + 'static>,
+        stdout: Option<ChildStdout>,
+        stderr: Option<ChildStderr>,
+        of: u64,
+    ) -> std::io::Result<()> {
+        let mut pipes = Pipes::new(stdout.map(Into::into), stderr.map(Into::into));
+        self.watch(move |sender| {
+            let _ = pipes.try_for_each(|piece| match piece {
+                Piece::Output { chunk, is_stderr } => sender.send(Message::Output { of, chunk, is_stderr }),
+                Piece::Closed => sender.send(Message::Closed { of }),
+            });
+        })
+    }
+
+    #[cfg(not(unix))]
+    pub fn read_outputs(
+        &self,
+        stdout: Option<ChildStdout>,
+        stderr: Option<ChildStderr>,
+        of: u64,
+    ) -> std::io::Result<()> {
+        self.read_pipe(stdout, of, false).and_then(|()| self.read_pipe(stderr, of, true))
+    }
+
+    /// Reads one pipe to its end.
+    #[cfg(not(unix))]
+    fn read_pipe(
+        &self,
+        pipe: Option<impl std::io::Read + Send + 'static>,
         of: u64,
         is_stderr: bool,
     ) -> std::io::Result<()> {
         self.watch(move |sender| {
             let mut pipe = pipe;
-            let mut buffer = vec![0; CHUNK_BYTES];
+            let mut buffer = vec![0; 64 << 10];
             while let Some(pipe) = &mut pipe {
                 let chunk = match pipe.read(&mut buffer) {
                     Ok(0) => break,

@@ -1,34 +1,34 @@
-//! The steps of one iteration around the decision: prepare, run the agent, gather, run the checks, record.
+//! The steps of one iteration around the decision: prepare, run the agent, gather, run the checks.
 
 use super::agent::{Failure, Report};
 use super::pace::{self, Wait, Waited};
-use super::supervisor::{self, AgentEnd, Launch};
+use super::supervisor::{self, AgentEnd, Keeper, Launch};
 use super::trouble::Trouble;
 use super::{Context, OnLimit, Runner, SESSION, messages, span};
 use crate::core::decide::turn::{Gained, Tasks, Turn};
 use crate::core::decide::{account, completion};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
+use crate::core::prompt;
 use crate::core::record::{ArmedLoop, StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::tasks::{self as stories, Mode};
+use crate::core::time::heartbeat::Silence;
 use crate::core::time::runtime::{self, Event, Mark};
 use crate::core::time::{Stamp, backoff};
-use crate::core::{message, prompt};
 use crate::engine::facts::Facts;
-use crate::engine::record;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::process::checks::CheckRun;
 use crate::store::process::program::Ended;
-use crate::store::project::git;
-use crate::store::runner::logs::{self, Log};
+use crate::store::project::{Project, git};
+use crate::store::runner::logs::Log;
 use crate::store::runner::snapshot::{self, Rules, Snapshot};
-use crate::store::runner::summary::{self, Row};
 use crate::store::runner::{run_lock, runner_guard};
 use crate::store::state::Locked;
 use crate::store::tasks;
-use crate::store::world::Instant;
+use crate::store::user::stalls;
+use crate::store::world::{Instant, World};
 use anyhow::Result;
 use serde_json::json;
 use std::cell::RefCell;
@@ -36,29 +36,29 @@ use std::time::Duration;
 
 /// An iteration that is about to begin.
 pub struct Prepared {
-    number: u64,
-    mode: Mode,
-    resolved: Resolved,
-    prompt: String,
+    pub(super) number: u64,
+    pub(super) mode: Mode,
+    pub(super) resolved: Resolved,
+    pub(super) prompt: String,
     /// The task list before the iteration.
-    before: Option<Snapshot>,
+    pub(super) before: Option<Snapshot>,
     /// The commit it begins at.
-    head: Option<String>,
+    pub(super) head: Option<String>,
 }
 
 /// An iteration whose agent has ended.
 pub struct Iteration {
-    prepared: Prepared,
-    started_at: Stamp,
-    took: Duration,
-    end: AgentEnd,
-    report: Report,
-    usage: Usage,
+    pub(super) prepared: Prepared,
+    pub(super) started_at: Stamp,
+    pub(super) took: Duration,
+    pub(super) end: AgentEnd,
+    pub(super) report: Report,
+    pub(super) usage: Usage,
 }
 
 impl Iteration {
     /// Returns why it failed, in the agent's own words if it has any. What the user ended did not fail.
-    fn error(&self) -> Option<String> {
+    pub(super) fn error(&self) -> Option<String> {
         match &self.end {
             AgentEnd::Interrupted(_) | AgentEnd::Stopped => None,
             end if end.is_failure() => Some(self.report.error().unwrap_or_else(|| end.to_string())),
@@ -87,6 +87,25 @@ pub enum Attempt {
     Repeat(Wait),
     /// The loop has ended; its record says how.
     Ended,
+}
+
+/// Keeps what must be known of an agent while it runs.
+struct IterationKeeper<'a> {
+    world: &'a World,
+    project: &'a Project,
+    run_id: &'a str,
+    iteration: u64,
+}
+
+impl Keeper for IterationKeeper<'_> {
+    fn started(&self, pid: u32) {
+        run_lock::note_agent(self.project, pid);
+    }
+
+    fn silent(&self, silence: &Silence) {
+        // A record that cannot be written does not end the run.
+        let _ = stalls::record(&self.world.later(), self.project, self.run_id, self.iteration, silence);
+    }
 }
 
 impl Runner<'_> {
@@ -204,11 +223,16 @@ impl Runner<'_> {
             heartbeat: run_settings.heartbeat,
         };
         let mut reader = agent.reader(self.screen.shows_text());
-        let mut log = Log::open(&self.logs, prepared.number);
-        let note_agent = |pid| run_lock::note_agent(self.project, pid);
+        let mut log = Log::open(&self.logs, prepared.number, agent.unlogged());
+        let keeper = IterationKeeper {
+            world: self.world,
+            project: self.project,
+            run_id: &self.run.run_id,
+            iteration: prepared.number,
+        };
         let (end, report) =
-            supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &note_agent);
-        if let Some(error) = log.take_error() {
+            supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &keeper);
+        if let Some(error) = log.close() {
             self.screen.warn(&error);
         }
         let usage = self.charge(&report);
@@ -370,93 +394,5 @@ impl Runner<'_> {
         let now = runner.now();
         runner.checked = results.iter().map(|check| check.result(now)).collect();
         runner.run.is_alive().then_some(results)
-    }
-
-    /// Records the iteration: its row first, so that a resumed run sees it after a crash in between.
-    pub(super) fn record(&mut self, iteration: &Iteration) -> Result<()> {
-        if let (Some(before), true) = (&iteration.prepared.before, self.run.is_alive())
-            && let Ok(approved) = runner_guard::cap_reviews(self.project, before)
-            && !approved.is_empty()
-        {
-            self.screen.note(&format!("approved at the review cap: {}", approved.join(", ")));
-        }
-        self.stuck_iterations += u64::from(self.run.stuck_count > 0);
-        // An iteration that was cut off counts too: it took its time and its money.
-        self.run.iteration = iteration.prepared.number;
-        let row = self.row(iteration);
-        if let Err(error) = summary::add(&self.logs, &row) {
-            self.screen.warn(&format!("no row in the summary: {error:#}"));
-        }
-        let error = iteration.error();
-        let log = error.as_ref().map(|_| format!("ralph/logs/{}", logs::name(row.iteration)));
-        let denied = &iteration.report.denied;
-        let remarks = message::remarks(&self.note);
-        let mut line = messages::iteration_ended(&row);
-        let how = Some(iteration.end.to_string())
-            .filter(|how| iteration.end.is_failure() && error.as_ref() != Some(how));
-        let denied_tools = (!denied.is_empty()).then(|| format!("denied: {}", denied.join(", ")));
-        let logged = log.as_ref().map(|log| format!("log: {log}"));
-        for part in how.iter().chain(&error).chain(&denied_tools).chain(&remarks).chain(&logged) {
-            line.push_str(&format!(" · {part}"));
-        }
-        self.screen.say(&line);
-        self.screen.event(
-            "iteration_ended",
-            json!({"iteration": row.iteration, "duration_seconds": row.duration_seconds, "outcome": row.outcome,
-                   "how": iteration.end.to_string(), "error": error, "log": log, "denied_tools": denied,
-                   "cost_usd": row.cost_usd, "tokens": row.tokens, "check": row.check, "remarks": remarks}),
-        );
-        self.run.session.last_error = error;
-        if self.run.is_alive() { self.save() } else { Ok(()) }
-    }
-
-    fn row(&self, iteration: &Iteration) -> Row {
-        let tasks = tasks::read(self.project, &self.run.tasks);
-        let (stories_complete, stories_total) = tasks.map_or((0, 0), |tasks| (tasks.passing, tasks.total));
-        let head = git::head(&self.project.root)
-            .filter(|head| !head.contains('/') && Some(head) != iteration.prepared.head.as_ref());
-        let outcome = match iteration.error() {
-            None if iteration.end.is_failure() => "failed",
-            Some(_) => "failed",
-            None if !iteration.report.denied.is_empty() => "denied",
-            None => "ok",
-        };
-        Row {
-            iteration: iteration.prepared.number,
-            mode: iteration.prepared.mode.name().into(),
-            duration_seconds: iteration.took.as_secs(),
-            commit_hash: head.unwrap_or_default().chars().take(7).collect(),
-            stories_complete,
-            stories_total,
-            stuck_count: self.run.stuck_count,
-            timestamp: Some(self.now()),
-            outcome: self.run.outcome.map_or(outcome, Outcome::name).into(),
-            cost_usd: iteration.usage.cost_usd,
-            tokens: iteration.usage.tokens(),
-            check: messages::checked(&self.checked),
-        }
-    }
-
-    /// Saves the loop between two iterations, unless it was stopped elsewhere meanwhile: then it ends.
-    fn save(&mut self) -> Result<()> {
-        let world = self.world.later();
-        for note in record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
-            self.screen.warn(&note);
-        }
-        self.recorded = self.run.clone();
-        self.save_to_continue();
-        let mut state = Locked::open(self.project, world.now)?;
-        let present = state.document.loop_of(SESSION).filter(|run| run.run_id == self.run.run_id);
-        if let Some(stopped) = present.filter(|run| !run.is_alive()) {
-            self.end(stopped.outcome.unwrap_or(Outcome::Stopped), stopped.reason.unwrap_or_default());
-            return Ok(());
-        }
-        state.document.set_loop(SESSION, &self.run)?;
-        self.scanned_at.map_or(Ok(()), |at| state.document.set_scanned_at(at))?;
-        // A full disk does not end the run: the next iteration tries again.
-        if let Err(error) = state.save_unsynced() {
-            self.screen.warn(&format!("could not save the state: {error:#}"));
-        }
-        Ok(())
     }
 }

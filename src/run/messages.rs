@@ -1,18 +1,18 @@
 //! The messages of a run: its position, the result of an iteration, and the table at the end.
 
 use super::Runner;
+use crate::core::circuit::condition::PerCondition;
 use crate::core::decide::turn::CheckResult;
 use crate::core::message;
-use crate::core::outcome::{Exit, Outcome};
+use crate::core::outcome::{Exit, IterationOutcome, Outcome};
 use crate::core::record::ArmedLoop;
-use crate::core::settings::Settings;
+use crate::core::settings::{RunSettings, Settings};
 use crate::core::tasks::Mode;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::store::runner::summary::Row;
 use crate::store::tasks;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// Returns `Ralph 12/50 · Runtime: 3.2h/9.0h · $4.10 · circuit closed`, short enough for what the screen adds to it.
 pub fn position(run: &ArmedLoop, settings: &Settings, number: u64) -> String {
@@ -33,7 +33,11 @@ pub fn iteration_started(number: u64, settings: &Settings, mode: Mode) -> String
 }
 
 pub fn iteration_ended(row: &Row) -> String {
-    let mut text = format!("── iteration {} {} · {}", row.iteration, row.outcome, span(row.duration_seconds));
+    let outcome = row.outcome.map_or("", IterationOutcome::name);
+    let mut text = format!("── iteration {} {outcome} · {}", row.iteration, span(row.duration_seconds));
+    if row.attempts > 1 {
+        text.push_str(&format!(" · {} attempts", row.attempts));
+    }
     if !row.commit_hash.is_empty() {
         text.push_str(&format!(" · commit {}", row.commit_hash));
     }
@@ -55,6 +59,26 @@ pub fn checked(results: &[CheckResult]) -> String {
     }
 }
 
+/// Returns what the event that an iteration has ended has from its row.
+pub fn iteration_json(row: &Row, counters: &PerCondition) -> Value {
+    json!({
+        "iteration": row.iteration, "mode": row.mode, "outcome": row.outcome,
+        "duration_seconds": row.duration_seconds, "attempts": row.attempts, "other_seconds": row.other_seconds,
+        "commit": Some(&row.commit_hash).filter(|commit| !commit.is_empty()), "stuck_count": row.stuck_count,
+        "counters": counters, "stories_complete": row.stories_complete, "stories_total": row.stories_total,
+        "cost_usd": row.cost_usd, "tokens": row.tokens, "check": row.check,
+    })
+}
+
+/// Returns a note if an iteration ends before a silent tool reaches its own limit.
+pub fn timeout_note(run_settings: &RunSettings) -> Option<String> {
+    let (timeout, tool_limit) = (run_settings.timeout_ms, run_settings.heartbeat.tool_limit()?);
+    let (shorter, longer) = (time::span(timeout), time::span(tool_limit));
+    (0 < timeout && timeout < tool_limit).then(|| {
+        format!("a tool can run for {shorter} at most: --timeout ends the iteration before --tool-limit ({longer})")
+    })
+}
+
 fn span(seconds: u64) -> String {
     let (minutes, seconds) = (seconds / 60, seconds % 60);
     if minutes > 0 { format!("{minutes}m {seconds}s") } else { format!("{seconds}s") }
@@ -64,7 +88,7 @@ fn span(seconds: u64) -> String {
 pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
     let run = &runner.run;
     let outcome = run.outcome.unwrap_or(Outcome::Error);
-    let wall = runner.began.elapsed();
+    let seconds = run.tally.duration_seconds;
     let iterations = match settings.max_iterations {
         0 => run.iteration.to_string(),
         most => format!("{} / {most}", run.iteration),
@@ -73,16 +97,16 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
         ("Exit", format!("{} (code {})", outcome.name().to_uppercase(), outcome.exit().code())),
         ("Reason", clean::excerpt(run.reason.as_deref().unwrap_or(""), 300)),
         ("Iterations", iterations),
-        ("Duration", format!("{} · {}", span(wall.as_secs()), message::times(run, settings, now))),
+        ("Duration", format!("{} · {}", span(seconds), message::times(run, settings, now))),
     ];
     if let Some(tasks) = tasks::read(runner.project, &run.tasks) {
         rows.push(("Stories", format!("{}/{} complete", tasks.passing, tasks.total)));
     }
-    if let Some(average) = average(wall, run.iteration) {
-        rows.push(("Avg/iter", average));
+    if let Some(average) = seconds.checked_div(run.iteration) {
+        rows.push(("Avg/iter", span(average)));
     }
     rows.extend(message::checks(run, settings).map(|checks| ("Checks", checks)));
-    rows.push(("Stuck iters", runner.stuck_iterations.to_string()));
+    rows.push(("Stuck iters", run.tally.stuck_iterations.to_string()));
     if run.usage.tokens() > 0 || run.usage.cost_usd.is_some() {
         let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
         rows.push(("Usage", format!("{} tokens{cost}", message::tokens(run.usage.tokens()))));
@@ -98,15 +122,13 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
     text.trim_end().to_owned()
 }
 
-fn average(wall: Duration, iterations: u64) -> Option<String> {
-    Some(span(wall.as_secs().checked_div(iterations)?))
-}
-
 pub fn json(runner: &Runner, exit: Exit) -> Value {
     let run = &runner.run;
     json!({
         "outcome": run.outcome, "reason": run.reason, "exit_code": exit.code(), "iterations": run.iteration,
-        "runtime_seconds": time_of(run), "usage": run.usage, "checks": run.checks,
+        "runtime_seconds": time_of(run), "duration_seconds": run.tally.duration_seconds,
+        "average_seconds": run.tally.duration_seconds.checked_div(run.iteration),
+        "stuck_iterations": run.tally.stuck_iterations, "usage": run.usage, "checks": run.checks,
     })
 }
 

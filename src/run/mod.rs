@@ -9,13 +9,18 @@ mod inbox;
 mod iteration;
 mod messages;
 mod pace;
+#[cfg(unix)]
+mod pipes;
 mod reaper;
+mod record;
 pub mod saved;
 pub mod screen;
 mod supervisor;
 pub mod target;
 mod terminal;
 mod trouble;
+
+pub use messages::timeout_note;
 
 use inbox::{Inbox, Interruption};
 use iteration::Attempt;
@@ -31,7 +36,7 @@ use crate::core::outcome::{Exit, Outcome};
 use crate::core::record::ArmedLoop;
 use crate::core::settings::{Resolved, Settings};
 use crate::core::time::Stamp;
-use crate::engine::record;
+use crate::engine;
 use crate::store::config;
 use crate::store::project::Project;
 use crate::store::runner::snapshot::{self, Snapshot};
@@ -86,6 +91,8 @@ pub struct Runner<'a> {
     inbox: Inbox,
     has_keyboard: bool,
     began: Instant,
+    /// How long earlier runners worked at this run.
+    earlier_seconds: u64,
     /// What the next prompt says beside the task.
     note: Note,
     /// What the agent must fix first, in its next prompt.
@@ -94,10 +101,11 @@ pub struct Runner<'a> {
     violated: Option<Snapshot>,
     /// Agents started: more than iterations if one was repeated.
     attempts: u64,
+    /// Of those, the ones that have a row.
+    recorded_attempts: u64,
     /// Failures of the service in a row.
     failures: u32,
     trouble: TroubleCount,
-    stuck_iterations: u64,
     /// The checks that ran after this iteration.
     checked: Vec<CheckResult>,
     /// When the project was last scanned.
@@ -145,11 +153,19 @@ impl<'a> Runner<'a> {
         if has_keyboard {
             inbox.watch_keys()?;
         }
+        let mut run = plan.run.clone();
+        // The runner before may have died after it wrote a row and before it counted it.
+        let (seconds, stuck) = summary::totals(project);
+        let tally = &mut run.tally;
+        tally.recorded_seconds = tally.recorded_seconds.max(seconds);
+        tally.duration_seconds = tally.duration_seconds.max(tally.recorded_seconds);
+        tally.stuck_iterations = tally.stuck_iterations.max(stuck);
         Ok(Runner {
             world,
             project,
-            run: plan.run.clone(),
-            recorded: plan.run.clone(),
+            earlier_seconds: tally.duration_seconds,
+            recorded: run.clone(),
+            run,
             plan,
             screen,
             logs: logs::dir(project)?,
@@ -160,9 +176,9 @@ impl<'a> Runner<'a> {
             preface: String::new(),
             violated: None,
             attempts: 0,
+            recorded_attempts: 0,
             failures: 0,
             trouble: TroubleCount::default(),
-            stuck_iterations: 0,
             checked: Vec::new(),
             scanned_at: None,
         })
@@ -218,6 +234,11 @@ impl<'a> Runner<'a> {
 
     fn now(&self) -> Stamp {
         self.world.later().now
+    }
+
+    /// Brings the run's duration up to date.
+    fn count_duration(&mut self) {
+        self.run.tally.duration_seconds = self.earlier_seconds + self.began.elapsed().as_secs();
     }
 
     fn settings(&self) -> (Resolved, Settings) {
@@ -294,8 +315,9 @@ impl<'a> Runner<'a> {
                 Err(error) => self.screen.warn(&format!("could not restore the task list: {error:#}")),
             }
         }
+        self.count_duration();
         self.run.told.ending = true;
-        for note in record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
+        for note in engine::record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
             self.screen.note(&note);
         }
         let mut ended_elsewhere = false;

@@ -7,6 +7,7 @@ use crate::core::time;
 use crate::core::time::heartbeat::Beat;
 use crate::store::process::checks::CheckRun;
 use crate::store::process::command::Ended;
+use crate::store::world::World;
 use crate::view::paint;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -35,6 +36,7 @@ impl Style {
 }
 
 pub struct Screen {
+    world: World,
     style: Style,
     colour: bool,
     /// The position of the run, for the status line.
@@ -52,9 +54,9 @@ const MAX_CHECK_LINES: usize = 5;
 const ERASE: &str = "\r\u{1b}[K";
 
 impl Screen {
-    pub fn new(style: Style, colour: bool, run_id: &str) -> Screen {
-        let run_id = run_id.to_owned();
-        Screen { style, colour, position: String::new(), status_shown: false, iteration: 0, run_id }
+    pub fn new(world: &World, style: Style, colour: bool, run_id: &str) -> Screen {
+        let (world, run_id) = (world.clone(), run_id.to_owned());
+        Screen { world, style, colour, position: String::new(), status_shown: false, iteration: 0, run_id }
     }
 
     /// Returns whether the agent's output is shown.
@@ -89,6 +91,7 @@ impl Screen {
         if self.style == Style::Json {
             fields["event"] = kind.into();
             fields["run_id"] = self.run_id.as_str().into();
+            fields["timestamp"] = self.world.later().now.rfc3339().into();
             self.print(&fields.to_string());
         }
     }
@@ -190,12 +193,23 @@ impl Screen {
         }
     }
 
+    /// Reports a silence on stderr: stdout is the agent's.
     pub fn beat(&mut self, beat: &Beat) {
-        let message = beat.message(self.iteration);
-        self.say(&message);
-        let kind = if matches!(beat, Beat::Warning { .. }) { "heartbeat_warning" } else { "stall_detected" };
-        self.event(kind, json!({"iteration": self.iteration, "message": message}));
-        let _ = writeln!(std::io::stderr().lock(), "{}", beat.record(self.iteration, &self.run_id));
+        let (message, (kind, elapsed, missed)) = (beat.message(self.iteration), beat.parts());
+        self.event(
+            kind,
+            json!({"iteration": self.iteration, "message": message, "elapsed_seconds": elapsed,
+                   "missed_count": missed}),
+        );
+        if std::mem::take(&mut self.status_shown) {
+            let mut out = std::io::stdout().lock();
+            let _ = write!(out, "{ERASE}").and_then(|()| out.flush());
+        }
+        let mut err = std::io::stderr().lock();
+        if matches!(self.style, Style::Live | Style::Lines) {
+            let _ = writeln!(err, "{message}");
+        }
+        let _ = writeln!(err, "{}", beat.record(self.iteration, &self.run_id));
     }
 
     pub fn tick(&mut self, elapsed: Duration, silence: Duration) {

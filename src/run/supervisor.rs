@@ -7,7 +7,7 @@ use super::agent::{AgentEvent, OutputReader, Report};
 use super::inbox::{Inbox, Message, StopSignal};
 use super::screen::Screen;
 use super::target::Target;
-use crate::core::time::heartbeat::{self, Beat, Heartbeat};
+use crate::core::time::heartbeat::{self, Beat, Heartbeat, Silence};
 use crate::store::process::group::Group;
 use crate::store::process::program::{self, Ended};
 use crate::store::runner::logs::Log;
@@ -68,14 +68,23 @@ const MAX_LINGER: Duration = Duration::from_secs(10);
 /// How long to wait for the end of a process that got TERM and KILL, also inside a container.
 const KILL_DEADLINE: Duration = Duration::from_secs(8);
 
-/// Runs the agent to its end. `started` gets its process id.
+/// What the runner keeps while an agent runs.
+pub trait Keeper {
+    /// The agent was started, with this process id.
+    fn started(&self, pid: u32);
+
+    /// A silence that was warned about ended, by output or as a stall.
+    fn silent(&self, silence: &Silence);
+}
+
+/// Runs the agent to its end.
 pub fn run(
     mut launch: Launch,
     inbox: &Inbox,
     reader: &mut dyn OutputReader,
     log: &mut Log,
     screen: &mut Screen,
-    started: &dyn Fn(u32),
+    keeper: &dyn Keeper,
 ) -> (AgentEnd, Report) {
     let (number, words) = (launch.number, &launch.words);
     let mut report = Report::default();
@@ -89,11 +98,8 @@ pub fn run(
         Ok(process) => process,
         Err(error) => return (not_started(error), report),
     };
-    started(process.group.leader);
-    let piped = inbox
-        .read_pipe(process.stdout, number, false)
-        .and_then(|()| inbox.read_pipe(process.stderr, number, true));
-    if let Err(error) = piped {
+    keeper.started(process.group.leader);
+    if let Err(error) = inbox.read_outputs(process.stdout, process.stderr, number) {
         process.group.end();
         return (not_started(error), report);
     }
@@ -110,6 +116,7 @@ pub fn run(
         group: Arc::new(process.group),
         interrupts: 0,
         ticked: now,
+        keeper,
     };
     let end = supervisor.supervise(inbox, reader, &mut report, log, screen);
     // What the leader left in its group, then what left the group.
@@ -137,6 +144,7 @@ struct Supervisor<'a> {
     group: Arc<Group>,
     interrupts: u32,
     ticked: Instant,
+    keeper: &'a dyn Keeper,
 }
 
 impl Supervisor<'_> {
@@ -152,8 +160,10 @@ impl Supervisor<'_> {
             match inbox.next(POLL) {
                 Some(Message::Output { of, chunk, is_stderr }) if of == self.launch.number => {
                     self.last_output = Instant::now();
-                    self.heartbeat.pulse(self.elapsed());
-                    log.write(&chunk);
+                    if let Some(silence) = self.heartbeat.pulse(self.elapsed()) {
+                        self.keeper.silent(&silence);
+                    }
+                    log.write(&chunk, is_stderr);
                     let mut emit = |event: AgentEvent<'_>| {
                         screen.show(&event);
                         report.add(event);
@@ -200,12 +210,14 @@ impl Supervisor<'_> {
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             screen.tick(self.began.elapsed(), self.last_output.elapsed());
+            let now = self.elapsed();
             if self.exit.is_none()
                 && self.ending.is_none()
-                && let Some(beat) = self.heartbeat.check(self.elapsed())
+                && let Some(beat) = self.heartbeat.check(now)
             {
                 screen.beat(&beat);
                 if let Beat::Stall { elapsed, .. } = beat {
+                    self.heartbeat.silence(now).iter().for_each(|silence| self.keeper.silent(silence));
                     self.end(AgentEnd::Stalled(elapsed));
                 }
             }

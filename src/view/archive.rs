@@ -61,7 +61,7 @@ fn iterations(facts: &Facts) -> String {
     let modes = ["implement", "review", "review-fix"].into_iter().filter(|mode| count(mode) > 0);
     let modes: Vec<_> = modes.map(|mode| format!("{mode} {}", count(mode))).collect();
     let modes = if modes.is_empty() { String::new() } else { format!(" ({})", modes.join(", ")) };
-    let seconds = rows.iter().map(|row| row.duration_seconds as f64).sum();
+    let seconds = rows.iter().map(|row| row.seconds() as f64).sum();
     let idle = rows.iter().filter(|row| row.commit_hash.is_empty()).count();
     let idle = if idle > 0 { format!(", {idle} without a commit") } else { String::new() };
     format!("{}{modes}, {} in all{idle}", rows.len(), time::span(Stamp::from_seconds(seconds).0))

@@ -7,6 +7,7 @@ use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::store::user::circuit::{Event, What};
 use crate::store::user::history::Run;
+use crate::store::user::stalls::{self, Stall};
 use anyhow::Result;
 use serde::Serialize;
 
@@ -56,6 +57,39 @@ pub fn event(event: &Event, now: Stamp, paint: Paint) -> String {
         out.push_str(&format!("  {}\n", paint.dim(clean::excerpt(&counts.join(" · "), 78))));
     }
     out
+}
+
+/// Returns how often agents were silent for long, and for how long.
+pub fn stall_counts(stalls: &[Stall]) -> String {
+    let mut out = String::new();
+    for (event, one, many) in [
+        (stalls::What::Stall, "stall, after", "stalls, after"),
+        (
+            stalls::What::Resumed,
+            "warning without a stall: output after",
+            "warnings without a stall: output after",
+        ),
+    ] {
+        let seconds =
+            || stalls.iter().filter(|stall| stall.event == event).map(|stall| stall.silence_seconds);
+        let (Some(least), Some(most)) = (seconds().min(), seconds().max()) else { continue };
+        let count = seconds().count();
+        let range = if least < most { format!("{least}s to {most}s") } else { format!("{least}s") };
+        out.push_str(&format!("{count} {} {range} of silence\n", if count == 1 { one } else { many }));
+    }
+    out
+}
+
+/// Returns one long silence of an agent.
+pub fn stall(stall: &Stall, now: Stamp, paint: Paint) -> String {
+    let what = match stall.event {
+        stalls::What::Stall => paint.red("stall  "),
+        stalls::What::Resumed => paint.green("resumed"),
+    };
+    let tool = if stall.in_tool { " in a tool" } else { "" };
+    let (silence, limit, ago) = (stall.silence_seconds, stall.limit_seconds, time::span(now - stall.at));
+    let (id, iteration) = (message::short_id(&stall.run_id), stall.iteration);
+    format!("{what} {silence}s silent{tool} (limit {limit}s) · {ago} ago · run {id}, iteration {iteration}\n")
 }
 
 pub fn json(records: &[impl Serialize]) -> Result<String> {

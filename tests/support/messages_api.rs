@@ -17,6 +17,7 @@ pub struct Reply {
     headers: Vec<(String, String)>,
     /// What an error says, if not the usual.
     message: Option<String>,
+    paced: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -83,8 +84,16 @@ impl Reply {
         self
     }
 
+    /// Its events come one by one, as far as [`Api::send_events`] lets them.
+    #[must_use]
+    pub fn paced(mut self) -> Self {
+        self.paced = true;
+        self
+    }
+
     fn new(content: Content) -> Self {
-        Self { content, delay: Duration::ZERO, usage: json!({}), headers: Vec::new(), message: None }
+        let (delay, usage, headers) = (Duration::ZERO, json!({}), Vec::new());
+        Self { content, delay, usage, headers, message: None, paced: false }
     }
 }
 
@@ -141,6 +150,9 @@ struct State {
     requests: Vec<Request>,
     /// The turns after so many wait for their reply.
     answered: usize,
+    /// Events of paced replies that were sent or wait, and how many may be sent.
+    events: usize,
+    allowed_events: usize,
     stopped: bool,
 }
 
@@ -153,7 +165,13 @@ impl Api {
     /// middle of a turn, however long that takes.
     pub fn start_holding(script: Vec<Reply>, answered: usize) -> Self {
         assert!(!script.is_empty(), "the script needs at least one reply");
-        let state = Mutex::new(State { requests: Vec::new(), answered, stopped: false });
+        let state = Mutex::new(State {
+            requests: Vec::new(),
+            answered,
+            events: 0,
+            allowed_events: 0,
+            stopped: false,
+        });
         let shared = Arc::new(Shared { script, state, changed: Condvar::new() });
         let answering = Arc::clone(&shared);
         let server = MessagesApi::start(move |body| answering.answer(body)).expect("a free port on loopback");
@@ -172,6 +190,12 @@ impl Api {
     /// Lets the first turns be answered up to this number.
     pub fn answer(&self, count: usize) {
         self.shared.lock().answered = count;
+        self.shared.changed.notify_all();
+    }
+
+    /// Lets the events of paced replies be sent up to this number, counted over all of them.
+    pub fn send_events(&self, count: usize) {
+        self.shared.lock().allowed_events = count;
         self.shared.changed.notify_all();
     }
 
@@ -205,8 +229,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until the next event of a paced reply may be sent.
+    fn wait_for_event(&self) {
+        let mut state = self.lock();
+        state.events += 1;
+        let number = state.events;
+        drop(self.changed.wait_while(state, |state| number > state.allowed_events && !state.stopped));
+    }
+
     /// Records a turn and returns its reply, after its delay.
-    fn answer(&self, body: &Value) -> messages_api::Reply {
+    fn answer(self: &Arc<Self>, body: &Value) -> messages_api::Reply {
         let (turn, reply) = {
             let mut state = self.lock();
             let turn = state.requests.len();
@@ -228,7 +260,9 @@ impl Shared {
                 (200, message)
             }
         };
-        messages_api::Reply { status, headers: reply.headers, body }
+        let shared = Arc::clone(self);
+        let before_event = reply.paced.then(|| Box::new(move || shared.wait_for_event()) as Box<dyn Fn()>);
+        messages_api::Reply { status, headers: reply.headers, body, before_event }
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Reply {
     pub headers: Vec<(String, String)>,
     /// A message, or an error if `status` is not 200.
     pub body: Value,
+    /// Called before each event of a streamed message, so that it can come as slowly as a model writes.
+    pub before_event: Option<Box<dyn Fn()>>,
 }
 
 /// Runs until it is dropped.
@@ -73,7 +75,7 @@ fn serve(stream: &TcpStream, script: &dyn Fn(&Value) -> Reply) -> io::Result<()>
     let (method, path, body) = read_request(stream)?;
     let path = path.split('?').next().unwrap_or_default();
     let is_turn = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let neutral = |status, body| Reply { status, headers: Vec::new(), body };
+    let neutral = |status, body| Reply { status, headers: Vec::new(), body, before_event: None };
     let reply = match method.as_str() {
         "POST" if path.ends_with("/v1/messages") && is_turn => script(&body),
         "POST" if path.ends_with("/v1/messages") => {
@@ -83,19 +85,26 @@ fn serve(stream: &TcpStream, script: &dyn Fn(&Value) -> Reply) -> io::Result<()>
         "POST" | "HEAD" => neutral(200, json!({})),
         _ => neutral(404, json!({})),
     };
-    let (kind, text) = match body["stream"] == true && reply.body["type"] == "message" {
+    let (kind, parts) = match body["stream"] == true && reply.body["type"] == "message" {
         true => ("text/event-stream", events(&reply.body)),
-        false => ("application/json", reply.body.to_string()),
+        false => ("application/json", vec![reply.body.to_string()]),
     };
     let headers: String = reply.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let text = if method == "HEAD" { "" } else { &text };
-    let answer = format!(
-        "HTTP/1.1 {} Scripted\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n{text}",
-        reply.status,
-        text.len()
-    );
+    let length: usize = parts.iter().map(String::len).sum();
     let mut stream = stream;
-    stream.write_all(answer.as_bytes())
+    write!(
+        stream,
+        "HTTP/1.1 {} Scripted\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n",
+        reply.status
+    )?;
+    if method == "HEAD" {
+        return Ok(());
+    }
+    let Some(before_event) = reply.before_event else { return stream.write_all(parts.concat().as_bytes()) };
+    parts.iter().try_for_each(|part| {
+        before_event();
+        stream.write_all(part.as_bytes())
+    })
 }
 
 /// Reads method, path and JSON body.
@@ -139,23 +148,27 @@ pub fn message(id: &str, model: &Value, mut content: Vec<Value>) -> Value {
     })
 }
 
-/// Returns the message as server-sent events.
-fn events(message: &Value) -> String {
+/// Returns the message as server-sent events: text comes by lines, a tool's input in pieces.
+fn events(message: &Value) -> Vec<String> {
     let mut opening = message.clone();
     opening["content"] = json!([]);
     opening["stop_reason"] = Value::Null;
     let mut events = vec![json!({"type": "message_start", "message": opening})];
     for (index, block) in message["content"].as_array().into_iter().flatten().enumerate() {
         let mut empty = block.clone();
-        let delta = if block["type"] == "tool_use" {
+        let deltas: Vec<Value> = if block["type"] == "tool_use" {
             empty["input"] = json!({});
-            json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
+            let input = block["input"].to_string();
+            let pieces = input.split_inclusive(',');
+            pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})).collect()
         } else {
             empty["text"] = json!("");
-            json!({"type": "text_delta", "text": block["text"]})
+            let lines = block["text"].as_str().unwrap_or_default().split_inclusive('\n');
+            lines.map(|line| json!({"type": "text_delta", "text": line})).collect()
         };
         events.push(json!({"type": "content_block_start", "index": index, "content_block": empty}));
-        events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        let delta = |delta| json!({"type": "content_block_delta", "index": index, "delta": delta});
+        events.extend(deltas.into_iter().map(delta));
         events.push(json!({"type": "content_block_stop", "index": index}));
     }
     let delta = json!({"stop_reason": message["stop_reason"], "stop_sequence": null});
@@ -191,7 +204,8 @@ mod tests {
             let content = json!([{"type": "text", "text": format!("reply {}", turns.len())},
                 {"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}]);
             let body = message("m", &request["model"], content.as_array().unwrap().clone());
-            Reply { status: 200, headers: vec![("x-test".into(), "yes".into())], body }
+            let headers = vec![("x-test".into(), "yes".into())];
+            Reply { status: 200, headers, body, before_event: None }
         })
         .unwrap();
         let turn = |text: &str| json!({"tools": [{}], "stream": true, "messages": [{"role": "user", "content": text}]});
@@ -211,8 +225,13 @@ mod tests {
 
     #[test]
     fn it_stops_while_a_client_is_silent() {
-        let api =
-            MessagesApi::start(|_| Reply { status: 500, headers: Vec::new(), body: json!({}) }).unwrap();
+        let api = MessagesApi::start(|_| Reply {
+            status: 500,
+            headers: Vec::new(),
+            body: json!({}),
+            before_event: None,
+        })
+        .unwrap();
         let _silent = TcpStream::connect(api.address).unwrap();
         let started = std::time::Instant::now();
         drop(api);

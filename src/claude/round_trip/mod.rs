@@ -37,7 +37,7 @@ impl Model {
             seen.push(request["messages"].to_string());
             let content = vec![json!({"type": "text", "text": text})];
             let body = message(&seen.len().to_string(), &request["model"], content);
-            Reply { status: 200, headers: Vec::new(), body }
+            Reply { status: 200, headers: Vec::new(), body, before_event: None }
         })?;
         Ok(Model { api, turns })
     }

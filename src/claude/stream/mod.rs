@@ -15,6 +15,8 @@ pub use parse::events;
 
 /// Stands for a tool whose name is not usable.
 pub const UNKNOWN_TOOL: &str = "an unknown tool";
+/// How a line begins that holds a piece of a message (`--include-partial-messages`). The message follows as a whole.
+pub const PARTIAL_LINE: &[u8] = br#"{"type":"stream_event","#;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {

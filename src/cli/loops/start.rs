@@ -103,7 +103,7 @@ pub fn start(
     notes.extend(brief.warnings);
 
     plan.run.circuit.baseline.move_to(&baseline);
-    arm_and_save(&start, &mut plan, &mut state, &mut notes)?;
+    ended.extend(arm_and_save(&start, &mut plan, &mut state, &mut notes)?);
     drop(state);
     notes.extend(keep_answers(world, project, &plan.run));
     if let Some(replaced) = plan.replaced.take() {
@@ -151,7 +151,6 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
 /// Completes the loop's record.
 fn prepare(start: &Start, plan: &mut StartPlan, told: bool) {
     let StartPlan { run, resolved, settings, question, .. } = plan;
-    circuit::expire(start.world, start.project, settings.session_expiration_ms);
     config::freeze_checks(run, resolved);
     run.told.warnings = resolved.warnings.join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
@@ -186,19 +185,20 @@ pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<S
 }
 
 /// Writes the loop down, or nothing. The arming is recorded first: a loop in the state without that record does not
-/// count.
+/// count. Returns the loops that expired.
 fn arm_and_save(
     start: &Start,
     plan: &mut StartPlan,
     state: &mut Locked,
     notes: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<Vec<ArmedLoop>, Failure> {
     let Start { world, project, session, .. } = *start;
-    expiry::remove_ended(world, project, session, &mut state.document, plan.settings.session_expiration_ms);
     state.document.set_loop(session, &plan.run)?;
     if let Some(from) = &plan.adopted_from {
         leave_session(&mut state.document, from, session, world.now)?;
     }
+    let expiration_ms = plan.settings.session_expiration_ms;
+    let expired = expiry::close(world, project, session, &mut state.document, expiration_ms)?;
     if let Some(record) = plan.tripped.take() {
         record.reset(world, project)?;
     }
@@ -227,7 +227,7 @@ fn arm_and_save(
         armed::disarm(world, project, from);
         circuit::forget(world, project, from);
     }
-    Ok(())
+    Ok(expired)
 }
 
 /// Files the answered question away. Returns what failed.

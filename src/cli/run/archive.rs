@@ -16,6 +16,7 @@ use crate::view::archive::{self as view, Facts};
 pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let Invocation { world, project, .. } = call;
     refuse_while_active(world, project)?;
+    let include_logs = call.flag("include-logs");
     let _lock = archive::lock(world, project)?;
     let mut told: Vec<String> =
         archive::recover(project)?.iter().map(|archived| tell("Finished", project, archived)).collect();
@@ -23,7 +24,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let list = found.map(|found| found.list).map_err(|faults| faults.join("; "));
     let named = list.as_ref().ok().and_then(|list| Some(clean::line(&list.as_ref()?.project)));
     let name = named.filter(|name| !name.is_empty()).unwrap_or_else(|| layout::default_name(project));
-    if archive::is_fresh(project, &name) {
+    if archive::is_fresh(project, &name, include_logs) {
         if told.is_empty() {
             return Err(Failure::refused("there is nothing to archive in ralph/")
                 .hint("`ralph init` creates it, `ralph run` works in it."));
@@ -35,7 +36,9 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
             .ok_or_else(|| Failure::usage(format!("--label '{label}' has no letter or digit in it")))?,
         None => layout::slug(&name).unwrap_or("run".into()),
     };
-    let rows = summary::read(project);
+    // Logs that an earlier archive left in place are about that run.
+    let about_this = include_logs || archive::has_new_logs(project);
+    let rows = if about_this { summary::read(project) } else { Vec::new() };
     let runs = history::runs(world, project)?;
     let facts = Facts {
         project: &name,
@@ -47,7 +50,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let request = Request {
         name: &format!("{}-{label}", world.now.date()),
         project_name: &name,
-        include_logs: call.flag("include-logs"),
+        include_logs,
         summary: &view::summary(&facts),
     };
     let archived = archive::archive(project, &request)?;
@@ -80,12 +83,8 @@ fn tell(what: &str, project: &Project, archived: &Archived) -> String {
     let dir = archived.dir.strip_prefix(project.real_root()).unwrap_or(&archived.dir);
     let dir = dir.strip_prefix(&project.root).unwrap_or(dir);
     let mut text = format!("{what}: {}/summary.md\n", clean::line(&dir.to_string_lossy()));
-    let removed = match archived.logs_removed {
-        1 => "1 log was removed".to_owned(),
-        count => format!("{count} logs were removed"),
-    };
-    if archived.logs_removed > 0 {
-        text.push_str(&format!("{removed} (--include-logs keeps them in the archive).\n"));
+    if archived.logs_left {
+        text.push_str("The logs stay in ralph/logs/ (--include-logs moves them into the archive).\n");
     }
     if !archived.left.is_empty() {
         let left = clean::excerpt(&archived.left.join(", "), 200);

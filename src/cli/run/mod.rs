@@ -11,6 +11,7 @@ use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::decide::limits;
 use crate::core::message;
 use crate::core::record::Engine;
+use crate::core::settings::Source;
 use crate::core::text::clean;
 use crate::run::agent::{Agent, flags_that_allow};
 use crate::run::saved::RunOptions;
@@ -33,7 +34,7 @@ pub fn run(call: &Invocation) -> Answer {
     if reaped {
         planned.notes.insert(0, "ended an agent that a dead run had left running".into());
     }
-    let mut screen = Screen::new(style, colour, &planned.plan.run.run_id);
+    let mut screen = Screen::new(world, style, colour, &planned.plan.run.run_id);
     report_start(world, project, &planned, &mut screen);
     Ok((String::new(), Runner::new(world, project, planned.plan, screen)?.run()))
 }
@@ -41,7 +42,8 @@ pub fn run(call: &Invocation) -> Answer {
 /// Says everything the run works by: its position, checks, limits and task.
 fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mut Screen) {
     let RunPlan { run, options, .. } = &planned.plan;
-    let settings = config::load_for(world, project, run).settings_for(Engine::Runner);
+    let resolved = config::load_for(world, project, run);
+    let settings = resolved.settings_for(Engine::Runner);
     let checks = &settings.checks;
     let agent = options.agent.program();
     let iteration = run.iteration + 1;
@@ -71,6 +73,13 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     }
     if options.context == Context::Continue && !agent.abilities().resumes {
         screen.note("this agent cannot continue a conversation, so every iteration begins a new one");
+    }
+    let is_given = |key: &str| resolved.row(key).is_some_and(|row| row.source != Source::Default);
+    if agent.abilities().reports_tools
+        && (is_given("run.timeout_minutes") || is_given("heartbeat.tool_seconds"))
+        && let Some(note) = run::timeout_note(&resolved.run_settings())
+    {
+        screen.note(&note);
     }
     planned.notes.iter().for_each(|note| screen.note(note));
     if let Some(note) = permission_note(world, project, options) {

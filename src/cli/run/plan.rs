@@ -171,7 +171,7 @@ impl Planned {
         saved::save(world, project, &self.plan)?;
         let RunPlan { run, options, .. } = &mut self.plan;
         let expiration_ms = config::load_for(world, project, run).settings().session_expiration_ms;
-        expiry::remove_ended(world, project, SESSION, &mut state.document, expiration_ms);
+        let expired = expiry::close(world, project, SESSION, &mut state.document, expiration_ms)?;
         state.document.set_loop(SESSION, run)?;
         armed::arm(world, project, SESSION, run)?;
         run_lock::take(project, &run.run_id, options.target.container(), world.now)?;
@@ -181,6 +181,7 @@ impl Planned {
             return Err(error.into());
         }
         drop(state);
+        ending::announce_all(world, project, &expired);
         circuit::save(world, project, SESSION, &run.run_id, &run.circuit)?;
         if let Some(mut replaced) = self.replaced.take() {
             replaced.end(Outcome::Interrupted, "its runner died, and another task was started", world.now);

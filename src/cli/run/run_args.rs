@@ -38,6 +38,19 @@ const CLAUDE_FLAGS: [(&str, &str, &str); 5] = [
     ("claude-arg", "ARG", "passed to Claude Code unchanged; may be repeated"),
 ];
 
+/// Flags of Clawker's `ralph run`, and what to use instead.
+const CLAWKER_FLAGS: [(&str, &str); 3] = [
+    ("--max-loops", "use --max-iterations N"),
+    ("--prompt", "give the prompt without a flag: ralph run \"TEXT\", or -f FILE"),
+    ("--skip-permissions", "use --permission-mode bypassPermissions, or --allowed-tools TOOL for some tools"),
+];
+
+/// Returns the hint for a flag that is not ours, if it is known what it means elsewhere.
+pub fn foreign_flag(flag: &str) -> Option<Failure> {
+    let (name, hint) = CLAWKER_FLAGS.into_iter().find(|(name, _)| *name == flag)?;
+    Some(Failure::usage(format!("unexpected argument: {name}")).hint(hint))
+}
+
 /// `ralph run` as it was typed.
 pub struct RunArgs {
     /// Settings and switches that it shares with `start`; the task is the prompt.

@@ -114,7 +114,7 @@ const OTHER_KEYS: &[Key] = &[
     key("scan.exclude", Kind::List, EmptyList,
         "globs of files that are not scanned"),
     key("run.session_expiration_hours", PositiveDuration(HOURS), Number(24),
-        "time without activity after which a loop is closed"),
+        "time without activity after which another loop of the project ends, and an ended one leaves the state file"),
     key("run.max_iterations", Count, Number(50),
         "iteration limit of `ralph run`, 0 = none").run_flag("max-iterations"),
     key("run.max_stuck", Count, Number(3),

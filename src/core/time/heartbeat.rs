@@ -26,6 +26,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Returns the silence that is a stall while a tool runs, if any is.
+    pub fn tool_limit(&self) -> Option<i64> {
+        self.limit(true)
+    }
+
     /// Returns the silence that is a stall, if any is.
     fn limit(&self, in_tool: bool) -> Option<i64> {
         let usual = self.interval.saturating_mul(i64::from(self.threshold));
@@ -37,10 +42,22 @@ impl Settings {
     }
 }
 
+/// A silence that was long enough for a warning, in whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    pub seconds: i64,
+    /// The silence that is a stall.
+    pub limit_seconds: i64,
+    /// A tool was running.
+    pub in_tool: bool,
+    /// The agent was stopped for it; otherwise output ended it.
+    pub stalled: bool,
+}
+
 /// What to report about a silence, in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
-    /// One interval before a stall.
+    /// One interval before a stall, or half the time with a threshold of one.
     Warning {
         elapsed: i64,
         missed: i64,
@@ -68,12 +85,17 @@ impl Beat {
         }
     }
 
-    /// Returns the message for programs: one line of `key=value`.
-    pub fn record(&self, iteration: u64, run_id: &str) -> String {
-        let (event, elapsed, missed) = match self {
+    /// Returns its name for programs, the silence so far, and the missed intervals.
+    pub fn parts(&self) -> (&'static str, i64, i64) {
+        match *self {
             Beat::Warning { elapsed, missed, .. } => ("heartbeat_warning", elapsed, missed),
             Beat::Stall { elapsed, missed, .. } => ("stall_detected", elapsed, missed),
-        };
+        }
+    }
+
+    /// Returns the message for programs: one line of `key=value`.
+    pub fn record(&self, iteration: u64, run_id: &str) -> String {
+        let (event, elapsed, missed) = self.parts();
         format!(
             "event={event} elapsed_seconds={elapsed} missed_count={missed} iteration={iteration} run_id={run_id}"
         )
@@ -87,28 +109,32 @@ pub struct Heartbeat {
     pulse: i64,
     checked: i64,
     tools: usize,
-    warned: bool,
+    /// How long this silence was at its warning.
+    warned: Option<i64>,
     stalled: bool,
 }
 
 impl Heartbeat {
     /// Starts with the agent, at `now`.
     pub fn new(settings: Settings, now: i64) -> Self {
-        Heartbeat {
-            settings,
-            started: now,
-            pulse: now,
-            checked: now,
-            tools: 0,
-            warned: false,
-            stalled: false,
-        }
+        Heartbeat { settings, started: now, pulse: now, checked: now, tools: 0, warned: None, stalled: false }
     }
 
-    /// Records output. A pulse may lie ahead: if the agent announces a wait, silence begins after it.
-    pub fn pulse(&mut self, now: i64) {
+    /// Records output, and returns the silence it ended if there was a warning about it. A pulse may lie ahead: if the
+    /// agent announces a wait, silence begins after it.
+    pub fn pulse(&mut self, now: i64) -> Option<Silence> {
+        let ended = if self.warned.is_some() && !self.stalled { self.silence(now) } else { None };
         self.pulse = self.pulse.max(now);
-        (self.warned, self.stalled) = (false, false);
+        (self.warned, self.stalled) = (None, false);
+        ended
+    }
+
+    /// Returns the silence as it is now.
+    pub fn silence(&self, now: i64) -> Option<Silence> {
+        let in_tool = self.tools > 0;
+        let limit_seconds = self.settings.limit(in_tool)? / 1000;
+        let seconds = now.saturating_sub(self.pulse) / 1000;
+        Some(Silence { seconds, limit_seconds, in_tool, stalled: self.stalled })
     }
 
     /// Sets how many tools are running.
@@ -138,16 +164,23 @@ impl Heartbeat {
         }
         let silence = now.saturating_sub(self.pulse);
         let (elapsed, missed) = (silence / 1000, silence / self.settings.interval);
-        if silence >= limit && !self.stalled {
-            (self.warned, self.stalled) = (true, true);
-            return Some(Beat::Stall { elapsed, missed, threshold_seconds: limit / 1000 });
+        // With a threshold of one there is no missed interval to warn at.
+        let notice = if limit > self.settings.interval { self.settings.interval } else { limit / 2 };
+        let Some(warned) = self.warned else {
+            if silence < limit - notice {
+                return None;
+            }
+            self.warned = Some(silence);
+            let remaining = if silence < limit { limit / 1000 - elapsed } else { notice / 1000 };
+            return Some(Beat::Warning { elapsed, missed, remaining });
+        };
+        // A warning that came late, because of the grace, gets its notice too.
+        let stall_at = if warned < limit { limit } else { warned.saturating_add(notice) };
+        if silence < stall_at || self.stalled {
+            return None;
         }
-        // With a threshold of one there is no interval left to warn in.
-        if silence < limit && silence >= limit - self.settings.interval && missed > 0 && !self.warned {
-            self.warned = true;
-            return Some(Beat::Warning { elapsed, missed, remaining: limit / 1000 - elapsed });
-        }
-        None
+        self.stalled = true;
+        Some(Beat::Stall { elapsed, missed, threshold_seconds: limit / 1000 })
     }
 }
 
@@ -228,22 +261,45 @@ mod tests {
     #[test]
     fn edges_of_the_settings() {
         let usual = Settings::default();
-        let cases: [(&str, Settings, &[i64]); 6] = [
-            ("a long grace", Settings { grace: 400_000, ..usual }, &[400]),
+        let cases: [(&str, Settings, &[i64]); 7] = [
+            ("a grace longer than the limit", Settings { grace: 400_000, ..usual }, &[400, 460]),
+            ("a grace as long as the limit", Settings { grace: 300_000, ..usual }, &[300, 360]),
             (
                 "a grace that hides only the warning's beginning",
                 Settings { grace: 250_000, ..usual },
                 &[250, 300],
             ),
             ("no grace", Settings { grace: 0, ..usual }, &[240, 300]),
-            ("no interval to warn in", Settings { threshold: 1, grace: 0, ..usual }, &[60]),
+            ("a threshold of one", Settings { threshold: 1, grace: 0, ..usual }, &[30, 60]),
             ("off", Settings { threshold: 0, ..usual }, &[]),
             ("off as well", Settings { interval: 0, ..usual }, &[]),
         ];
         for (name, settings, expected) in cases {
             let said = reports(&mut Heartbeat::new(settings, 0), 0, 1000);
             assert_eq!(said.iter().map(|(at, _)| *at).collect::<Vec<_>>(), expected, "{name}");
+            let kinds: Vec<bool> = said.iter().map(|(_, beat)| matches!(beat, Beat::Stall { .. })).collect();
+            assert_eq!(kinds, &[false, true][..expected.len()], "{name}: a warning, then the stall");
         }
+        let mut heart = Heartbeat::new(Settings { grace: 400_000, ..usual }, 0);
+        let (late, stall) = (
+            Beat::Warning { elapsed: 400, missed: 6, remaining: 60 },
+            Beat::Stall { elapsed: 460, missed: 7, threshold_seconds: 300 },
+        );
+        assert_eq!(reports(&mut heart, 0, 1000), [(400, late), (460, stall)]);
+    }
+
+    #[test]
+    fn a_silence_that_ends_after_its_warning_is_known() {
+        let mut heart = Heartbeat::new(Settings::default(), 0);
+        reports(&mut heart, 0, 200);
+        assert_eq!(heart.pulse(200_000), None, "no warning yet");
+        reports(&mut heart, 200, 200 + 270);
+        let silence = Silence { seconds: 270, limit_seconds: 300, in_tool: false, stalled: false };
+        assert_eq!(heart.pulse(470_000), Some(silence));
+        reports(&mut heart, 470, 470 + 300);
+        let stalled = Silence { seconds: 300, stalled: true, ..silence };
+        assert_eq!(heart.silence(770_000), Some(stalled));
+        assert_eq!(heart.pulse(771_000), None, "the last words of a stalled agent end no silence");
     }
 
     #[test]
@@ -287,28 +343,36 @@ mod tests {
                 Settings { interval: interval * 1000, threshold, grace: grace * 1000, tool_limit: 0 };
             let mut heart = Heartbeat::new(settings, 0);
             let limit = interval * i64::from(threshold);
-            let (mut last, mut warned, mut stalled) = (0, 0, 0);
+            let (mut last, mut warned, mut stalled, mut warned_at) = (0, 0, 0, 0);
             for second in 0..2000 {
                 if pulses.contains(&second) {
                     heart.pulse(second * 1000);
-                    (last, warned, stalled) = (second, 0, 0);
+                    (last, warned, stalled, warned_at) = (second, 0, 0, 0);
                 }
                 let silence = second - last;
                 match heart.check(second * 1000) {
                     Some(Beat::Warning { elapsed, missed, remaining }) => {
                         warned += 1;
+                        warned_at = silence;
                         prop_assert!(second >= grace && stalled == 0);
                         prop_assert_eq!((elapsed, missed), (silence, silence / interval));
-                        prop_assert_eq!(missed, i64::from(threshold) - 1);
-                        prop_assert_eq!(elapsed + remaining, limit);
+                        prop_assert!(remaining <= interval);
+                        if silence < limit {
+                            prop_assert_eq!(missed, i64::from(threshold) - 1);
+                            prop_assert_eq!(elapsed + remaining, limit);
+                        } else {
+                            // Half a second is less than the time between two checks.
+                            prop_assert!(second == grace || limit < 2, "as soon as it may be said");
+                        }
                     }
                     Some(Beat::Stall { elapsed, threshold_seconds, .. }) => {
                         stalled += 1;
-                        prop_assert!(second >= grace);
+                        prop_assert_eq!(warned, 1, "never without its warning");
                         prop_assert_eq!((elapsed, threshold_seconds), (silence, limit));
-                        prop_assert!(silence == limit || second == grace, "as soon as it can be known");
+                        let notice = if threshold > 1 { interval } else { (interval + 1) / 2 };
+                        prop_assert!(silence == limit || (warned_at >= limit && silence - warned_at <= notice));
                     }
-                    None => prop_assert!(stalled == 1 || silence < limit || second < grace),
+                    None => prop_assert!(stalled == 1 || silence < limit || second < grace || warned_at >= limit),
                 }
                 prop_assert!(warned <= 1 && stalled <= 1);
             }

@@ -49,8 +49,10 @@ impl AgentProgram for Claude {
     }
 
     fn command_line(&self, session: Option<&str>) -> Vec<String> {
-        let start = [self.program.as_str(), "-p", "--output-format", "stream-json", "--verbose"];
-        let mut words = start.map(str::to_owned).to_vec();
+        // Without partial messages the client is silent while the model writes a long text or a long tool input.
+        let options = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
+        let mut words: Vec<String> =
+            [self.program.as_str()].into_iter().chain(options).map(str::to_owned).collect();
         let tools = Some(self.allowed_tools.join(",")).filter(|tools| !tools.is_empty());
         for (name, value) in [
             ("--resume", session),
@@ -81,6 +83,10 @@ impl AgentProgram for Claude {
             return Err(Unavailable::new(message, "npm install -g @anthropic-ai/claude-code"));
         }
         Ok(())
+    }
+
+    fn unlogged(&self) -> &'static [u8] {
+        stream::PARTIAL_LINE
     }
 
     fn reader(&self, _: bool) -> Box<dyn OutputReader> {
@@ -281,7 +287,8 @@ mod tests {
     fn claude_is_called_with_what_was_asked_for() {
         let claude = Claude { program: "claude".into(), ..Claude::default() };
         let words = |claude: &Claude, session| claude.command_line(session).join(" ");
-        assert_eq!(words(&claude, None), "claude -p --output-format stream-json --verbose");
+        let options = "-p --output-format stream-json --verbose --include-partial-messages";
+        assert_eq!(words(&claude, None), format!("claude {options}"));
         let full = Claude {
             model: Some("opus".into()),
             permission_mode: Some("acceptEdits".into()),
@@ -291,8 +298,10 @@ mod tests {
         };
         assert_eq!(
             words(&full, Some("s")),
-            "claude -p --output-format stream-json --verbose --resume s --model opus --permission-mode \
-             acceptEdits --allowedTools Bash,Edit --add-dir /x"
+            format!(
+                "claude {options} --resume s --model opus --permission-mode acceptEdits --allowedTools Bash,Edit \
+                 --add-dir /x"
+            )
         );
     }
 
@@ -484,6 +493,8 @@ mod tests {
 
     #[test]
     fn partial_messages_are_not_counted_twice() {
+        let partial = std::str::from_utf8(stream::PARTIAL_LINE).unwrap();
+        assert!(sample!("partial").lines().filter(|line| line.starts_with(partial)).count() > 4);
         let report = report(sample!("partial"));
         assert_eq!((report.message(), report.tools_used), (Some("working"), 1));
     }

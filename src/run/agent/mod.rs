@@ -52,6 +52,11 @@ pub trait AgentProgram {
     /// Checks, before a run begins, that the program is there and can be used.
     fn check(&self, target: &Target, project: &Path) -> Result<(), Unavailable>;
 
+    /// Returns how lines begin that are only signs of life: they are not logged, because what they say comes again.
+    fn unlogged(&self) -> &'static [u8] {
+        b""
+    }
+
     /// Returns a reader for the output of one iteration. Output that will not be `shown` need not be read.
     fn reader(&self, shown: bool) -> Box<dyn OutputReader>;
 }

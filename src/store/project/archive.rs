@@ -34,6 +34,7 @@ pub struct Request<'a> {
     pub name: &'a str,
     /// The project's name in the fresh files.
     pub project_name: &'a str,
+    /// Otherwise they stay in `ralph/logs`.
     pub include_logs: bool,
     pub summary: &'a str,
 }
@@ -41,8 +42,8 @@ pub struct Request<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Archived {
     pub dir: PathBuf,
-    /// Log files that were removed without a copy.
-    pub logs_removed: usize,
+    /// Logs are left in `ralph/logs`.
+    pub logs_left: bool,
     /// Files that were not reset, because they changed after the copy or are links.
     pub left: Vec<String>,
 }
@@ -73,20 +74,31 @@ pub fn lock(world: &World, project: &Project) -> Result<Lock> {
     Lock::acquire(&dir.join(format!("{}-archive.lock", project.key())))
 }
 
-/// Returns whether there is nothing to archive: `ralph/` is missing, or as `ralph init` writes it.
-pub fn is_fresh(project: &Project, project_name: &str) -> bool {
+/// Returns whether there is nothing to archive: `ralph/` is missing, or as `ralph init` writes it. Logs that an earlier
+/// archive left in place count only if they are to be moved now.
+pub fn is_fresh(project: &Project, project_name: &str, include_logs: bool) -> bool {
     let fresh = |entry: &Entry| {
         let name = entry.path.to_string_lossy();
         let path = project.work_dir().join(&entry.path);
         layout::fresh(&name, project_name)
             .is_some_and(|text| fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes()))
     };
-    entries(project).is_ok_and(|entries| entries.iter().all(fresh))
+    let is_unchanged = entries(project, include_logs).is_ok_and(|entries| entries.iter().all(fresh));
+    is_unchanged && !has_new_logs(project)
+}
+
+/// Returns whether there are logs that were written after the newest archive.
+pub fn has_new_logs(project: &Project) -> bool {
+    let archives = root(project).map(|root| walk::entries(&root)).unwrap_or_default();
+    let summaries = archives.iter().filter_map(|dir| dir.join(SUMMARY).metadata().ok()?.modified().ok());
+    let newest = summaries.map(nanoseconds).max();
+    let is_new = |entry: &Entry| entry.path.starts_with(LOGS) && newest.is_none_or(|at| entry.modified > at);
+    entries(project, true).is_ok_and(|entries| entries.iter().any(is_new))
 }
 
 pub fn archive(project: &Project, request: &Request) -> Result<Archived> {
     let root = root(project)?;
-    let entries = entries(project)?;
+    let entries = entries(project, request.include_logs)?;
     fs::create_dir_all(&root).with_context(|| format!("could not create the folder {}", root.display()))?;
     let partial = root.join(format!("{PARTIAL}{}", request.name));
     copy(project, &partial, &entries, request)?;
@@ -111,8 +123,8 @@ pub fn recover(project: &Project) -> Result<Vec<Archived>> {
     Ok(finished)
 }
 
-/// Returns the existing files of the run.
-fn entries(project: &Project) -> Result<Vec<Entry>> {
+/// Returns the existing files of the run, with or without its logs.
+fn entries(project: &Project, with_logs: bool) -> Result<Vec<Entry>> {
     let work = project.work_dir();
     project.resolve(&work)?;
     let mut found = Vec::new();
@@ -130,8 +142,8 @@ fn entries(project: &Project) -> Result<Vec<Entry>> {
     }
     let kind = |path: &Path| work.join(path).symlink_metadata().map(|meta| meta.file_type());
     // Links are neither followed nor copied.
-    for folder in FOLDERS.map(Path::new).into_iter().filter(|path| kind(path).is_ok_and(|kind| kind.is_dir()))
-    {
+    let folders = FOLDERS.into_iter().filter(|name| with_logs || *name != LOGS).map(Path::new);
+    for folder in folders.filter(|path| kind(path).is_ok_and(|kind| kind.is_dir())) {
         let files = walk::files_below(&work.join(folder))?.into_iter().map(|name| folder.join(name));
         for file in files.filter(|path| kind(path).is_ok_and(|kind| kind.is_file())) {
             found.push(entry(&work, &file)?);
@@ -153,10 +165,9 @@ fn copy(project: &Project, to: &Path, entries: &[Entry], request: &Request) -> R
     // An existing folder is an unfinished copy.
     let _ = fs::remove_dir_all(to);
     fs::create_dir(to).with_context(|| format!("could not create the folder {}", to.display()))?;
-    let kept = |entry: &&Entry| request.include_logs || !entry.path.starts_with(LOGS);
     let prompt = project.resolve(&work.join(layout::PROMPT))?;
     let prompt = prompt.is_file().then(|| PathBuf::from(layout::PROMPT));
-    for path in entries.iter().filter(kept).map(|entry| entry.path.clone()).chain(prompt) {
+    for path in entries.iter().map(|entry| entry.path.clone()).chain(prompt) {
         let target = to.join(&path);
         let folder = target.parent().unwrap_or(to);
         fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
@@ -191,14 +202,13 @@ fn reset(project: &Project, dir: &Path) -> Result<Archived> {
     })?;
     let work = project.work_dir();
     // The list may come with a repository, so only files of a run are reset.
-    let now = entries(project)?;
+    let now = entries(project, true)?;
     for entry in &list.entries {
         let Some(present) = now.iter().find(|present| present.path == entry.path) else { continue };
         let path = work.join(&entry.path);
         let fresh = layout::fresh(&entry.path.to_string_lossy(), &list.project_name);
-        let is_log = entry.path.starts_with(LOGS);
         let copied = dir.join(&entry.path).is_file();
-        if present != entry || !(copied || is_log) || path.is_symlink() {
+        if present != entry || !copied || path.is_symlink() {
             // An earlier call may have reset it.
             let done = fresh.is_some_and(|text| fs::read(&path).is_ok_and(|bytes| bytes == text.as_bytes()));
             if !done {
@@ -210,7 +220,6 @@ fn reset(project: &Project, dir: &Path) -> Result<Archived> {
             Some(text) => file::replace(&path, text.as_bytes(), Privacy::Shared)?,
             None => {
                 fs::remove_file(&path).with_context(|| format!("could not remove {}", path.display()))?;
-                archived.logs_removed += usize::from(is_log && !copied);
             }
         }
     }
@@ -220,6 +229,7 @@ fn reset(project: &Project, dir: &Path) -> Result<Archived> {
     for folder in folders.filter(|path| !path.as_os_str().is_empty()) {
         let _ = fs::remove_dir(work.join(folder));
     }
+    archived.logs_left = walk::files_below(&work.join(LOGS)).is_ok_and(|files| !files.is_empty());
     fs::remove_file(dir.join(LIST)).with_context(|| format!("could not finish {}", dir.display()))?;
     Ok(archived)
 }
@@ -265,7 +275,7 @@ mod tests {
         let request = Request { name: "n", project_name: "p", include_logs: true, summary: "s" };
         let partial = place.1.root.join("ralph-archive/.partial-n");
         fs::create_dir_all(partial.parent().unwrap()).unwrap();
-        copy(&place.1, &partial, &entries(&place.1).unwrap(), &request).unwrap();
+        copy(&place.1, &partial, &entries(&place.1, true).unwrap(), &request).unwrap();
         assert_eq!(place.read("ralph/tasks.json").as_deref(), Some("mine"));
         assert_eq!(recover(&place.1).unwrap(), []);
         assert!(!partial.exists());
@@ -282,14 +292,18 @@ mod tests {
         let request = Request { name: "n", project_name: "p", include_logs: false, summary: "s" };
         let dir = place.1.root.join("ralph-archive/n");
         fs::create_dir_all(dir.parent().unwrap()).unwrap();
-        copy(&place.1, &dir, &entries(&place.1).unwrap(), &request).unwrap();
+        copy(&place.1, &dir, &entries(&place.1, false).unwrap(), &request).unwrap();
         // It was killed after the first file, and then the user wrote an answer.
         place.write("ralph/tasks.json", &layout::fresh("tasks.json", "p").unwrap());
         place.write("ralph/decide.txt", "? yes, do it");
         let finished = recover(&place.1).unwrap();
-        assert_eq!(finished, [Archived { dir, logs_removed: 1, left: vec!["ralph/decide.txt".into()] }]);
+        assert_eq!(finished, [Archived { dir, logs_left: true, left: vec!["ralph/decide.txt".into()] }]);
         assert_eq!(place.read("ralph/decide.txt").as_deref(), Some("? yes, do it"), "a changed file is kept");
-        assert_eq!(place.read("ralph/logs/iteration-001.log"), None);
+        assert_eq!(
+            place.read("ralph/logs/iteration-001.log").as_deref(),
+            Some("log"),
+            "nobody asked for them"
+        );
         assert_eq!(place.read("ralph-archive/n/answered/a.txt").as_deref(), Some("a"));
         assert!(!place.1.root.join("ralph/answered").exists() && place.1.root.join("ralph/logs").is_dir());
         assert_eq!(recover(&place.1).unwrap(), []);
@@ -335,13 +349,15 @@ mod tests {
     #[test]
     fn a_project_is_fresh_after_init_and_archive() {
         let place = Place::new();
-        assert!(!is_fresh(&place.1, "p"));
+        let fresh = || is_fresh(&place.1, "p", false);
+        assert!(!fresh());
         place.archive().unwrap();
-        assert!(is_fresh(&place.1, "p"));
+        assert!(fresh());
+        assert!(!is_fresh(&place.1, "p", true), "the logs can still be archived");
         place.write("ralph/notes.md", "not ours");
-        assert!(is_fresh(&place.1, "p"));
+        assert!(fresh());
         place.write("ralph/blocked.txt", "?");
-        assert!(!is_fresh(&place.1, "p"));
+        assert!(!fresh());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `ralph/logs/summary.csv`: one row an iteration. This is its only reader and writer.
 
+use crate::core::outcome::IterationOutcome;
 use crate::core::time::Stamp;
 use crate::store::file::{self, Privacy};
 use crate::store::project::Project;
@@ -29,13 +30,28 @@ pub struct Row {
     pub stuck_count: u64,
     #[serde(deserialize_with = "csv::invalid_option")]
     pub timestamp: Option<Stamp>,
-    pub outcome: String,
+    #[serde(deserialize_with = "csv::invalid_option")]
+    pub outcome: Option<IterationOutcome>,
     #[serde(serialize_with = "four_decimals", deserialize_with = "csv::invalid_option")]
     pub cost_usd: Option<f64>,
     #[serde(deserialize_with = "number")]
     pub tokens: u64,
     /// `passed`, or the check that failed; empty if none ran.
     pub check: String,
+    /// How often the agent was started: more than once after an error of the service or a usage limit.
+    #[serde(deserialize_with = "number")]
+    pub attempts: u64,
+    /// What the iteration took beside `duration_seconds`, the time of its last attempt: earlier attempts, waits and
+    /// checks. The two add up to the duration of the run.
+    #[serde(deserialize_with = "number")]
+    pub other_seconds: u64,
+}
+
+impl Row {
+    /// Returns the time of the run that this row stands for.
+    pub fn seconds(&self) -> u64 {
+        self.duration_seconds.saturating_add(self.other_seconds)
+    }
 }
 
 fn four_decimals<S: Serializer>(cost: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -51,6 +67,13 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
 pub fn read(project: &Project) -> Vec<Row> {
     let path = project.resolve(&project.work_dir().join("logs").join(FILE));
     path.map_or_else(|_| Vec::new(), |path| parse(&whole_lines(&path).unwrap_or_default()))
+}
+
+/// Returns the time that the rows stand for, in seconds, and how many iterations were stuck.
+pub fn totals(project: &Project) -> (u64, u64) {
+    let rows = read(project);
+    let stuck = rows.iter().filter(|row| row.stuck_count > 0).count();
+    (rows.iter().map(Row::seconds).fold(0, u64::saturating_add), stuck as u64)
 }
 
 fn parse(bytes: &[u8]) -> Vec<Row> {
@@ -90,15 +113,16 @@ pub fn flush(logs: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::outcome::Outcome;
 
     const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,stuck_count,\
-                          timestamp,outcome,cost_usd,tokens,check";
+                          timestamp,outcome,cost_usd,tokens,check,attempts,other_seconds";
 
     #[test]
     fn rows_are_read_by_the_names_of_their_columns() {
         let text = format!(
-            "{HEADER}\n1,implement,127,abc1234,0,5,0,2026-11-16T08:00:00Z,ok,0.5000,7,\n\
-             2,review,8,,0,5,1,,\"a, b\",,0,\nnot a row\n{HEADER}\n3,review,9,,0\n4,review,x,,,,,x,ok,x,,\n"
+            "{HEADER}\n1,implement,127,abc1234,0,5,0,2026-11-16T08:00:00Z,ok,0.5000,7,,2,67\n\
+             2,review,8,,0,5,1,,\"a, b\",,0,,1,0\nnot a row\n{HEADER}\n3,review,9,,0\n4,review,x,,,,,x,max-cost,x,,,x,\n"
         );
         let found = parse(text.as_bytes());
         let first = Row {
@@ -108,18 +132,19 @@ mod tests {
             commit_hash: "abc1234".into(),
             stories_total: 5,
             timestamp: Stamp::parse("2026-11-16T08:00:00Z"),
-            outcome: "ok".into(),
+            outcome: Some(IterationOutcome::Ok),
             cost_usd: Some(0.5),
             tokens: 7,
+            attempts: 2,
+            other_seconds: 67,
             ..Row::default()
         };
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(found[0], first);
-        assert_eq!((found[1].duration_seconds, found[1].outcome.as_str()), (8, "a, b"));
-        assert_eq!(
-            found[2],
-            Row { iteration: 4, mode: "review".into(), outcome: "ok".into(), ..Row::default() }
-        );
+        assert_eq!(found[0].seconds(), 194);
+        assert_eq!((found[1].duration_seconds, found[1].outcome), (8, None), "an outcome of another version");
+        let outcome = Some(IterationOutcome::Run(Outcome::MaxCost));
+        assert_eq!(found[2], Row { iteration: 4, mode: "review".into(), outcome, ..Row::default() });
         let moved = parse(b"timestamp,mode,iteration,other\n2026-11-16T08:00:00Z,review,4,x\n");
         assert_eq!((moved[0].iteration, moved[0].mode.as_str()), (4, "review"));
         assert!(parse(b"").is_empty());
@@ -138,7 +163,7 @@ mod tests {
         std::fs::write(logs.join(FILE), format!("{text}2,implem")).unwrap();
         assert_eq!(read(&project), [row(1)]);
         add(&logs, &row(2)).unwrap();
-        let line = |n| format!("{n},,0,,0,0,0,1970-01-01T00:00:00.000Z,,,0,\n");
+        let line = |n| format!("{n},,0,,0,0,0,1970-01-01T00:00:00.000Z,,,0,,0,0\n");
         let text = std::fs::read_to_string(logs.join(FILE)).unwrap();
         assert_eq!(text, format!("{HEADER}\n{}{}", line(1), line(2)));
     }

@@ -1,11 +1,14 @@
-//! Loops leave the state file when they are long over, so that it stays small. The history keeps them.
+//! What `run.session_expiration_hours` means, in both engines: at the next start or run, and when a session opens, the
+//! loops of other sessions that were not active for so long end, and those that ended so long ago leave the state file.
+//! The history keeps them.
 
 use super::{Document, ending};
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, StoredLoop};
+use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::time::{self, Stamp};
 use crate::store::project::Project;
-use crate::store::user::armed;
+use crate::store::runner::run_lock;
+use crate::store::user::{armed, circuit};
 use crate::store::world::World;
 use anyhow::Result;
 
@@ -14,8 +17,21 @@ pub fn is_expired(run: &StoredLoop, now: Stamp, expiration_ms: i64) -> bool {
     now - run.last_seen() > expiration_ms
 }
 
-/// Ends the expired loops of other sessions and returns them, to be announced once the state is saved.
-pub fn end_expired(
+/// Closes what is too old, and returns the loops that ended with it, to be announced once the state is saved.
+pub fn close(
+    world: &World,
+    project: &Project,
+    session: &str,
+    document: &mut Document,
+    expiration_ms: i64,
+) -> Result<Vec<ArmedLoop>> {
+    remove_ended(world, project, session, document, expiration_ms);
+    circuit::expire(world, project, session, expiration_ms);
+    end_expired(world, project, session, document, expiration_ms)
+}
+
+/// Ends the expired loops of other sessions. A runner that is alive may wait for days, and its run is not expired.
+fn end_expired(
     world: &World,
     project: &Project,
     session: &str,
@@ -24,7 +40,9 @@ pub fn end_expired(
 ) -> Result<Vec<ArmedLoop>> {
     let mut ended = Vec::new();
     for (id, mut run) in armed::load_all(world, project, document) {
-        if id == session || !run.is_alive() || !is_expired(&run, world.now, expiration_ms) {
+        let runs = run.engine == Engine::Runner
+            && run_lock::holder(project).is_some_and(|lock| lock.run_id == run.run_id);
+        if id == session || !run.is_alive() || !is_expired(&run, world.now, expiration_ms) || runs {
             continue;
         }
         let away = time::span(world.now - run.last_seen());
@@ -37,7 +55,7 @@ pub fn end_expired(
 }
 
 /// Removes the loops of other sessions that ended more than `session_expiration_hours` ago.
-pub fn remove_ended(
+fn remove_ended(
     world: &World,
     project: &Project,
     session: &str,

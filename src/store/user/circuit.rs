@@ -119,9 +119,9 @@ pub fn records(world: &World, of: Option<&Project>) -> Vec<Record> {
     records
 }
 
-/// Removes breakers that were not used for longer than this. A trip stays until it is reset.
-pub fn expire(world: &World, project: &Project, older_than_ms: i64) {
-    for record in records(world, Some(project)) {
+/// Removes breakers of other sessions that were not used for longer than this. A trip stays until it is reset.
+pub fn expire(world: &World, project: &Project, session: &str, older_than_ms: i64) {
+    for record in records(world, Some(project)).into_iter().filter(|record| record.session_id != session) {
         if !record.circuit.is_tripped() && world.now - record.last_activity > older_than_ms {
             forget(world, project, &record.session_id);
         }

@@ -3,3 +3,4 @@ pub mod armed;
 pub mod circuit;
 pub mod handoff;
 pub mod history;
+pub mod stalls;

@@ -1,7 +1,7 @@
 //! The tables in docs/ that repeat what the code defines. `UPDATE_DOCS=1` writes them anew.
 
 use ralph::core::circuit::condition::CONDITIONS;
-use ralph::core::outcome::{EXITS, OUTCOMES};
+use ralph::core::outcome::{EXITS, ITERATION_OUTCOMES, OUTCOMES};
 use ralph::core::settings::{KEYS, Key};
 use serde_json::Value;
 use std::fs;
@@ -60,6 +60,8 @@ fn every_breaker_condition_outcome_and_exit_code_is_in_the_reference() {
     assert_table("outcomes.md", head, rows);
     let rows = OUTCOMES.map(|(_, name, words, exit)| format!("| `{name}` | {words} | {} |", exit.code()));
     assert_table("outcomes.md", "| outcome | shown as | exit code of `ralph run` |", rows);
+    let rows = ITERATION_OUTCOMES.map(|(_, name, meaning)| format!("| `{name}` | {meaning} |"));
+    assert_table("runner.md", "| outcome | meaning |", rows);
     let rows = EXITS.map(|(exit, run, others)| {
         format!("| {} | {run} | {} |", exit.code(), if others.is_empty() { "–" } else { others })
     });

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,stuck_count,timestamp,outcome,cost_usd,tokens";
+const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,stuck_count,timestamp,outcome,cost_usd,tokens,attempts,other_seconds";
 
 /// A project after a run of two iterations.
 fn ran() -> Env {
@@ -23,8 +23,7 @@ fn ran() -> Env {
         .write("ralph/decide.txt", "Which?\n")
         .write("ralph/notes.md", "mine");
     env.write("ralph/answered/decide-1.txt", "Done");
-    let rows =
-        "1,implement,120,abc,0,2,0,2026-11-16T07:00:00Z,,,\n2,review,60,,1,2,1,2026-11-16T07:02:00Z,,,\n";
+    let rows = "1,implement,120,abc,0,2,0,2026-11-16T07:00:00Z,,,,1,0\n2,review,60,,1,2,1,2026-11-16T07:02:00Z,,,,1,0\n";
     env.write("ralph/logs/summary.csv", format!("{HEADER}\n{rows}"))
         .write("ralph/logs/iteration-001.log", "one");
     env
@@ -35,7 +34,7 @@ fn a_run_is_moved_with_a_summary_and_the_folder_is_ready_again() {
     let env = ran();
     let told = env.ralph(&["archive", "--label", "first try"]).ok();
     assert!(told.starts_with("Archived: ralph-archive/2026-11-16-first-try/summary.md\n"), "{told}");
-    assert!(told.contains("2 logs were removed (--include-logs"), "{told}");
+    assert!(told.contains("The logs stay in ralph/logs/ (--include-logs"), "{told}");
     let place = "ralph-archive/2026-11-16-first-try";
     assert_eq!(env.list("ralph-archive"), ["2026-11-16-first-try"]);
     assert_eq!(
@@ -46,7 +45,7 @@ fn a_run_is_moved_with_a_summary_and_the_folder_is_ready_again() {
     assert_eq!(env.read(&format!("{place}/answered/decide-1.txt")), "Done");
 
     assert_eq!(env.list("ralph"), ["logs", "notes.md", "prd.md", "progress.txt", "prompt.md", "tasks.json"]);
-    assert_eq!(env.list("ralph/logs"), [""; 0]);
+    assert_eq!(env.list("ralph/logs"), ["iteration-001.log", "summary.csv"]);
     assert_eq!(
         (env.read("ralph/prompt.md"), env.read("ralph/notes.md")),
         ("my own prompt".into(), "mine".into())
@@ -99,11 +98,34 @@ fn logs_are_kept_where_asked_for() {
     )
     .unwrap();
     let told = env.ralph(&["archive", "--include-logs"]).ok();
-    assert!(!told.contains("removed"), "{told}");
+    assert!(!told.contains("logs"), "{told}");
     let logs = "ralph-archive/2026-11-16-shop/logs";
     assert_eq!(env.list(logs), ["iteration-001.log", "summary.csv"]);
     assert_eq!(mode(&env.path(&format!("{logs}/iteration-001.log"))), 0o600);
     assert_eq!(env.list("ralph/logs"), [""; 0]);
+}
+
+#[test]
+fn logs_that_were_left_can_be_archived_later_and_a_new_run_keeps_them() {
+    let env = ran();
+    env.ralph(&["archive"]).ok();
+    assert!(env.ralph(&["archive"]).fails(1).contains("nothing to archive"));
+    env.ralph(&["archive", "--include-logs", "--label", "logs"]).ok();
+    assert_eq!(env.list("ralph-archive/2026-11-16-logs/logs"), ["iteration-001.log", "summary.csv"]);
+    assert_eq!(env.list("ralph/logs"), [""; 0]);
+
+    let env = ran();
+    env.ralph(&["archive"]).ok();
+    env.write("ralph/progress.txt", "noted later");
+    env.ralph(&["archive", "--label", "later"]).ok();
+    let summary = env.read("ralph-archive/2026-11-16-later/summary.md");
+    assert!(summary.contains("| Iterations | none recorded |"), "those of the earlier archive: {summary}");
+    let run = env.run_with("promise COMPLETE", &["--no-tasks", "x"]).run();
+    assert_eq!((run.code, env.rows().len()), (Some(0), 1), "{run:?}");
+    let told = env.ralph(&["archive", "--label", "second"]).ok();
+    assert!(told.contains("second/summary.md"), "a run that left only logs: {told}");
+    let kept = env.list("ralph/logs").into_iter().find(|name| name.starts_with("until-")).unwrap();
+    assert_eq!(env.list(&format!("ralph/logs/{kept}")), ["iteration-001.log", "summary.csv"]);
 }
 
 #[test]

@@ -243,3 +243,47 @@ fn an_ended_loop_leaves_the_state_a_day_later_at_the_next_start() {
     let history = env.ralph(&["history", "--json"]).ok();
     assert!(history.contains("\"task\":\"old\""), "{history}");
 }
+
+#[test]
+fn a_loop_that_was_left_for_a_day_ends_in_both_engines() {
+    type Open = fn(&Env);
+    let opens: [(&str, Open); 3] = [
+        ("a session opens", |env| drop(env.session_start(OTHER, "startup").run())),
+        ("ralph start", |env| drop(env.start_in(OTHER, "other", &["--replace"]))),
+        ("ralph run", |env| drop(env.run_with("promise COMPLETE", &["x"]).run())),
+    ];
+    for (name, open) in opens {
+        for (hours, state) in [(23, "running"), (25, "stopped")] {
+            let env = Env::new();
+            env.start("task", &[]);
+            open(env.at(hours * HOUR));
+            let left = env.record(SESSION);
+            assert_eq!(left["state"], state, "{name} after {hours} hours");
+            if state == "stopped" {
+                assert_eq!(left["outcome"], "interrupted", "{name}");
+                let told: Vec<_> =
+                    env.history().into_iter().filter(|run| run["session_id"] == SESSION).collect();
+                assert_eq!(told.len(), 1, "{name}");
+                // A day later it leaves the file.
+                open(env.at(2 * hours * HOUR + HOUR));
+                assert!(env.record(SESSION).is_null(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_runner_that_waits_for_days_was_not_left() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script =
+        format!("[ $n = 1 ] && limit {}; result '<promise>COMPLETE</promise>'", crate::env::T0 + 72 * HOUR);
+    let mut run = env.run_claude(&script, &["x"]).spawn();
+    run.until("usage limit reached; continuing in ");
+    clock.advance(50 * HOUR);
+    env.start_in(OTHER, "other", &[]);
+    assert_eq!(env.record("ralph-run")["state"], "running");
+    env.ralph(&["stop", "--session", OTHER]).ok();
+    clock.advance_until(HOUR, "the end of the run", || run.has_ended());
+    assert_eq!(run.wait().code, Some(0));
+}

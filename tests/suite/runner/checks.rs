@@ -28,7 +28,7 @@ fn a_check_is_shown_before_it_runs_and_each_result_after() {
             "{prompt}"
         );
     }
-    let rows: Vec<String> = env.rows().iter().map(|row| row.last().unwrap().clone()).collect();
+    let rows: Vec<String> = env.rows().iter().map(|row| row[11].clone()).collect();
     assert!(rows[0].ends_with("failed (exit code 3)") && rows[1] == "passed", "{rows:?}");
 }
 

@@ -85,7 +85,7 @@ fn a_claim_is_checked_before_it_counts() {
     let env = Env::new();
     let script = "work; [ $n = 2 ] && touch green; promise COMPLETE";
     let run = env.run_with(script, &["--verify", "echo looked; test -e green", "x"]).run();
-    assert_eq!((run.code, env.outcomes()), (Some(0), vec!["ok".into(), "complete".into()]), "{run:?}");
+    assert_eq!((run.code, env.outcomes()), (Some(0), vec!["rejected".into(), "complete".into()]), "{run:?}");
     let prompt = env.prompt(2);
     assert!(prompt.contains("test -e green") && prompt.contains("looked"), "{prompt}");
     assert!(run.stdout.contains("checking"), "{run:?}");
@@ -128,7 +128,7 @@ fn the_clients_arguments_are_passed_on() {
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(
         fs::read_to_string(env.base.join("args")).unwrap(),
-        "-p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools Bash(git *),Edit \
+        "-p --output-format stream-json --verbose --include-partial-messages --permission-mode acceptEdits --allowedTools Bash(git *),Edit \
          --add-dir /x y\n"
     );
     let said = env.run_with(DONE, &["--model", "opus", "x"]).run().fails(64);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 
 const HEADER: &str = "iteration,mode,duration_seconds,commit_hash,stories_complete,stories_total,stuck_count,timestamp,\
-                      outcome,cost_usd,tokens,check\n";
+                      outcome,cost_usd,tokens,check,attempts,other_seconds\n";
 
 #[test]
 fn the_summary_has_one_row_per_iteration() {
@@ -18,8 +18,8 @@ fn the_summary_has_one_row_per_iteration() {
     assert_eq!(
         env.read("ralph/logs/summary.csv"),
         format!(
-            "{HEADER}1,implement,0,0000000,0,0,0,{at},ok,,0,\n2,implement,0,,0,0,1,{at},ok,,0,\n\
-             3,implement,0,,0,0,2,{at},failed,,0,\n4,implement,0,0000000,0,0,0,{at},complete,,0,\n"
+            "{HEADER}1,implement,0,0000000,0,0,0,{at},ok,,0,,1,0\n2,implement,0,,0,0,1,{at},ok,,0,,1,0\n\
+             3,implement,0,,0,0,2,{at},failed,,0,,1,0\n4,implement,0,0000000,0,0,0,{at},complete,,0,,1,0\n"
         )
     );
     assert_eq!(mode(&env.path("ralph/logs/summary.csv")), 0o600);
@@ -112,7 +112,10 @@ fn json_is_events_and_nothing_else() {
         ["started", "iteration_started", "text", "tool", "verifying", "check", "iteration_ended", "ended"]
     );
     let run_id = &env.history()[0]["run_id"];
-    assert!(events.iter().chain([&note]).all(|event| event["run_id"] == *run_id));
+    let now = stamp(0).replace("+00:00", ".000Z");
+    for event in events.iter().chain([&note]) {
+        assert_eq!((&event["run_id"], &event["timestamp"]), (run_id, &now.as_str().into()), "{event}");
+    }
     let ended = &events[7];
     assert_eq!(
         (&ended["outcome"], &ended["exit_code"], &ended["iterations"]),
@@ -127,6 +130,83 @@ fn json_is_events_and_nothing_else() {
             (Some(code), Some(code.into()))
         );
     }
+}
+
+#[test]
+fn the_event_of_an_iteration_has_its_commit_outcome_and_counters() {
+    let env = Env::git();
+    env.write(".git/refs/heads/main", "f".repeat(40));
+    let run = env.run_with("[ $n = 2 ] && commit; [ $n = 3 ] && promise COMPLETE", &["--json", "x"]).run();
+    let all = events(&run.stdout);
+    let ended: Vec<&Value> = all.iter().filter(|event| event["event"] == "iteration_ended").collect();
+    let told: Vec<[&Value; 5]> = ended
+        .iter()
+        .map(|event| {
+            let counters = &event["counters"];
+            [
+                &event["iteration"],
+                &event["commit"],
+                &event["outcome"],
+                &event["stuck_count"],
+                &counters["stagnation"],
+            ]
+        })
+        .collect();
+    let json = serde_json::to_value(told).unwrap();
+    let commit = format!("{:040x}", 2)[..7].to_owned();
+    let expected =
+        serde_json::json!([[1, null, "ok", 1, 1], [2, commit, "ok", 0, 0], [3, null, "complete", 1, 0]]);
+    assert_eq!(json, expected, "{run:?}");
+    for counter in ["same_error", "output_decline", "test_only", "stagnation", "idle", "repetition"] {
+        assert!(ended[0]["counters"][counter].is_u64(), "{counter}: {}", ended[0]);
+    }
+    let totals = all.last().unwrap();
+    assert_eq!(
+        (&totals["stuck_iterations"], &totals["duration_seconds"]),
+        (&2.into(), &0.into()),
+        "{totals}"
+    );
+}
+
+#[test]
+fn an_iteration_that_was_refused_a_tool_or_its_completion_says_so_in_its_row() {
+    let env = Env::new();
+    let denied = r#"printf '{"type":"result","is_error":false,"result":"no","permission_denials":[{"tool_name":"Bash"}]}\n'"#;
+    let script = format!(
+        "work; case $n in 1) {denied};; 2) result '<promise>COMPLETE</promise>';; \
+         3) touch ../proof; result '<promise>COMPLETE</promise>';; esac"
+    );
+    let run = env.run_claude(&script, &["--verify", "test -e ../proof", "x"]).run();
+    assert_eq!(
+        (run.code, env.outcomes()),
+        (Some(0), ["denied", "rejected", "complete"].map(String::from).into()),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn stdout_and_stderr_are_logged_in_the_order_they_came() {
+    let env = Env::new();
+    let script = "say() { echo $1 >&$2; until grep -q $1 ralph/logs/iteration-001.log; do sleep 0.02; done; }; \
+                  say one 1; say two 2; say three 2; say four 1; say five 2; say six 1; promise COMPLETE";
+    let run = env.run_with(script, &["x"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let log = "one\ntwo\nthree\nfour\nfive\nsix\n<promise>COMPLETE</promise>\n";
+    assert_eq!(env.read("ralph/logs/iteration-001.log"), log);
+}
+
+#[test]
+fn partial_messages_are_neither_shown_nor_logged() {
+    let env = Env::new();
+    let delta = r#"printf '{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"a piece"}}}\n'"#;
+    let script = format!(
+        "work; i=0; while [ $i -lt 500 ]; do {delta}; i=$((i+1)); done; \
+                          text 'a piece, whole'; result '<promise>COMPLETE</promise>'"
+    );
+    let run = env.run_claude(&script, &["x"]).run();
+    assert_eq!((run.code, run.stdout.matches("a piece").count()), (Some(0), 1), "{run:?}");
+    let log = env.read("ralph/logs/iteration-001.log");
+    assert_eq!((log.matches("a piece").count(), log.lines().count()), (1, 2), "{log}");
 }
 
 #[test]

@@ -48,6 +48,34 @@ fn the_next_run_resumes_a_killed_one() {
 }
 
 #[test]
+fn the_totals_at_the_end_are_those_of_the_whole_run() {
+    let env = Env::git();
+    env.write(".git/refs/heads/main", "a".repeat(40));
+    let clock = env.clock();
+    let script = "echo at $n; wait_for go$n; [ $n = 3 ] && promise COMPLETE";
+    let mut first = env.run_with(script, &["x"]).spawn();
+    first.until("at 1");
+    clock.advance(100);
+    env.touch("go1");
+    first.until("at 2");
+    first.signal(Signal::KILL);
+    assert_eq!(first.wait().code, None);
+    clock.advance(1000);
+    let mut second = env.run_with(script, &[]).spawn();
+    second.until("at 3");
+    clock.advance(30);
+    env.touch("go3");
+    let run = second.wait();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(summary(&run, "Duration").starts_with("2m 10s · "), "{run:?}");
+    assert_eq!((summary(&run, "Avg/iter"), summary(&run, "Stuck iters")), ("1m 5s", "2"), "{run:?}");
+    let seconds: Vec<String> = env.rows().into_iter().map(|row| format!("{}+{}", row[2], row[13])).collect();
+    assert_eq!(seconds, ["100+0", "30+0"]);
+    let tally = &env.record("ralph-run")["tally"];
+    assert_eq!((&tally["duration_seconds"], &tally["stuck_iterations"]), (&130.into(), &2.into()), "{tally}");
+}
+
+#[test]
 fn another_task_is_another_run() {
     let env = Env::new();
     killed(env.run_with("work; echo at work; sleep 600", &["first"]), "at work");
@@ -147,7 +175,7 @@ fn kill_after_changes(changes: impl Iterator<Item = usize>) {
     let text = env.read("ralph/logs/summary.csv");
     let mut numbers = Vec::new();
     for row in env.rows() {
-        assert_eq!(row.len(), 12, "torn: {row:?}\n{text}");
+        assert_eq!(row.len(), 14, "torn: {row:?}\n{text}");
         numbers.push(row[0].parse::<usize>().unwrap());
     }
     assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no row twice, none missing");

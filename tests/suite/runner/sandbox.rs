@@ -36,7 +36,9 @@ fn the_agent_of_the_sandbox_gets_arguments_and_prompt() {
     assert!(run.stdout.contains("\nfrom inside\n"), "{run:?}");
     let call = |resumed: &str| {
         let given = "--model|m 1|--permission-mode|plan|--allowedTools|Bash|--x";
-        format!("sandbox|run|box|--|-p|--output-format|stream-json|--verbose|{resumed}{given}")
+        format!(
+            "sandbox|run|box|--|-p|--output-format|stream-json|--verbose|--include-partial-messages|{resumed}{given}"
+        )
     };
     assert_eq!(asked(&env), ["--version".to_owned(), call(""), call("--resume|s-1|")]);
     let prompt = env.prompt(1);
@@ -69,9 +71,9 @@ fn a_sandbox_that_takes_too_long_is_ended_with_what_it_started() {
     run.until("at work");
     clock.advance(600);
     assert_eq!(env.wait_for_file("asked"), "asked");
-    clock.advance_until(1, "the end of the iteration", || run.has_printed("── iteration 1 failed"));
+    clock.advance_until(1, "the end of the iteration", || run.has_printed("── iteration 1 timed-out"));
     let run = run.wait();
-    assert_eq!((run.code, env.outcomes()), (Some(0), vec!["failed".into(), "complete".into()]), "{run:?}");
+    assert_eq!((run.code, env.outcomes()), (Some(0), vec!["timed-out".into(), "complete".into()]), "{run:?}");
     assert!(run.stdout.contains("timed out after 10m"), "{run:?}");
     assert_eq!(env.processes(), [""; 0], "at the end of the run nothing is left");
 }

@@ -49,7 +49,7 @@ fn a_rejected_completion_is_in_the_turns_line() {
     let env = Env::new();
     let script = "work; [ $n = 2 ] && touch green; promise COMPLETE";
     let run = env.run_with(script, &["--verify", "test -e green", "x"]).run();
-    let line = run.stdout.lines().find(|line| line.starts_with("── iteration 1 ok")).unwrap();
+    let line = run.stdout.lines().find(|line| line.starts_with("── iteration 1 rejected")).unwrap();
     assert!(line.contains("completion rejected: `test -e green` failed (exit code 1)"), "{line}");
 }
 

@@ -55,7 +55,11 @@ fn completion_needs_every_story_done() {
         list(&[story("US-1", true, json!("approved")), story("US-2", false, json!(null))]),
     );
     let run = env.run_with("work; echo $n; promise COMPLETE", &["--max-iterations", "2", "x"]).run();
-    assert_eq!((run.code, env.outcomes()), (Some(1), vec!["ok".into(), "max-iterations".into()]), "{run:?}");
+    assert_eq!(
+        (run.code, env.outcomes()),
+        (Some(1), vec!["rejected".into(), "max-iterations".into()]),
+        "{run:?}"
+    );
     assert!(env.prompt(2).contains("US-2"), "{}", env.prompt(2));
     assert_eq!((column(&env, 4), column(&env, 5)), (vec!["1".into(); 2], vec!["2".to_owned(); 2]));
 }

@@ -132,6 +132,9 @@ fn of_a_run() {
         &["run", "--on-limit", "maybe", "x"],
         &["run", "--max-iterations", "x", "x"],
         &["run", "--context", "none", "x"],
+        &["run", "--max-loops", "5", "x"],
+        &["run", "--prompt", "x"],
+        &["run", "--skip-permissions", "x"],
         &["run", "--agent-command", "true", "--tasks", "nowhere.json", "x"],
     ] {
         page.ralph(&env, args);

@@ -1,0 +1,127 @@
+//! Writing an iteration down: its row, its line on the screen, its event, and the state between two iterations.
+
+use super::iteration::Iteration;
+use super::supervisor::AgentEnd;
+use super::{Runner, SESSION, messages};
+use crate::core::message;
+use crate::core::outcome::{IterationOutcome, Outcome};
+use crate::engine;
+use crate::store::process::program::Ended;
+use crate::store::project::git;
+use crate::store::runner::summary::{self, Row};
+use crate::store::runner::{logs, runner_guard};
+use crate::store::state::Locked;
+use crate::store::tasks;
+use anyhow::Result;
+use serde_json::json;
+
+impl Runner<'_> {
+    /// Records the iteration: its row first, so that a resumed run sees it after a crash in between.
+    pub(super) fn record(&mut self, iteration: &Iteration) -> Result<()> {
+        if let (Some(before), true) = (&iteration.prepared.before, self.run.is_alive())
+            && let Ok(approved) = runner_guard::cap_reviews(self.project, before)
+            && !approved.is_empty()
+        {
+            self.screen.note(&format!("approved at the review cap: {}", approved.join(", ")));
+        }
+        // An iteration that was cut off counts too: it took its time and its money.
+        self.run.iteration = iteration.prepared.number;
+        let row = self.row(iteration);
+        self.run.tally.stuck_iterations += u64::from(row.stuck_count > 0);
+        self.run.tally.recorded_seconds += row.seconds();
+        self.recorded_attempts = self.attempts;
+        if let Err(error) = summary::add(&self.logs, &row) {
+            self.screen.warn(&format!("no row in the summary: {error:#}"));
+        }
+        let error = iteration.error();
+        let log = error.as_ref().map(|_| format!("ralph/logs/{}", logs::name(row.iteration)));
+        let denied = &iteration.report.denied;
+        let remarks = message::remarks(&self.note);
+        let mut line = messages::iteration_ended(&row);
+        let in_tool =
+            matches!(iteration.end, AgentEnd::Ended(Ended::TimedOut(_))) && iteration.report.running() > 0;
+        let hint = if in_tool { " while a tool ran (--timeout is the limit)" } else { "" };
+        let how = Some(format!("{}{hint}", iteration.end))
+            .filter(|how| iteration.end.is_failure() && error.as_ref() != Some(how));
+        let denied_tools = (!denied.is_empty()).then(|| format!("denied: {}", denied.join(", ")));
+        let logged = log.as_ref().map(|log| format!("log: {log}"));
+        for part in how.iter().chain(&error).chain(&denied_tools).chain(&remarks).chain(&logged) {
+            line.push_str(&format!(" · {part}"));
+        }
+        self.screen.say(&line);
+        let mut event = messages::iteration_json(&row, &self.run.circuit.counters);
+        event["how"] = iteration.end.to_string().into();
+        event["error"] = json!(error);
+        event["log"] = json!(log);
+        event["denied_tools"] = json!(denied);
+        event["remarks"] = json!(remarks);
+        self.screen.event("iteration_ended", event);
+        self.run.session.last_error = error;
+        if self.run.is_alive() { self.save() } else { Ok(()) }
+    }
+
+    fn row(&mut self, iteration: &Iteration) -> Row {
+        let tasks = tasks::read(self.project, &self.run.tasks);
+        let (stories_complete, stories_total) = tasks.map_or((0, 0), |tasks| (tasks.passing, tasks.total));
+        let head = git::head(&self.project.root)
+            .filter(|head| !head.contains('/') && Some(head) != iteration.prepared.head.as_ref());
+        self.count_duration();
+        let tally = &self.run.tally;
+        let duration_seconds = iteration.took.as_secs();
+        let unrecorded = tally.duration_seconds.saturating_sub(tally.recorded_seconds);
+        Row {
+            iteration: iteration.prepared.number,
+            mode: iteration.prepared.mode.name().into(),
+            duration_seconds,
+            commit_hash: head.unwrap_or_default().chars().take(7).collect(),
+            stories_complete,
+            stories_total,
+            stuck_count: self.run.stuck_count,
+            timestamp: Some(self.now()),
+            outcome: Some(self.outcome(iteration)),
+            cost_usd: iteration.usage.cost_usd,
+            tokens: iteration.usage.tokens(),
+            check: messages::checked(&self.checked),
+            attempts: self.attempts - self.recorded_attempts,
+            other_seconds: unrecorded.saturating_sub(duration_seconds),
+        }
+    }
+
+    /// Returns how the iteration ended; if the run ended with it, as that did.
+    fn outcome(&self, iteration: &Iteration) -> IterationOutcome {
+        if let Some(outcome) = self.run.outcome {
+            return IterationOutcome::Run(outcome);
+        }
+        match &iteration.end {
+            AgentEnd::Stalled(_) => IterationOutcome::Stalled,
+            AgentEnd::Ended(Ended::TimedOut(_)) => IterationOutcome::TimedOut,
+            end if end.is_failure() || iteration.error().is_some() => IterationOutcome::Failed,
+            _ if !iteration.report.denied.is_empty() => IterationOutcome::Denied,
+            _ if self.note.rejected.is_some() => IterationOutcome::Rejected,
+            _ => IterationOutcome::Ok,
+        }
+    }
+
+    /// Saves the loop between two iterations, unless it was stopped elsewhere meanwhile: then it ends.
+    fn save(&mut self) -> Result<()> {
+        let world = self.world.later();
+        for note in engine::record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
+            self.screen.warn(&note);
+        }
+        self.recorded = self.run.clone();
+        self.save_to_continue();
+        let mut state = Locked::open(self.project, world.now)?;
+        let present = state.document.loop_of(SESSION).filter(|run| run.run_id == self.run.run_id);
+        if let Some(stopped) = present.filter(|run| !run.is_alive()) {
+            self.end(stopped.outcome.unwrap_or(Outcome::Stopped), stopped.reason.unwrap_or_default());
+            return Ok(());
+        }
+        state.document.set_loop(SESSION, &self.run)?;
+        self.scanned_at.map_or(Ok(()), |at| state.document.set_scanned_at(at))?;
+        // A full disk does not end the run: the next iteration tries again.
+        if let Err(error) = state.save_unsynced() {
+            self.screen.warn(&format!("could not save the state: {error:#}"));
+        }
+        Ok(())
+    }
+}
