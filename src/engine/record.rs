@@ -1,10 +1,9 @@
 //! Writing down what a turn decided.
 
 use crate::core::record::ArmedLoop;
-use crate::store::project::Project;
 use crate::store::state::ending;
 use crate::store::user::circuit;
-use crate::store::world::World;
+use crate::store::{Project, World};
 
 /// Records an ending and the breaker, before the state is saved: if that fails, the loop ends again at its next
 /// turn. Returns what could not be written, as notes for the user.

@@ -4,9 +4,8 @@ use super::{Document, ending};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, StoredLoop};
 use crate::core::time::{self, Stamp};
-use crate::store::project::Project;
 use crate::store::user::armed;
-use crate::store::world::World;
+use crate::store::{Project, World};
 use anyhow::Result;
 
 /// Returns whether the loop's session was not seen for longer than `session_expiration_hours`.
@@ -22,18 +21,11 @@ pub fn end_expired(
     document: &mut Document,
     expiration_ms: i64,
 ) -> Result<Vec<ArmedLoop>> {
-    let mut ended = Vec::new();
-    for (id, mut run) in armed::load_all(world, project, document) {
-        if id == session || !run.is_alive() || !is_expired(&run, world.now, expiration_ms) {
-            continue;
-        }
+    ending::end_others(world, project, Some(session), document, |run| {
         let away = time::span(world.now - run.last_seen());
-        run.end(Outcome::Interrupted, format!("no activity in its session for {away}"), world.now);
-        ending::record(world, project, &id, &run);
-        document.set_loop(&id, &run)?;
-        ended.push(run);
-    }
-    Ok(ended)
+        let reason = format!("no activity in its session for {away}");
+        is_expired(run, world.now, expiration_ms).then_some((Outcome::Interrupted, reason))
+    })
 }
 
 /// Removes the loops of other sessions that ended more than `session_expiration_hours` ago.

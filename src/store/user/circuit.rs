@@ -5,6 +5,7 @@ use crate::core::circuit::condition::PerCondition;
 use crate::core::circuit::{Circuit, CircuitState};
 use crate::core::time::Stamp;
 use crate::store::file::lock::Lock;
+use crate::store::file::walk::entries;
 use crate::store::file::{self, Privacy};
 use crate::store::project::{Project, fingerprint};
 use crate::store::world::World;
@@ -46,13 +47,12 @@ const MAX_EVENTS: usize = 50;
 
 /// Returns the record's path, which follows from session and project.
 fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
-    let root = project.real_root();
-    let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
-    Ok(world.data_dir()?.join("circuit").join(format!("{root:016x}-{session:016x}.json")))
+    let name = format!("{:016x}-{:016x}.json", project.hash(), fingerprint(session.as_bytes()));
+    Ok(world.data_dir()?.join("circuit").join(name))
 }
 
 fn read(path: &Path) -> Option<Record> {
-    serde_json::from_slice(&file::read_bounded(path, MAX_FILE_BYTES).ok()??).ok()
+    file::read_json(path, MAX_FILE_BYTES)
 }
 
 /// Returns the record of a session's breaker; one that cannot be read counts as absent.
@@ -71,14 +71,7 @@ pub fn load(world: &World, project: &Project, session: &str, run_id: &str) -> Ci
 /// Saves a breaker. Counters need not survive a power cut, so they are not synced; a trip is.
 pub fn save(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Result<()> {
     let path = path(world, project, session)?;
-    let record = Record {
-        session_id: session.to_owned(),
-        project: project.real_root().to_string_lossy().into_owned(),
-        run_id: run_id.to_owned(),
-        last_activity: world.now,
-        circuit: circuit.clone(),
-    };
-    let bytes = serde_json::to_vec(&record)?;
+    let bytes = serde_json::to_vec(&Record::new(world, project, session, run_id, circuit))?;
     file::create_dir(path.parent().unwrap_or(&path))?;
     match circuit.state {
         CircuitState::Ok => file::replace_unsynced(&path, &bytes),
@@ -99,21 +92,15 @@ pub fn forget(world: &World, project: &Project, session: &str) {
 pub fn records(world: &World, of: Option<&Project>) -> Vec<Record> {
     let root = of.map(|project| project.real_root().to_string_lossy().into_owned());
     // Names begin with the project's fingerprint, so that others need not be read.
-    let prefix = of
-        .map(|project| format!("{:016x}-", fingerprint(project.real_root().as_os_str().as_encoded_bytes())));
-    let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("circuit")).ok());
-    let mut records: Vec<Record> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            name.ends_with(".json") && prefix.as_ref().is_none_or(|prefix| name.starts_with(prefix))
-        })
-        .filter_map(|entry| read(&entry.path()))
-        .filter(|record| root.as_ref().is_none_or(|root| *root == record.project))
-        .collect();
+    let prefix = of.map_or_else(String::new, |project| format!("{:016x}-", project.hash()));
+    let folder = world.data_dir().map(|dir| dir.join("circuit")).unwrap_or_default();
+    let is_wanted = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".json") && name.starts_with(&prefix)
+    };
+    let mut records: Vec<Record> =
+        entries(&folder).into_iter().filter(is_wanted).filter_map(|path| read(&path)).collect();
+    records.retain(|record| root.as_ref().is_none_or(|root| *root == record.project));
     records.sort_by(|a, b| (&a.project, &a.session_id).cmp(&(&b.project, &b.session_id)));
     records
 }
@@ -128,6 +115,16 @@ pub fn expire(world: &World, project: &Project, older_than_ms: i64) {
 }
 
 impl Record {
+    fn new(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Record {
+        Record {
+            session_id: session.to_owned(),
+            project: project.real_root().to_string_lossy().into_owned(),
+            run_id: run_id.to_owned(),
+            last_activity: world.now,
+            circuit: circuit.clone(),
+        }
+    }
+
     pub fn project(&self) -> Project {
         Project { root: self.project.clone().into() }
     }
@@ -135,13 +132,29 @@ impl Record {
     /// Resets the breaker, records that, and returns the reason of its trip.
     pub fn reset(mut self, world: &World, project: &Project) -> Result<Option<String>> {
         let tripped = self.circuit.reason.clone().filter(|_| self.circuit.is_tripped());
-        let reason = tripped.clone().unwrap_or_default();
         if tripped.is_some() || self.circuit.counters != PerCondition::default() {
-            note(world, project, &self.session_id, &self.run_id, What::Reset, reason, self.circuit.counters)?;
+            self.note(world, project, What::Reset)?;
         }
         self.circuit.reset();
         save(world, project, &self.session_id, &self.run_id, &self.circuit)?;
         Ok(tripped)
+    }
+
+    /// Adds what happened to the events.
+    fn note(&self, world: &World, project: &Project, event: What) -> Result<()> {
+        let path = events_path(world, project)?;
+        file::create_dir(path.parent().unwrap_or(&path))?;
+        let _lock = Lock::acquire(&path.with_extension("lock"))?;
+        let mut events = events(world, project)?;
+        events.push(Event {
+            at: world.now,
+            event,
+            session_id: self.session_id.clone(),
+            run_id: self.run_id.clone(),
+            reason: self.circuit.reason.clone().unwrap_or_default(),
+            counters: self.circuit.counters,
+        });
+        file::replace_json_lines(&path, &events, MAX_EVENTS)
     }
 }
 
@@ -153,28 +166,7 @@ pub fn note_trip(
     run_id: &str,
     circuit: &Circuit,
 ) -> Result<()> {
-    let reason = circuit.reason.clone().unwrap_or_default();
-    note(world, project, session, run_id, What::Trip, reason, circuit.counters)
-}
-
-fn note(
-    world: &World,
-    project: &Project,
-    session: &str,
-    run_id: &str,
-    event: What,
-    reason: String,
-    counters: PerCondition,
-) -> Result<()> {
-    let path = events_path(world, project)?;
-    file::create_dir(path.parent().unwrap_or(&path))?;
-    let _lock = Lock::acquire(&path.with_extension("lock"))?;
-    let mut events = events(world, project)?;
-    let (session_id, run_id) = (session.to_owned(), run_id.to_owned());
-    events.push(Event { at: world.now, event, session_id, run_id, reason, counters });
-    let kept = &events[events.len().saturating_sub(MAX_EVENTS)..];
-    let lines: Result<Vec<String>, _> = kept.iter().map(serde_json::to_string).collect();
-    file::replace(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)
+    Record::new(world, project, session, run_id, circuit).note(world, project, What::Trip)
 }
 
 fn events_path(world: &World, project: &Project) -> Result<PathBuf> {
@@ -183,6 +175,5 @@ fn events_path(world: &World, project: &Project) -> Result<PathBuf> {
 
 /// Returns the trips and resets of this project, oldest first. A line that does not parse is skipped.
 pub fn events(world: &World, project: &Project) -> Result<Vec<Event>> {
-    let bytes = file::read_bounded(&events_path(world, project)?, MAX_FILE_BYTES)?.unwrap_or_default();
-    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    file::read_json_lines(&events_path(world, project)?, MAX_FILE_BYTES)
 }
