@@ -362,21 +362,17 @@ pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Reads a value that does not fit as the default: one bad field must not cost the rest of the record.
-pub fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
-{
+pub fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
 /// Like [`lenient`], for what is read from text: a field is parsed once, where a [`Value`] would be built first.
-fn lenient_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
-{
+fn lenient_text<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     let text = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(text.get()).unwrap_or_default())
 }

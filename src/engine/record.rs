@@ -19,11 +19,7 @@ pub fn turn(
         notes = ending::record(world, project, session, after);
     }
     if after.circuit != before.circuit {
-        let mut saved = circuit::save(world, project, session, &after.run_id, &after.circuit);
-        if after.circuit.is_tripped() {
-            saved = saved
-                .and_then(|()| circuit::note_trip(world, project, session, &after.run_id, &after.circuit));
-        }
+        let saved = circuit::save(world, project, session, &after.run_id, &after.circuit);
         let note = |error| format!("could not save the circuit breaker: {error:#}");
         notes.extend(saved.err().map(note));
     }

@@ -98,9 +98,9 @@ impl Locked {
     }
 
     fn save_by(&mut self, write: impl Fn(&Path, &[u8], Privacy) -> Result<()>) -> Result<()> {
-        if self.document.take_changed() {
-            write(&self.path, &self.document.write(), Privacy::Private)
-                .inspect_err(|_| self.document.mark_changed())?;
+        if self.document.changed {
+            write(&self.path, &self.document.write(), Privacy::Private)?;
+            self.document.changed = false;
         }
         Ok(())
     }

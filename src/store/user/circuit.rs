@@ -1,12 +1,12 @@
 //! The circuit breaker of each loop, in the user's data folder: its counters between turns, and trips that refuse the
 //! next start. Trips and resets are also kept as events.
 
+use crate::core::circuit::Circuit;
 use crate::core::circuit::condition::PerCondition;
-use crate::core::circuit::{Circuit, CircuitState};
 use crate::core::time::Stamp;
+use crate::store::file;
 use crate::store::file::lock::Lock;
 use crate::store::file::walk::entries;
-use crate::store::file::{self, Privacy};
 use crate::store::project::{Project, fingerprint};
 use crate::store::world::World;
 use anyhow::Result;
@@ -68,15 +68,24 @@ pub fn load(world: &World, project: &Project, session: &str, run_id: &str) -> Ci
     record.map(|record| record.circuit).unwrap_or_default()
 }
 
-/// Saves a breaker. Counters need not survive a power cut, so they are not synced; a trip is.
+/// Saves a breaker. Counters need not survive a power cut, so they are not synced; a trip is, and is added to the
+/// events.
 pub fn save(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Result<()> {
     let path = path(world, project, session)?;
-    let bytes = serde_json::to_vec(&Record::new(world, project, session, run_id, circuit))?;
-    file::create_dir(path.parent().unwrap_or(&path))?;
-    match circuit.state {
-        CircuitState::Ok => file::replace_unsynced(&path, &bytes),
-        CircuitState::Tripped => file::replace(&path, &bytes, Privacy::Private),
+    let record = Record {
+        session_id: session.to_owned(),
+        project: project.real_root().to_string_lossy().into_owned(),
+        run_id: run_id.to_owned(),
+        last_activity: world.now,
+        circuit: circuit.clone(),
+    };
+    let bytes = serde_json::to_vec(&record)?;
+    if circuit.is_tripped() {
+        file::replace_private(&path, &bytes)?;
+        return record.note(world, project, What::Trip);
     }
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    file::replace_unsynced(&path, &bytes)
 }
 
 /// Removes the breaker of an ended loop, unless it is tripped.
@@ -115,16 +124,6 @@ pub fn expire(world: &World, project: &Project, older_than_ms: i64) {
 }
 
 impl Record {
-    fn new(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Record {
-        Record {
-            session_id: session.to_owned(),
-            project: project.real_root().to_string_lossy().into_owned(),
-            run_id: run_id.to_owned(),
-            last_activity: world.now,
-            circuit: circuit.clone(),
-        }
-    }
-
     pub fn project(&self) -> Project {
         Project { root: self.project.clone().into() }
     }
@@ -156,17 +155,6 @@ impl Record {
         });
         file::replace_json_lines(&path, &events, MAX_EVENTS)
     }
-}
-
-/// Adds a trip to the events.
-pub fn note_trip(
-    world: &World,
-    project: &Project,
-    session: &str,
-    run_id: &str,
-    circuit: &Circuit,
-) -> Result<()> {
-    Record::new(world, project, session, run_id, circuit).note(world, project, What::Trip)
 }
 
 fn events_path(world: &World, project: &Project) -> Result<PathBuf> {
