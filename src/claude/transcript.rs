@@ -9,7 +9,10 @@ use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{Event, Evidence};
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -78,7 +81,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn position_before(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
     let mut is_before = |from: u64| -> Option<bool> {
         let head = read_from(file, from, (from + FIRST_STEP_BYTES).min(length))?;
-        let first = lines(&head).skip(1).filter_map(Line::parse).find_map(|line| line.at());
+        let first = lines(&head).skip(1).filter_map(parse).find_map(|line| line.at());
         Some(first.is_some_and(|at| at < since))
     };
     let (mut from, mut to) = (length.saturating_sub(FIRST_STEP_BYTES), length);
@@ -96,17 +99,19 @@ fn position_before(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
-    #[serde(rename = "type")]
-    kind: Option<String>,
+    #[serde(rename = "type", borrow)]
+    kind: Option<Cow<'a, str>>,
     #[serde(borrow)]
     timestamp: Option<&'a RawValue>,
     is_sidechain: Option<bool>,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
-    prompt_id: Option<String>,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
-    operation: Option<String>,
+    prompt_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    operation: Option<Cow<'a, str>>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(rename = "costUSD")]
@@ -115,22 +120,29 @@ struct Line<'a> {
     session_cost: Option<f64>,
 }
 
-impl Line<'_> {
-    fn parse(line: &[u8]) -> Option<Line<'_>> {
-        serde_json::from_slice(line).ok()
-    }
-
+impl<'a> Line<'a> {
     fn at(&self) -> Option<Stamp> {
         Stamp::parse(&serde_json::from_str::<String>(self.timestamp?.get()).ok()?)
     }
+
+    fn message(&self) -> Option<Message<'a>> {
+        serde_json::from_str(self.message?.get()).ok()
+    }
+}
+
+fn parse(line: &[u8]) -> Option<Line<'_>> {
+    if line.len() < 2 {
+        return None;
+    }
+    serde_json::from_slice(line).ok()
 }
 
 #[derive(Deserialize)]
 struct Message<'a> {
-    id: Option<String>,
-    /// One text, or blocks.
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    content: Content<'a>,
     usage: Option<Tokens>,
 }
 
@@ -142,40 +154,88 @@ struct Tokens {
     cache_creation_input_tokens: Option<u64>,
 }
 
-#[derive(Default, Deserialize)]
-struct Block {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    text: Option<String>,
-    id: Option<String>,
-    name: Option<String>,
-    tool_use_id: Option<String>,
+/// A message's content: one text, or blocks of three known kinds.
+#[derive(Default)]
+struct Content<'a> {
+    text: Option<Cow<'a, str>>,
+    calls: Vec<ToolCall>,
+    /// The id of each result, and whether the tool failed.
+    results: Vec<(String, bool)>,
+}
+
+struct ToolCall {
+    id: String,
+    writes: bool,
+    edits: bool,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_use_id: Option<Cow<'a, str>>,
     is_error: Option<bool>,
 }
 
-impl Message<'_> {
-    /// Returns the blocks of the content that can be read; one text is one block.
-    fn blocks(&self) -> Vec<Block> {
-        let json = self.content.map_or("null", RawValue::get);
-        if let Ok(text) = serde_json::from_str::<String>(json) {
-            return vec![Block { kind: Some("text".into()), text: Some(text), ..Block::default() }];
-        }
-        let blocks: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
-        blocks.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
-    }
-}
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Content<'de>;
 
-impl From<&Tokens> for Usage {
-    fn from(tokens: &Tokens) -> Usage {
-        let mut usage = Usage {
-            input_tokens: tokens.input_tokens.unwrap_or(0),
-            cache_read_tokens: tokens.cache_read_input_tokens.unwrap_or(0),
-            cache_write_tokens: tokens.cache_creation_input_tokens.unwrap_or(0),
-            ..Usage::default()
-        };
-        usage.context_tokens = usage.tokens();
-        usage.output_tokens = tokens.output_tokens.unwrap_or(0);
-        usage
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a list of blocks")
+            }
+
+            fn visit_unit<E>(self) -> Result<Content<'de>, E> {
+                Ok(Content::default())
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Content<'de>, E> {
+                Ok(Content { text: Some(text.into()), ..Content::default() })
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Content<'de>, E> {
+                Ok(Content { text: Some(text.to_owned().into()), ..Content::default() })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content<'de>, A::Error> {
+                let mut content = Content::default();
+                while let Some(raw) = seq.next_element::<&'de RawValue>()? {
+                    let Ok(block) = serde_json::from_str::<Block>(raw.get()) else { continue };
+                    match block.kind.as_deref() {
+                        Some("text") => content.text = block.text.or(content.text),
+                        Some("tool_use") => {
+                            let name = block.name.unwrap_or_default();
+                            content.calls.push(ToolCall {
+                                id: block.id.unwrap_or_default().into_owned(),
+                                writes: !READING_TOOLS.contains(&name.as_ref()),
+                                edits: EDITING_TOOLS.contains(&name.as_ref()),
+                            });
+                        }
+                        Some("tool_result") => {
+                            let id = block.tool_use_id.unwrap_or_default().into_owned();
+                            content.results.push((id, block.is_error == Some(true)));
+                        }
+                        _ => {}
+                    }
+                }
+                Ok(content)
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Content<'de>, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Content::default())
+            }
+        }
+        deserializer.deserialize_any(Collect)
     }
 }
 
@@ -203,7 +263,7 @@ impl Reader {
         if is_irrelevant(bytes) {
             return;
         }
-        let Some(line) = Line::parse(bytes) else { return };
+        let Some(line) = parse(bytes) else { return };
         if let Some(cost) = line.session_cost.filter(|_| line.kind.as_deref() == Some("cost-state")) {
             self.session_cost(cost);
         }
@@ -217,58 +277,59 @@ impl Reader {
     }
 
     fn assistant(&mut self, line: &Line, at: Stamp) {
-        let Some(message) = &line.message else { return };
+        let Some(message) = line.message() else { return };
         self.evidence(at, Event::Answer);
-        for block in message.blocks() {
-            match block.kind.as_deref() {
-                Some("text") => self.gained.last_text = block.text.or(self.gained.last_text.take()),
-                Some("tool_use") => self.call(&block, at),
-                _ => {}
+        self.gained.tools_used += message.content.calls.len() as u64;
+        for call in message.content.calls {
+            self.gained.tools_that_write += u64::from(call.writes);
+            self.gained.edits += u64::from(call.edits);
+            if call.edits {
+                self.editing.push(call.id.clone());
             }
+            self.evidence(at, Event::Call(call.id));
+        }
+        if let Some(text) = message.content.text {
+            self.gained.last_text = Some(text.into_owned());
         }
         self.add_cost(line.cost);
         // Each block of a message is an entry, and repeats the message's usage.
-        let id = message.id.as_deref().unwrap_or_default();
-        if !id.is_empty()
-            && self.gained.reading.counted_message != id
-            && let Some(tokens) = &message.usage
-        {
-            self.gained.usage.add(&tokens.into());
-            self.gained.reading.counted_message = id.to_owned();
+        let id = message.id.unwrap_or_default();
+        if id.is_empty() || self.gained.reading.counted_message == id {
+            return;
         }
-    }
-
-    fn call(&mut self, block: &Block, at: Stamp) {
-        let (id, name) = (block.id.as_deref().unwrap_or_default(), block.name.as_deref().unwrap_or_default());
-        self.gained.tools_used += 1;
-        self.gained.tools_that_write += u64::from(!READING_TOOLS.contains(&name));
-        if EDITING_TOOLS.contains(&name) {
-            self.gained.edits += 1;
-            self.editing.push(id.to_owned());
+        if let Some(tokens) = message.usage {
+            let mut used = Usage {
+                input_tokens: tokens.input_tokens.unwrap_or(0),
+                cache_read_tokens: tokens.cache_read_input_tokens.unwrap_or(0),
+                cache_write_tokens: tokens.cache_creation_input_tokens.unwrap_or(0),
+                ..Usage::default()
+            };
+            used.context_tokens = used.tokens();
+            used.output_tokens = tokens.output_tokens.unwrap_or(0);
+            // A message that Claude Code made up has no context; the previous one still holds.
+            self.gained.usage.add(&used);
+            self.gained.reading.counted_message = id.into_owned();
         }
-        self.evidence(at, Event::Call(id.to_owned()));
     }
 
     fn user(&mut self, line: &Line, at: Stamp) {
-        let Some(message) = &line.message else { return };
+        let Some(message) = line.message() else { return };
         if line.is_compact_summary == Some(true) {
             return;
         }
         if let Some(id) = &line.prompt_id {
-            self.gained.reading.prompt_id.clone_from(id);
+            self.gained.reading.prompt_id = id.clone().into_owned();
         }
-        let (mut text, mut has_results) = (None, false);
-        for block in message.blocks() {
-            match block.kind.as_deref() {
-                Some("text") => text = block.text.or(text),
-                Some("tool_result") => {
-                    has_results = true;
-                    self.result(&block, at);
-                }
-                _ => {}
+        let content = message.content;
+        for (id, failed) in &content.results {
+            if let Some(edit) = self.editing.iter().position(|edit| edit == id) {
+                self.editing.swap_remove(edit);
+                // A failed edit changed nothing.
+                self.gained.edits -= u64::from(*failed);
             }
+            self.evidence(at, Event::Result(id.clone()));
         }
-        let Some(text) = text else { return };
+        let Some(text) = content.text else { return };
         // Claude Code answers `/compact` and `/clear` itself; the agent does not read them.
         if text.starts_with("<local-command") || text.starts_with("<command-name>") {
             return;
@@ -278,19 +339,9 @@ impl Reader {
             self.evidence(at, Event::Interrupt);
         } else if line.is_meta == Some(true) {
             self.evidence(at, Event::Sent);
-        } else if !has_results {
+        } else if content.results.is_empty() {
             self.evidence(at, Event::Prompt);
         }
-    }
-
-    fn result(&mut self, block: &Block, at: Stamp) {
-        let id = block.tool_use_id.as_deref().unwrap_or_default();
-        if let Some(edit) = self.editing.iter().position(|edit| edit == id) {
-            self.editing.swap_remove(edit);
-            // A failed edit changed nothing.
-            self.gained.edits -= u64::from(block.is_error == Some(true));
-        }
-        self.evidence(at, Event::Result(id.to_owned()));
     }
 
     fn evidence(&mut self, at: Stamp, event: Event) {

@@ -16,7 +16,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -47,18 +47,21 @@ pub fn arm(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> 
         commands: run.commands.clone(),
         armed: Some(serde_json::value::to_raw_value::<StoredLoop>(run)?),
     };
-    file::replace_private(&path(world, project, session)?, serde_json::to_string(&record)?.as_bytes())
+    file::replace_private(
+        &path(world, &project.real_root(), session)?,
+        serde_json::to_string(&record)?.as_bytes(),
+    )
 }
 
 fn record(world: &World, project: &Project, session: &str) -> Option<Record> {
-    let record: Record = file::read_json(&path(world, project, session).ok()?, MAX_RECORD_BYTES)?;
-    let ours = record.session_id == session && record.project == project.real_root().to_string_lossy();
-    ours.then_some(record)
+    let root = project.real_root();
+    let record: Record = file::read_json(&path(world, &root, session).ok()?, MAX_RECORD_BYTES)?;
+    (record.session_id == session && record.project == root.to_string_lossy()).then_some(record)
 }
 
 /// Returns whether a run is armed for this session here. It looks for the record without reading it.
 pub fn exists(world: &World, project: &Project, session: &str) -> bool {
-    path(world, project, session).is_ok_and(|path| path.is_file())
+    path(world, &project.real_root(), session).is_ok_and(|path| path.is_file())
 }
 
 /// Returns the session's loop from the state, if it is the one this user armed.
@@ -106,7 +109,7 @@ pub fn load_from_record(world: &World, project: &Project, session: &str) -> Opti
 pub struct Backup(PathBuf, Option<Vec<u8>>);
 
 pub fn backup(world: &World, project: &Project, session: &str) -> Result<Backup> {
-    let path = path(world, project, session)?;
+    let path = path(world, &project.real_root(), session)?;
     let bytes = file::read_bounded(&path, MAX_RECORD_BYTES)?;
     Ok(Backup(path, bytes))
 }
@@ -124,7 +127,7 @@ pub fn is_armed(world: &World, project: &Project, session: &str, run_id: &str) -
 }
 
 pub fn disarm(world: &World, project: &Project, session: &str) {
-    let _ = path(world, project, session).map(std::fs::remove_file);
+    let _ = path(world, &project.real_root(), session).map(std::fs::remove_file);
 }
 
 /// Returns every project in which this user has an armed loop.
@@ -145,7 +148,8 @@ pub fn records(world: &World) -> Vec<(PathBuf, PathBuf)> {
     entries(&folder).into_iter().filter_map(read).collect()
 }
 
-fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
-    let name = format!("{:016x}-{:016x}.json", fingerprint(session.as_bytes()), project.hash());
+fn path(world: &World, root: &Path, session: &str) -> Result<PathBuf> {
+    let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
+    let name = format!("{session:016x}-{root:016x}.json");
     Ok(world.data_dir()?.join("sessions").join(name))
 }
