@@ -2,7 +2,7 @@
 
 pub mod client;
 pub mod hook;
-mod json_string;
+mod object;
 pub mod plugin;
 pub mod round_trip;
 pub mod settings;

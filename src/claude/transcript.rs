@@ -4,7 +4,7 @@
 //! do not parse are skipped, and at most `MAX_BYTES` are read at once.
 
 use crate::core::decide::turn::Gained;
-use crate::core::record::{Queued, StoredLoop};
+use crate::core::record::{Queued, StoredLoop, Usage};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{Event, Evidence};
@@ -97,18 +97,16 @@ fn position_before(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Line<'a> {
     #[serde(rename = "type", borrow)]
     kind: Option<Cow<'a, str>>,
     #[serde(borrow)]
     timestamp: Option<&'a RawValue>,
-    #[serde(rename = "isSidechain")]
-    sidechain: Option<bool>,
-    #[serde(rename = "isMeta")]
-    meta: Option<bool>,
-    #[serde(rename = "isCompactSummary")]
-    compact_summary: Option<bool>,
-    #[serde(rename = "promptId", borrow)]
+    is_sidechain: Option<bool>,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    #[serde(borrow)]
     prompt_id: Option<Cow<'a, str>>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -122,9 +120,13 @@ struct Line<'a> {
     session_cost: Option<f64>,
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
     fn at(&self) -> Option<Stamp> {
         Stamp::parse(&serde_json::from_str::<String>(self.timestamp?.get()).ok()?)
+    }
+
+    fn message(&self) -> Option<Message<'a>> {
+        serde_json::from_str(self.message?.get()).ok()
     }
 }
 
@@ -268,17 +270,14 @@ impl Reader {
         let Some(at) = line.at().filter(|at| *at >= self.since) else { return };
         match line.kind.as_deref() {
             Some("queue-operation") => self.queue(&line, at),
-            Some("assistant") if line.sidechain != Some(true) => self.assistant(&line, at),
-            Some("user") if line.sidechain != Some(true) => self.user(&line, at),
+            Some("assistant") if line.is_sidechain != Some(true) => self.assistant(&line, at),
+            Some("user") if line.is_sidechain != Some(true) => self.user(&line, at),
             _ => {}
         }
     }
 
     fn assistant(&mut self, line: &Line, at: Stamp) {
-        let Some(message) = line.message.and_then(|raw| serde_json::from_str::<Message>(raw.get()).ok())
-        else {
-            return;
-        };
+        let Some(message) = line.message() else { return };
         self.evidence(at, Event::Answer);
         self.gained.tools_used += message.content.calls.len() as u64;
         for call in message.content.calls {
@@ -292,35 +291,30 @@ impl Reader {
         if let Some(text) = message.content.text {
             self.gained.last_text = Some(text.into_owned());
         }
-        let (usage, id) = (&mut self.gained.usage, message.id.unwrap_or_default());
-        if let Some(cost) = line.cost.filter(|cost| cost.is_finite() && *cost > 0.0) {
-            *usage.cost_usd.get_or_insert(0.0) += cost;
-        }
+        self.add_cost(line.cost);
         // Each block of a message is an entry, and repeats the message's usage.
+        let id = message.id.unwrap_or_default();
         if id.is_empty() || self.gained.reading.counted_message == id {
             return;
         }
         if let Some(tokens) = message.usage {
-            let figure = |tokens: Option<u64>| tokens.unwrap_or(0);
-            let (input, read) = (figure(tokens.input_tokens), figure(tokens.cache_read_input_tokens));
-            let write = figure(tokens.cache_creation_input_tokens);
-            usage.input_tokens = usage.input_tokens.saturating_add(input);
-            usage.cache_read_tokens = usage.cache_read_tokens.saturating_add(read);
-            usage.cache_write_tokens = usage.cache_write_tokens.saturating_add(write);
-            usage.output_tokens = usage.output_tokens.saturating_add(figure(tokens.output_tokens));
-            let context = input.saturating_add(read).saturating_add(write);
+            let mut used = Usage {
+                input_tokens: tokens.input_tokens.unwrap_or(0),
+                cache_read_tokens: tokens.cache_read_input_tokens.unwrap_or(0),
+                cache_write_tokens: tokens.cache_creation_input_tokens.unwrap_or(0),
+                ..Usage::default()
+            };
+            used.context_tokens = used.tokens();
+            used.output_tokens = tokens.output_tokens.unwrap_or(0);
             // A message that Claude Code made up has no context; the previous one still holds.
-            usage.context_tokens = if context > 0 { context } else { usage.context_tokens };
+            self.gained.usage.add(&used);
             self.gained.reading.counted_message = id.into_owned();
         }
     }
 
     fn user(&mut self, line: &Line, at: Stamp) {
-        let Some(message) = line.message.and_then(|raw| serde_json::from_str::<Message>(raw.get()).ok())
-        else {
-            return;
-        };
-        if line.compact_summary == Some(true) {
+        let Some(message) = line.message() else { return };
+        if line.is_compact_summary == Some(true) {
             return;
         }
         if let Some(id) = &line.prompt_id {
@@ -343,7 +337,7 @@ impl Reader {
         if text.starts_with("[Request interrupted by user") {
             self.gained.interrupted_at = Some(at);
             self.evidence(at, Event::Interrupt);
-        } else if line.meta == Some(true) {
+        } else if line.is_meta == Some(true) {
             self.evidence(at, Event::Sent);
         } else if content.results.is_empty() {
             self.evidence(at, Event::Prompt);
@@ -356,21 +350,16 @@ impl Reader {
 
     /// Follows Claude Code's queue of what the user typed while the agent works.
     fn queue(&mut self, line: &Line, at: Stamp) {
-        let text =
-            line.content.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()).unwrap_or_default();
+        let text = line.content.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let text = clean::excerpt(&text.unwrap_or_default(), 200);
         let queue = &mut self.gained.reading.queue;
         match line.operation.as_deref() {
-            Some("enqueue") if queue.len() < MAX_QUEUED => {
-                queue.push(Queued { text: clean::excerpt(&text, 200), at });
-            }
+            Some("enqueue") if queue.len() < MAX_QUEUED => queue.push(Queued { text, at }),
             Some("dequeue") if !queue.is_empty() => drop(queue.remove(0)),
-            Some("remove") => {
-                let text = clean::excerpt(&text, 200);
-                match queue.iter().position(|queued| queued.text == text) {
-                    Some(at) => drop(queue.remove(at)),
-                    None => drop(queue.pop()),
-                }
-            }
+            Some("remove") => match queue.iter().position(|queued| queued.text == text) {
+                Some(at) => drop(queue.remove(at)),
+                None => drop(queue.pop()),
+            },
             Some("dequeue" | "enqueue") => {}
             // An unknown operation may have changed the queue in any way.
             _ => queue.clear(),
@@ -383,8 +372,12 @@ impl Reader {
             return;
         }
         let before = self.gained.reading.session_cost_usd.replace(total);
-        if let Some(spent) = before.map(|before| total - before).filter(|spent| *spent > 0.0) {
-            *self.gained.usage.cost_usd.get_or_insert(0.0) += spent;
+        self.add_cost(before.map(|before| total - before));
+    }
+
+    fn add_cost(&mut self, cost: Option<f64>) {
+        if let Some(cost) = cost.filter(|cost| cost.is_finite() && *cost > 0.0) {
+            *self.gained.usage.cost_usd.get_or_insert(0.0) += cost;
         }
     }
 }

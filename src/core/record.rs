@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::ops::{Deref, DerefMut, Not};
+use std::ops::{Deref, DerefMut};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -34,67 +34,185 @@ pub enum LoopState {
     Stopped,
 }
 
-/// A loop as the project's state file tells it. Anyone who can write the project can write this file, so it
-/// proves nothing by itself: what acts on a loop takes an [`ArmedLoop`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StoredLoop {
-    #[serde(deserialize_with = "lenient")]
-    pub run_id: String,
-    #[serde(deserialize_with = "lenient")]
-    pub engine: Engine,
-    #[serde(deserialize_with = "lenient")]
-    pub state: LoopState,
-    #[serde(deserialize_with = "lenient")]
-    pub task: String,
-    #[serde(deserialize_with = "lenient")]
-    pub iteration: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub started_at: Stamp,
-    #[serde(deserialize_with = "lenient")]
-    pub accumulated_runtime_seconds: f64,
-    #[serde(deserialize_with = "lenient")]
-    pub last_hook_timestamp: f64,
-    #[serde(deserialize_with = "lenient")]
-    pub stuck_count: u64,
-    /// How many characters the last message of the agent had.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub output_characters: Option<u64>,
-    /// What the agent reported in its last turn.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub status_block: Option<Status>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Stamp>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
-    /// Why it is paused or has ended.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The last result of each check command.
-    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<CheckResult>,
-    /// Why the agent's last claim of completion was rejected.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub rejected_claim: Option<String>,
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
-    pub timing: Timing,
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
-    pub usage: Usage,
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
-    pub session: Session,
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
-    pub pending: Pending,
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
-    pub told: Told,
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
-    pub given: Given,
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
-    pub tally: Tally,
-    /// The task list the runner works through.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Source::is_default")]
-    pub tasks: Source,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+/// Declares the parts of a loop's record. A field is read leniently and not written while it has its default, because
+/// every hook reads the records of all sessions; fields in `always` are written in any case. A bad element of a field
+/// in `lists` does not cost the other elements. Unknown fields are kept in `extra`.
+macro_rules! records {
+    ($(
+        $(#[$doc:meta])*
+        pub struct $name:ident {
+            $(always { $($(#[$always_doc:meta])* pub $always:ident: $always_type:ty,)* })?
+            $($(#[$field_doc:meta])* pub $field:ident: $type:ty,)*
+            $(lists { $($(#[$list_doc:meta])* pub $list:ident: $list_type:ty,)* })?
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct $name {
+            $($(
+                $(#[$always_doc])*
+                #[serde(deserialize_with = "lenient_text")]
+                pub $always: $always_type,
+            )*)?
+            $(
+                $(#[$field_doc])*
+                #[serde(deserialize_with = "lenient_text", skip_serializing_if = "is_default")]
+                pub $field: $type,
+            )*
+            $($(
+                $(#[$list_doc])*
+                #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
+                pub $list: $list_type,
+            )*)?
+            #[serde(flatten)]
+            pub extra: Map<String, Value>,
+        }
+    )*};
+}
+
+records! {
+    /// A loop as the project's state file tells it. Anyone who can write the project can write this file, so it
+    /// proves nothing by itself: what acts on a loop takes an [`ArmedLoop`].
+    pub struct StoredLoop {
+        always {
+            pub run_id: String,
+            pub engine: Engine,
+            pub state: LoopState,
+            pub task: String,
+            pub iteration: u64,
+            pub started_at: Stamp,
+            pub accumulated_runtime_seconds: f64,
+            pub last_hook_timestamp: f64,
+            pub stuck_count: u64,
+        }
+        /// How many characters the last message of the agent had.
+        pub output_characters: Option<u64>,
+        /// What the agent reported in its last turn.
+        pub status_block: Option<Status>,
+        pub ended_at: Option<Stamp>,
+        pub outcome: Option<Outcome>,
+        /// Why it is paused or has ended.
+        pub reason: Option<String>,
+        /// Why the agent's last claim of completion was rejected.
+        pub rejected_claim: Option<String>,
+        pub timing: Timing,
+        pub usage: Usage,
+        pub session: Session,
+        pub pending: Pending,
+        pub told: Told,
+        pub given: Given,
+        pub tally: Tally,
+        /// The task list the runner works through.
+        pub tasks: Source,
+        lists {
+            /// The last result of each check command.
+            pub checks: Vec<CheckResult>,
+        }
+    }
+
+    /// What runtime is computed from, and which stops concern this loop.
+    pub struct Timing {
+        always {
+            /// When it was last started or resumed: a stop given before that does not concern it.
+            pub armed_at: Stamp,
+        }
+        pub clock: Option<Clock>,
+        /// When the previous loop of this project ended.
+        pub previous_ended_at: Option<Stamp>,
+        /// The `ralph stop --all` that was already there when it was armed.
+        pub stop_all_seen: Option<Stamp>,
+    }
+
+    /// What is known about the client's session.
+    pub struct Session {
+        pub transcript: Reading,
+        /// What the last stop was allowed for, while the loop stays armed.
+        pub waiting: Option<Waiting>,
+        /// When the user last pressed Esc.
+        pub interrupted_at: Option<Stamp>,
+        /// When the client was closed; `None` once it is open again.
+        pub closed_at: Option<Stamp>,
+        /// When `/clear` took the session away; `start --resume` adopts the loop.
+        pub orphaned_at: Option<Stamp>,
+        /// The API error that ended the last turn.
+        pub last_error: Option<String>,
+        /// A tool may have written since the last scan.
+        pub unscanned: bool,
+    }
+
+    /// What the agent's next prompt must say.
+    pub struct Pending {
+        /// Advice from a turn whose stop was allowed, so that it could not be given there.
+        pub advice: Option<String>,
+        /// What blocked an earlier run, if no answer says how that was resolved.
+        pub blocked: Option<String>,
+        /// The whole task, because the agent may have lost it.
+        pub repeat_task: bool,
+        lists {
+            /// The agent's questions with their answers.
+            pub answers: Vec<String>,
+        }
+    }
+
+    /// What was already said, so that it is said once.
+    pub struct Told {
+        /// The limits the agent knows: iterations and runtime in milliseconds.
+        pub limits: Option<(u64, i64)>,
+        /// The warnings about settings the user has seen.
+        pub warnings: String,
+        /// The user of its session knows that it is paused or has ended.
+        pub ending: bool,
+    }
+
+    /// Settings given at the start, by key: they stay with the run.
+    pub struct Given {
+        pub flags: Map<String, Value>,
+        pub preset: Map<String, Value>,
+        pub environment: Map<String, Value>,
+        /// What the settings files last said: one that is being edited and does not parse changes nothing.
+        pub files: Files,
+    }
+
+    /// Totals of a run over all the times it was continued. Rows of the summary hold the same, but may be archived.
+    pub struct Tally {
+        /// How long runners worked at it, their waits included.
+        pub duration_seconds: u64,
+        /// Of that, what the rows of its iterations add up to.
+        pub recorded_seconds: u64,
+        /// Iterations without progress.
+        pub stuck_iterations: u64,
+    }
+
+    /// Tokens and cost as the client reports them.
+    pub struct Usage {
+        pub input_tokens: u64,
+        pub output_tokens: u64,
+        pub cache_read_tokens: u64,
+        pub cache_write_tokens: u64,
+        /// Tokens in the context of the newest answer.
+        pub context_tokens: u64,
+        pub cost_usd: Option<f64>,
+    }
+
+    /// How far the transcript has been read, and what must be remembered from it.
+    pub struct Reading {
+        pub path: String,
+        /// Where to continue reading; `None` before the first read, which begins at `armed_at`.
+        pub offset: Option<u64>,
+        /// The message whose usage was counted last: its blocks repeat the figures.
+        pub counted_message: String,
+        /// The session's own running cost figure when it was last seen.
+        pub session_cost_usd: Option<f64>,
+        /// Tools seen between two ends of turns, to be counted at the next one.
+        pub carried: Carried,
+        /// The prompt that the newest entries belong to.
+        pub prompt_id: String,
+        lists {
+            /// Prompts and commands that wait for the turn to end, oldest first.
+            pub queue: Vec<Queued>,
+        }
+    }
 }
 
 /// A loop that this user armed, with what belongs to it in the user's data folder. Only the store makes one
@@ -135,145 +253,6 @@ impl DerefMut for ArmedLoop {
     }
 }
 
-/// What runtime is computed from, and which stops concern this loop.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Timing {
-    /// When it was last started or resumed: a stop given before that does not concern it.
-    #[serde(deserialize_with = "lenient")]
-    pub armed_at: Stamp,
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Clock>,
-    /// When the previous loop of this project ended.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub previous_ended_at: Option<Stamp>,
-    /// The `ralph stop --all` that was already there when it was armed.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub stop_all_seen: Option<Stamp>,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// What is known about the client's session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Session {
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "is_default")]
-    pub transcript: Reading,
-    /// What the last stop was allowed for, while the loop stays armed.
-    #[serde(deserialize_with = "lenient_part", skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<Waiting>,
-    /// When the user last pressed Esc.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub interrupted_at: Option<Stamp>,
-    /// When the client was closed; `None` once it is open again.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub closed_at: Option<Stamp>,
-    /// When `/clear` took the session away; `start --resume` adopts the loop.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub orphaned_at: Option<Stamp>,
-    /// The API error that ended the last turn.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
-    /// A tool may have written since the last scan.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Not::not")]
-    pub unscanned: bool,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// What the agent's next prompt must say.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Pending {
-    /// Advice from a turn whose stop was allowed, so that it could not be given there.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub advice: Option<String>,
-    /// The agent's questions with their answers.
-    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<String>,
-    /// What blocked an earlier run, if nobody noted how that was resolved.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub blocked: Option<String>,
-    /// The whole task, because the agent may have lost it.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Not::not")]
-    pub repeat_task: bool,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// What was already said, so that it is said once.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Told {
-    /// The limits the agent knows: iterations and runtime in milliseconds.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub limits: Option<(u64, i64)>,
-    /// The warnings about settings the user has seen.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
-    pub warnings: String,
-    /// The user of its session knows that it is paused or has ended.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Not::not")]
-    pub ending: bool,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// Settings given at the start, by key: they stay with the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Given {
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Map::is_empty")]
-    pub flags: Map<String, Value>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Map::is_empty")]
-    pub preset: Map<String, Value>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Map::is_empty")]
-    pub environment: Map<String, Value>,
-    /// What the settings files last said: one that is being edited and does not parse changes nothing.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Files::is_empty")]
-    pub files: Files,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// Totals of a run over all the times it was continued. Rows of the summary hold the same, but may be archived.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Tally {
-    /// How long runners worked at it, their waits included.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub duration_seconds: u64,
-    /// Of that, what the rows of its iterations add up to.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub recorded_seconds: u64,
-    /// Iterations without progress.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub stuck_iterations: u64,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// Tokens and cost as the client reports them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Usage {
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub input_tokens: u64,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub output_tokens: u64,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub cache_read_tokens: u64,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub cache_write_tokens: u64,
-    /// Tokens in the context of the newest answer.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub context_tokens: u64,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
 impl Usage {
     pub fn tokens(&self) -> u64 {
         [self.output_tokens, self.cache_read_tokens, self.cache_write_tokens]
@@ -295,34 +274,6 @@ impl Usage {
             *self.cost_usd.get_or_insert(0.0) += cost;
         }
     }
-}
-
-/// How far the transcript has been read, and what must be remembered from it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Reading {
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
-    pub path: String,
-    /// Where to continue reading; `None` before the first read, which begins at `armed_at`.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub offset: Option<u64>,
-    /// Prompts and commands that wait for the turn to end, oldest first.
-    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
-    pub queue: Vec<Queued>,
-    /// The message whose usage was counted last: its blocks repeat the figures.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
-    pub counted_message: String,
-    /// The session's own running cost figure when it was last seen.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub session_cost_usd: Option<f64>,
-    /// Tools seen between two ends of turns, to be counted at the next one.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_default")]
-    pub carried: Carried,
-    /// The prompt that the newest entries belong to.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
-    pub prompt_id: String,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -443,27 +394,22 @@ impl ArmedLoop {
     }
 }
 
-/// Default values are not written: every hook reads the records of all sessions.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 /// Reads a value that does not fit as the default: one bad field must not cost the rest of the record.
-pub fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
-{
+pub fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// Like [`lenient`], for the parts of a record: their text is parsed once, where a [`Value`] would be built first.
-fn lenient_part<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
-{
+/// Like [`lenient`], for what is read from text: a field is parsed once, where a [`Value`] would be built first.
+fn lenient_text<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     let text = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(text.get()).unwrap_or_default())
 }

@@ -11,11 +11,9 @@ use crate::cli::loops::slash;
 use crate::core::prompt;
 use crate::core::record::LoopState;
 use crate::scan::briefing::{self, BriefingContext};
-use crate::store::config;
-use crate::store::project::Project;
 use crate::store::state::Locked;
 use crate::store::user::{armed, handoff};
-use crate::store::world::World;
+use crate::store::{Project, World, config};
 use anyhow::Result;
 
 pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {

@@ -11,13 +11,11 @@ pub mod wake;
 
 use crate::claude::hook::answer::Answer;
 use crate::claude::hook::input::{self, Event, Input};
-use crate::store::project::Project;
 use crate::store::runner::run_lock;
-use crate::store::state;
 use crate::store::state::stop as stops;
 use crate::store::user::armed;
-use crate::store::world::World;
-use anyhow::Result;
+use crate::store::{Project, World, state};
+use anyhow::{Result, anyhow};
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
@@ -36,18 +34,18 @@ pub fn main(assumed: &str) -> ExitCode {
 }
 
 fn answer(assumed: &str) -> Answer {
-    let mut bytes = Vec::new();
-    if let Err(error) = std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut bytes) {
-        return failed_open(&format!("could not read the hook input: {error}"));
-    }
-    let input = match input::parse(&bytes, assumed) {
-        Ok(input) => input,
-        Err(error) => return failed_open(&error),
+    let answered = || -> Result<Answer> {
+        let bytes = read_stdin().map_err(|error| anyhow!("could not read the hook input: {error}"))?;
+        let input = input::parse(&bytes, assumed).map_err(|why| anyhow!(why))?;
+        handle(&World::from_env()?, &input)
     };
-    match World::from_env() {
-        Ok(world) => handle(&world, &input).unwrap_or_else(|error| failed_open(&format!("{error:#}"))),
-        Err(error) => failed_open(&format!("{error:#}")),
-    }
+    answered().unwrap_or_else(|error| failed_open(&format!("{error:#}")))
+}
+
+fn read_stdin() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// One hook call, with its project and session.

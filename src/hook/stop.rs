@@ -15,11 +15,9 @@ use crate::engine::facts::Facts;
 use crate::engine::record;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::process::checks::CheckRun;
-use crate::store::project::Project;
 use crate::store::state::{self, Locked, ending, stop as stops};
 use crate::store::user::armed;
-use crate::store::world::World;
-use crate::store::{config, tasks};
+use crate::store::{Project, World, config, tasks};
 use anyhow::Result;
 
 pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
@@ -134,34 +132,20 @@ fn record_and_answer(
             context: note.repeat_task.then(|| ("Stop", prompt::full(&after, &lists, settings, now))),
         },
     };
-    notes.extend(state.moved_aside.clone());
-    for note in &notes {
-        answer = answer.also(&format!("Ralph: {note}"));
-    }
-    let killed = match turn.kill_switch {
-        true => ending::kill_all(world, project, Some(session), &mut state.document)?,
-        false => Vec::new(),
-    };
+    answer = answer.with_notes(&notes).with_notes(&state.moved_aside);
     if after != *before {
         state.document.set_loop(session, &after)?;
     }
-    if let Err(error) = state.save() {
+    if let Err(error) = save(call, state, turn.kill_switch) {
         // What was decided is still told, but a loop that cannot count must not continue.
         let told = Answer { block: None, ..answer };
         return Ok(told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}")));
     }
-    drop(state);
-    if turn.kill_switch {
-        stops::clear_kill_switch(project);
-    }
-    ending::announce_all(world, project, &killed);
     if ends_now || *decision == Decision::Ended {
         ending::settle(world, project, session, &after);
     }
-    if ends_now && let Some(note) = ending::announce(project, &after, resolved) {
-        answer = answer.also(&format!("Ralph: {note}"));
-    }
-    Ok(answer)
+    let note = if ends_now { ending::announce(project, &after, resolved) } else { None };
+    Ok(answer.with_notes(&note))
 }
 
 /// Answers for a session whose loop is not in the state: one that is armed has ended by that.
@@ -174,20 +158,25 @@ fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Ans
         answer = told;
         state.document.set_loop(session, &run)?;
     }
-    answer = state.moved_aside.iter().fold(answer, |answer, moved| answer.also(&format!("Ralph: {moved}")));
-    let killed = match kill_switch {
-        true => ending::kill_all(world, project, Some(session), &mut state.document)?,
-        false => Vec::new(),
-    };
-    if let Err(error) = state.save() {
-        return Ok(answer.also(&format!("Ralph could not save the state: {error:#}")));
+    answer = answer.with_notes(&state.moved_aside);
+    Ok(match save(call, state, kill_switch) {
+        Ok(()) => answer,
+        Err(error) => answer.also(&format!("Ralph could not save the state: {error:#}")),
+    })
+}
+
+/// Saves the state and releases the lock. For a kill switch, it first ends the loops of the other sessions.
+fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
+    let Call { world, project, session, .. } = *call;
+    if !kill_switch {
+        return state.save();
     }
+    let killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
+    state.save()?;
     drop(state);
-    if kill_switch {
-        stops::clear_kill_switch(project);
-    }
+    stops::clear_kill_switch(project);
     ending::announce_all(world, project, &killed);
-    Ok(answer)
+    Ok(())
 }
 
 /// Ends a loop that is armed but not in the state file. What is known of it is how it was started.
@@ -198,10 +187,8 @@ fn end_lost(call: &Call, how: &str) -> Option<(Answer, ArmedLoop)> {
     run.end(Outcome::Error, reason, world.now);
     run.told.ending = true;
     let resolved = config::load_for(world, project, &run);
-    let mut answer = Answer::tell(message::ended(&run, &resolved.settings(), world.now));
-    for note in ending::record(world, project, session, &run) {
-        answer = answer.also(&format!("Ralph: {note}"));
-    }
+    let answer = Answer::tell(message::ended(&run, &resolved.settings(), world.now));
+    let answer = answer.with_notes(&ending::record(world, project, session, &run));
     ending::settle(world, project, session, &run);
     ending::announce(project, &run, &resolved);
     Some((answer, run))

@@ -12,17 +12,15 @@ use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState, WaitingFor};
 use crate::core::time::runtime::Event;
 use crate::scan::briefing;
-use crate::store::project::Project;
 use crate::store::user::armed;
 use crate::store::world::{self, Instant, World};
-use crate::store::{config, state};
-use std::io::{Read, Write};
+use crate::store::{Project, config, state};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 const WAKE: u8 = 2;
-const MAX_INPUT_BYTES: u64 = 512 << 20;
 const POLL: Duration = Duration::from_millis(200);
 /// A queue that is not empty by then was misread.
 const QUEUE_DEADLINE: Duration = Duration::from_secs(10);
@@ -45,8 +43,7 @@ pub fn main() -> ExitCode {
 
 /// Returns the prompt that wakes the agent, or nothing if it need not be woken.
 fn watch() -> Option<String> {
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut bytes).ok()?;
+    let bytes = super::read_stdin().ok()?;
     // Outside the terminal's interface the client waits for this hook, and there is no queue.
     world::text("CLAUDE_CODE_ENTRYPOINT").filter(|entry| entry == "cli")?;
     let input = input::parse(&bytes, "Stop").ok()?;
@@ -58,9 +55,8 @@ fn watch() -> Option<String> {
     }
     let transcript = input.transcript.as_deref()?;
     let began = Instant::now();
-    let run = stopped_for_user(&world, &project, session, began)?;
+    let mut run = stopped_for_user(&world, &project, session, began)?;
     let mut quiet_since = Instant::now();
-    let mut run = run;
     while began.elapsed() < DEADLINE {
         std::thread::sleep(POLL);
         let current = running_loop(&world, &project, session)?;

@@ -8,10 +8,9 @@ use crate::core::record::{ArmedLoop, StoredLoop};
 use crate::core::settings::Resolved;
 use crate::core::text::clean;
 use crate::core::time;
-use crate::store::project::Project;
 use crate::store::state::Document;
 use crate::store::user::armed;
-use crate::store::world::World;
+use crate::store::{Project, World};
 use anyhow::Result;
 
 /// The loop that a briefing is for.

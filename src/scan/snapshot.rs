@@ -6,6 +6,7 @@
 use super::fingerprint::{Fingerprint, mix};
 use crate::core::circuit::progress::TreeState;
 use crate::core::guidance::finding::Finding;
+use crate::core::record::is_default;
 use crate::core::time::Stamp;
 use crate::store::file;
 use crate::store::project::{Project, fingerprint as hash};
@@ -58,10 +59,6 @@ pub struct File {
     /// It is no longer there.
     #[serde(skip)]
     pub gone: bool,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl Snapshot {

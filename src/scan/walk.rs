@@ -3,14 +3,14 @@
 use super::fingerprint::{Fingerprint, Stat, mix};
 use super::snapshot::{Directory, File};
 use crate::store::file;
-use crate::store::project::{fingerprint as hash, git, ignores};
+use crate::store::project::{fingerprint as hash, git, ignores, layout};
 use ignore::overrides::OverrideBuilder;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::time::Instant;
 
 /// Directories that never hold the project's own work.
@@ -36,12 +36,6 @@ pub struct Listing {
     pub late: BTreeSet<String>,
 }
 
-enum Found {
-    Directory(String, Fingerprint),
-    File(String),
-    Late(String),
-}
-
 impl Walk<'_> {
     /// Returns a hash of the ignore files outside the project that apply to its files.
     pub fn outside_ignores(&self) -> u64 {
@@ -56,37 +50,36 @@ impl Walk<'_> {
     pub fn list(&self, roots: &BTreeSet<String>, max_depth: Option<usize>) -> Listing {
         let paths: Vec<_> = roots.iter().map(|path| self.root.join(path)).collect();
         let Some(mut builder) = self.builder(&paths) else { return Listing::default() };
-        let (sender, found) = mpsc::channel();
-        let first = AtomicBool::new(true);
+        let (listing, first) = (Mutex::new(Listing::default()), AtomicBool::new(true));
         builder.max_depth(max_depth).build_parallel().run(|| {
-            let (sender, first) = (sender.clone(), &first);
-            Box::new(move |entry| {
-                let Some(found) = entry.ok().and_then(|entry| self.found(&entry, first)) else {
-                    return WalkState::Continue;
-                };
-                let late = matches!(found, Found::Late(_));
-                let _ = sender.send(found);
-                if late { WalkState::Skip } else { WalkState::Continue }
+            Box::new(|entry| {
+                let visited = entry.ok().and_then(|entry| self.visit(&entry, &listing, &first));
+                visited.unwrap_or(WalkState::Continue)
             })
         });
-        drop(sender);
-        Listing::of(found)
+        listing.into_inner().unwrap_or_default()
     }
 
-    fn found(&self, entry: &DirEntry, first: &AtomicBool) -> Option<Found> {
+    fn visit(&self, entry: &DirEntry, listing: &Mutex<Listing>, first: &AtomicBool) -> Option<WalkState> {
         let (kind, path) = (entry.file_type()?, self.relative(entry.path())?);
-        if kind.is_file() {
-            return (!is_ours(&path)).then_some(Found::File(path));
+        if kind.is_file() && !is_ours(&path) {
+            let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
+            let file = File { name: name.to_owned(), ..File::default() };
+            listing.lock().ok()?.directories.get_mut(directory)?.files.push(file);
         }
         if !kind.is_dir() {
             return None;
         }
         // The first directory is listed even without time, so that every scan gets further.
         if Instant::now() > self.deadline && !first.swap(false, Ordering::Relaxed) {
-            return Some(Found::Late(path));
+            listing.lock().ok()?.late.insert(path);
+            return Some(WalkState::Skip);
         }
         // The walker lists a directory after this, so a change in between shows at the next scan.
-        Some(Found::Directory(path, self.fingerprint(entry.path())))
+        let directory = Directory { fingerprint: self.fingerprint(entry.path()), ..Directory::default() };
+        // A directory may be found twice, by itself and in its parent: what is known of its files stays.
+        listing.lock().ok()?.directories.entry(path).or_insert(directory);
+        None
     }
 
     fn fingerprint(&self, path: &Path) -> Fingerprint {
@@ -144,30 +137,6 @@ impl Walk<'_> {
     }
 }
 
-impl Listing {
-    fn of(found: mpsc::Receiver<Found>) -> Listing {
-        let (mut listing, mut files) = (Listing::default(), Vec::new());
-        for found in found {
-            match found {
-                Found::Directory(path, fingerprint) => {
-                    listing.directories.insert(path, Directory { fingerprint, ..Directory::default() });
-                }
-                Found::File(path) => files.push(path),
-                Found::Late(path) => {
-                    listing.late.insert(path);
-                }
-            }
-        }
-        for path in files {
-            let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
-            if let Some(directory) = listing.directories.get_mut(directory) {
-                directory.files.push(File { name: name.to_owned(), ..File::default() });
-            }
-        }
-        listing
-    }
-}
-
 /// Returns whether a directory has an ignore file that is a device, a pipe or huge: the walker would read it to an
 /// end that never comes.
 fn has_endless_ignores(directory: &Path) -> bool {
@@ -180,16 +149,8 @@ fn is_endless(list: &Path) -> bool {
 
 /// Returns whether Ralph writes the file, or the user writes it for Ralph: it is not the project's work.
 fn is_ours(path: &str) -> bool {
-    const PREFIXES: [&str; 7] = [
-        ".claude/ralph-state.",
-        ".claude/ralph-config.",
-        "ralph/logs/",
-        "ralph/run.lock",
-        "ralph/blocked.txt",
-        "ralph/decide.txt",
-        "ralph/answered/",
-    ];
-    PREFIXES.iter().any(|prefix| path.starts_with(prefix))
+    let mut prefixes = [".claude/ralph-state.", ".claude/ralph-config."].into_iter().chain(layout::IGNORED);
+    prefixes.any(|prefix| path.starts_with(prefix))
 }
 
 /// Returns whether it is Ralph's state, which changes with every turn.

@@ -10,3 +10,6 @@ pub mod tasks;
 pub mod user;
 pub mod world;
 pub mod zone;
+
+pub use project::Project;
+pub use world::World;

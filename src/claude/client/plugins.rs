@@ -2,9 +2,8 @@
 //! knows how scopes, settings and folders combine.
 
 use crate::claude::plugin::hooks;
-use crate::store::file;
 use crate::store::file::walk::entries;
-use crate::store::world::World;
+use crate::store::{World, file};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -80,10 +79,10 @@ impl Marketplace {
 
     /// Returns whether this is a copy of our repository, whatever its name.
     pub fn is_our_repository(&self) -> bool {
-        let manifest = self.location.as_ref().map(|folder| folder.join(".claude-plugin/marketplace.json"));
-        let bytes = manifest.and_then(|path| file::read_bounded(&path, MAX_MANIFEST_BYTES).ok().flatten());
-        let manifest: Value = serde_json::from_slice(&bytes.unwrap_or_default()).unwrap_or_default();
-        manifest["owner"]["name"] == OWNER
+        let Some(folder) = &self.location else { return false };
+        let path = folder.join(".claude-plugin/marketplace.json");
+        let manifest: Option<Value> = file::read_json(&path, MAX_MANIFEST_BYTES);
+        manifest.is_some_and(|manifest| manifest["owner"]["name"] == OWNER)
     }
 
     /// Returns where it comes from, for messages.

@@ -35,6 +35,11 @@ impl Answer {
         self
     }
 
+    /// Adds notes for the user, a line each.
+    pub fn with_notes<'a>(self, notes: impl IntoIterator<Item = &'a String>) -> Self {
+        notes.into_iter().fold(self, |answer, note| answer.also(&format!("Ralph: {note}")))
+    }
+
     /// Returns the text for stdout; empty if there is nothing to say. The client shows it on a terminal, so text from
     /// files and from the agent is cleaned here.
     pub fn render(&self) -> String {

@@ -1,9 +1,6 @@
 //! Hook input: accepts everything but invalid JSON, and returns a typed event.
 
-use crate::claude::json_string;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use crate::claude::object::Object;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -43,20 +40,6 @@ pub enum Event {
     Other(String),
 }
 
-/// A JSON object whose values may be absent, `null` or of an unexpected type.
-#[derive(Default, Deserialize)]
-struct Fields<'a>(#[serde(borrow)] BTreeMap<String, &'a RawValue>);
-
-impl Fields<'_> {
-    fn string(&self, name: &str) -> Option<String> {
-        json_string::read(self.0.get(name)?.get())
-    }
-
-    fn path(&self, name: &str) -> Option<PathBuf> {
-        self.string(name).filter(|text| !text.is_empty()).map(PathBuf::from)
-    }
-}
-
 /// Parses the input of a hook; `assumed` is the event if the input names none. Only input that is not a JSON object
 /// is an error.
 pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
@@ -64,13 +47,14 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
     if text.trim().is_empty() {
         return Err("the hook's input was empty".into());
     }
-    let fields: Fields = serde_json::from_str(&text)
+    let fields: Object = serde_json::from_str(&text)
         .map_err(|error| format!("the hook's input is not a JSON object: {error}"))?;
-    let text = |name: &str| fields.string(name).unwrap_or_default();
-    let event = match fields.string("hook_event_name").as_deref().unwrap_or(assumed) {
+    let text = |name: &str| fields.text(name).unwrap_or_default();
+    let path = |name: &str| fields.text(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let event = match fields.text("hook_event_name").as_deref().unwrap_or(assumed) {
         "Stop" => Event::Stop {
-            message: fields.string("last_assistant_message"),
-            continued: fields.0.get("stop_hook_active").is_some_and(|raw| raw.get() == "true"),
+            message: fields.text("last_assistant_message"),
+            continued: fields.is_true("stop_hook_active"),
             background: background(&fields),
         },
         "StopFailure" => Event::StopFailure { error: text("error") },
@@ -82,27 +66,24 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
         other => Event::Other(other.to_owned()),
     };
     Ok(Input {
-        session_id: fields.string("session_id"),
-        transcript: fields.path("transcript_path"),
-        cwd: fields.path("cwd"),
-        prompt_id: fields.string("prompt_id"),
-        permission_mode: fields.string("permission_mode"),
+        session_id: fields.text("session_id"),
+        transcript: path("transcript_path"),
+        cwd: path("cwd"),
+        prompt_id: fields.text("prompt_id"),
+        permission_mode: fields.text("permission_mode"),
         event,
     })
 }
 
 /// Returns the background tasks that still run, by description or command.
-fn background(fields: &Fields) -> Vec<String> {
-    let raw = fields.0.get("background_tasks").map(|raw| raw.get());
-    let items: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
-    let tasks = items.iter().filter_map(|item| serde_json::from_str::<Fields>(item.get()).ok());
+fn background(fields: &Object) -> Vec<String> {
     let is_active =
-        |task: &Fields| task.string("status").is_none_or(|status| status == "running" || status == "pending");
-    let name = |task: Fields| {
-        let texts = ["description", "command", "type"].iter().filter_map(|name| task.string(name));
+        |task: &Object| task.text("status").is_none_or(|status| status == "running" || status == "pending");
+    let name = |task: Object| {
+        let texts = ["description", "command", "type"].iter().filter_map(|name| task.text(name));
         texts.into_iter().find(|text| !text.is_empty()).unwrap_or("a task".into())
     };
-    tasks.filter(is_active).map(name).collect()
+    fields.objects("background_tasks").into_iter().filter(is_active).map(name).collect()
 }
 
 #[cfg(test)]

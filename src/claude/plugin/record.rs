@@ -26,7 +26,7 @@ impl Record {
     }
 
     pub fn read(folder: &Path) -> Option<Record> {
-        serde_json::from_slice(&file::read_bounded(&folder.join(NAME), MAX_BYTES).ok()??).ok()
+        file::read_json(&folder.join(NAME), MAX_BYTES)
     }
 
     pub fn write(&self, folder: &Path) -> Result<()> {

@@ -7,17 +7,17 @@ pub mod permissions;
 pub mod settings_file;
 pub mod statusline;
 
-use crate::store::file;
 use crate::store::file::walk::entries;
-use crate::store::project::Project;
-use crate::store::world::World;
+use crate::store::{Project, World, file};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 const MAX_BYTES: u64 = 4 << 20;
 /// Variables that disable hooks and plugins, like `--bare` and `--safe-mode`.
 pub const MODES: [&str; 2] = ["CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"];
-const SWITCHES: [&str; 2] = ["disableAllHooks", "allowManagedHooksOnly"];
+/// Counts only in managed settings.
+const MANAGED_ONLY: &str = "allowManagedHooksOnly";
+const SWITCHES: [&str; 2] = ["disableAllHooks", MANAGED_ONLY];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -56,15 +56,16 @@ pub fn managed_folder() -> &'static Path {
 
 impl Settings {
     pub fn read(world: &World, project: &Project, managed: &Path) -> Settings {
-        let mut paths = Vec::new();
         let parts = entries(&managed.join("managed-settings.d")).into_iter().rev();
         let parts = parts.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-        paths.extend(parts.map(|path| (Scope::Managed, path)));
-        paths.push((Scope::Managed, managed.join("managed-settings.json")));
-        paths.push((Scope::Local, project.claude_dir().join("settings.local.json")));
-        paths.push((Scope::Project, project.claude_dir().join("settings.json")));
-        paths.extend(world.claude_config.as_ref().map(|dir| (Scope::User, dir.join("settings.json"))));
-        Settings { layers: paths.into_iter().filter_map(|(scope, path)| layer(scope, path)).collect() }
+        let user = world.claude_config.as_ref().map(|dir| (Scope::User, dir.join("settings.json")));
+        let named = [
+            (Scope::Managed, managed.join("managed-settings.json")),
+            (Scope::Local, project.claude_dir().join("settings.local.json")),
+            (Scope::Project, project.claude_dir().join("settings.json")),
+        ];
+        let paths = parts.map(|path| (Scope::Managed, path)).chain(named).chain(user);
+        Settings { layers: paths.filter_map(|(scope, path)| layer(scope, path)).collect() }
     }
 
     /// Returns the strongest boolean of this name, and its file.
@@ -85,21 +86,16 @@ impl Settings {
 
     /// Returns the switches that disable our hooks, each with its file.
     pub fn against_hooks(&self) -> Vec<(&'static str, &Path)> {
-        let mut found = Vec::new();
-        if let Some((layer, true)) = self.switch("disableAllHooks") {
-            found.push(("disableAllHooks", layer.path.as_path()));
-        }
-        if let Some((layer, true)) =
-            self.switch("allowManagedHooksOnly").filter(|(layer, _)| layer.scope == Scope::Managed)
-        {
-            found.push(("allowManagedHooksOnly", layer.path.as_path()));
-        }
-        for name in MODES {
-            if let Some((layer, _)) = self.variable(name).filter(|(_, value)| is_truthy(value)) {
-                found.push((name, layer.path.as_path()));
-            }
-        }
-        found
+        let switches = SWITCHES.into_iter().filter_map(|name| {
+            let (layer, is_on) = self.switch(name)?;
+            let counts = name != MANAGED_ONLY || layer.scope == Scope::Managed;
+            (is_on && counts).then_some((name, layer.path.as_path()))
+        });
+        let modes = MODES.into_iter().filter_map(|name| {
+            let (layer, value) = self.variable(name)?;
+            is_truthy(&value).then_some((name, layer.path.as_path()))
+        });
+        switches.chain(modes).collect()
     }
 
     /// Returns only the switches of one scope, for a session in another home.
@@ -128,25 +124,13 @@ pub fn is_truthy(value: &str) -> bool {
 }
 
 fn layer(scope: Scope, path: PathBuf) -> Option<Layer> {
-    let read = || -> Result<Option<Map<String, Value>>, String> {
-        let Some(bytes) = file::read_bounded(&path, MAX_BYTES).map_err(|error| format!("{error:#}"))? else {
-            return Ok(None);
-        };
-        if bytes.trim_ascii().is_empty() {
-            return Ok(Some(Map::new()));
-        }
-        match serde_json::from_slice(&bytes) {
-            Ok(Value::Object(values)) => Ok(Some(values)),
-            Ok(_) => Err(format!("{} is not a JSON object", path.display())),
-            Err(error) => Err(format!("{} is not valid JSON: {error}", path.display())),
-        }
-    };
-    let (values, fault) = match read() {
-        Ok(None) => return None,
-        Ok(Some(values)) => (values, None),
-        Err(fault) => (Map::new(), Some(fault)),
-    };
-    Some(Layer { scope, path, values, fault })
+    let bytes = file::read_bounded(&path, MAX_BYTES).transpose()?;
+    let values = bytes.and_then(|bytes| match bytes.trim_ascii() {
+        b"" => Ok(Map::new()),
+        bytes => file::parse_object(&path, bytes),
+    });
+    let fault = values.as_ref().err().map(|error| format!("{error:#}"));
+    Some(Layer { scope, path, values: values.unwrap_or_default(), fault })
 }
 
 #[cfg(test)]

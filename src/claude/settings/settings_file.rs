@@ -146,8 +146,7 @@ fn record_path(world: &World) -> Result<PathBuf> {
 }
 
 fn recorded(world: &World) -> Before {
-    let bytes = record_path(world).and_then(|path| file::read_bounded(&path, MAX_BYTES)).ok().flatten();
-    serde_json::from_slice(&bytes.unwrap_or_default()).unwrap_or_default()
+    record_path(world).ok().and_then(|path| file::read_json(&path, MAX_BYTES)).unwrap_or_default()
 }
 
 fn save(world: &World, before: &Before) -> Result<()> {

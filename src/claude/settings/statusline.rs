@@ -1,6 +1,5 @@
 //! The input of a status line, and the command that Claude Code runs for it.
 
-use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -11,21 +10,13 @@ pub struct Input {
     pub folder: Option<PathBuf>,
 }
 
-#[derive(Deserialize)]
-struct Wire {
-    session_id: Value,
-    #[serde(default)]
-    workspace: Value,
-    #[serde(default)]
-    cwd: Value,
-}
-
 /// Parses the input; `None` if it names no session. Fields may be absent, null or of an unexpected type.
 pub fn parse(bytes: &[u8]) -> Option<Input> {
-    let wire: Wire = serde_json::from_slice(bytes).ok()?;
-    let folders = [&wire.workspace["project_dir"], &wire.workspace["current_dir"], &wire.cwd];
+    let input: Value = serde_json::from_slice(bytes).ok()?;
+    let workspace = &input["workspace"];
+    let folders = [&workspace["project_dir"], &workspace["current_dir"], &input["cwd"]];
     let folder = folders.into_iter().filter_map(Value::as_str).find(|folder| !folder.is_empty());
-    Some(Input { session_id: wire.session_id.as_str()?.to_owned(), folder: folder.map(PathBuf::from) })
+    Some(Input { session_id: input["session_id"].as_str()?.to_owned(), folder: folder.map(PathBuf::from) })
 }
 
 /// Returns the shell command that runs `ralph statusline` with this program.

@@ -1,15 +1,12 @@
 //! Reads one line of the stream, leniently.
 
 use super::{Event, Limit, Outcome, UNKNOWN_TOOL};
-use crate::claude::json_string;
+use crate::claude::object::Object;
 use crate::core::record::Usage;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 
 /// Returns what a line says: several events if it holds several blocks, none if it is blank.
 pub fn events(line: &str) -> Vec<Event> {
@@ -28,35 +25,7 @@ pub fn events(line: &str) -> Vec<Event> {
     if found.is_empty() { vec![Event::Other] } else { found }
 }
 
-/// A JSON object whose values are read only when they are needed.
-#[derive(Default, Deserialize)]
-#[serde(transparent)]
-struct Object<'a> {
-    #[serde(borrow)]
-    fields: BTreeMap<String, &'a RawValue>,
-}
-
-impl<'a> Object<'a> {
-    fn raw(&self, key: &str) -> Option<&'a RawValue> {
-        self.fields.get(key).copied().filter(|raw| raw.get() != "null")
-    }
-
-    fn read<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
-        serde_json::from_str(self.raw(key)?.get()).ok()
-    }
-
-    fn object(&self, key: &str) -> Object<'a> {
-        self.raw(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-    }
-
-    fn text(&self, key: &str) -> Option<String> {
-        json_string::read(self.raw(key)?.get())
-    }
-
-    fn is_true(&self, key: &str) -> bool {
-        self.read(key) == Some(true)
-    }
-
+impl Object<'_> {
     /// Reads a number that may be written with a fraction.
     fn number(&self, key: &str) -> Option<f64> {
         self.read::<f64>(key).filter(|number| number.is_finite())
@@ -108,10 +77,7 @@ fn system(line: &Object) -> Option<Event> {
 
 /// Returns the blocks of a message; a message that is one text has none.
 fn blocks<'a>(line: &Object<'a>) -> Vec<Object<'a>> {
-    let content = line.object("message").raw("content");
-    let list: Vec<&RawValue> =
-        content.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    list.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
+    line.object("message").objects("content")
 }
 
 fn assistant(line: &Object) -> Vec<Event> {
@@ -220,13 +186,8 @@ fn outcome(line: &Object) -> Outcome {
 fn denied_tools(line: &Object) -> Vec<String> {
     const MAX_TOOLS: usize = 20;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let denials: Vec<&RawValue> = line
-        .raw("permission_denials")
-        .and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default();
     let mut tools = Vec::new();
-    for denial in denials {
-        let denial: Object = serde_json::from_str(denial.get()).unwrap_or_default();
+    for denial in line.objects("permission_denials") {
         let name = denial.word("tool_name").filter(|name| name.chars().all(is_name));
         let name = name.unwrap_or_else(|| UNKNOWN_TOOL.to_owned());
         if tools.len() < MAX_TOOLS && !tools.contains(&name) {

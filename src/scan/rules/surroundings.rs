@@ -2,10 +2,8 @@
 
 use super::check::finding;
 use crate::core::guidance::finding::{Finding, Severity};
-use crate::store::file;
-use crate::store::project::Project;
 use crate::store::project::git;
-use crate::store::world::World;
+use crate::store::{Project, World, file};
 use serde_json::Value;
 use std::path::Path;
 
@@ -43,7 +41,6 @@ pub fn stop_hooks(world: &World, project: &Project) -> Vec<Finding> {
 }
 
 fn has_stop_hook(path: &Path) -> bool {
-    let Ok(Some(bytes)) = file::read_bounded(path, MAX_SETTINGS_BYTES) else { return false };
-    let settings: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let settings: Value = file::read_json(path, MAX_SETTINGS_BYTES).unwrap_or_default();
     settings["hooks"]["Stop"].as_array().is_some_and(|hooks| !hooks.is_empty())
 }

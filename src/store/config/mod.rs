@@ -10,7 +10,7 @@ use crate::core::record::{ArmedLoop, Given};
 use crate::core::settings::{self, Files, KEYS, Key, Layer, Resolved, Row, Source};
 use crate::core::tasks;
 use crate::core::text::clean;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn resolve(
     world: &World,
     project: &Project,
     given: &Given,
-    commands: &Map<String, Value>,
+    commands: &Values,
     tasks: &tasks::Source,
 ) -> Resolved {
     let mut warnings = Vec::new();
@@ -215,12 +215,8 @@ fn flatten(prefix: &str, fields: Values, into: &mut Values) {
 }
 
 fn document(path: &Path) -> Result<Values> {
-    let Some(bytes) = file::read_bounded(path, MAX_FILE_BYTES)? else { return Ok(Map::new()) };
-    match serde_json::from_slice(&bytes) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => bail!("{} is not a JSON object", path.display()),
-        Err(error) => Err(error).with_context(|| format!("{} is not valid JSON", path.display())),
-    }
+    let bytes = file::read_bounded(path, MAX_FILE_BYTES)?;
+    bytes.map_or_else(|| Ok(Map::new()), |bytes| file::parse_object(path, &bytes))
 }
 
 /// Returns why a file could not be read at all, for each such file.
@@ -251,11 +247,10 @@ pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<bool> {
     let before = fields.clone();
     fields.shift_remove(key.name);
     let (group, name) = key.name.split_once('.').unwrap_or(("", key.name));
-    let slot = fields.entry(group).or_insert_with(|| Value::Object(Map::new()));
-    if slot.is_null() {
-        *slot = Value::Object(Map::new());
+    if fields.get(group).is_none_or(Value::is_null) {
+        fields.insert(group.to_owned(), Value::Object(Map::new()));
     }
-    let Value::Object(group_fields) = slot else {
+    let Some(Value::Object(group_fields)) = fields.get_mut(group) else {
         bail!("{}: {group} is not an object", path.display());
     };
     match value {
@@ -269,9 +264,6 @@ pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<bool> {
         return Ok(false);
     }
     let text = serde_json::to_string_pretty(&Value::Object(fields))? + "\n";
-    if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)
-            .with_context(|| format!("could not create the folder {}", dir.display()))?;
-    }
+    file::create_shared_dir(path.parent().unwrap_or(path))?;
     file::replace(path, text.as_bytes(), Privacy::Shared).map(|()| true)
 }

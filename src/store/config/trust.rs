@@ -2,13 +2,11 @@
 //! the project's real path: another text, another project and another user start without trust.
 
 use crate::core::time::Stamp;
-use crate::store::file::{self, Privacy};
-use crate::store::project::Project;
-use crate::store::world::World;
+use crate::store::{Project, World, file};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const MAX_RECORD_BYTES: u64 = 4 << 20;
 
@@ -32,12 +30,9 @@ impl Trusted {
 
 /// Loads what is trusted here: nothing if the record is missing, damaged or of another project.
 pub fn load(world: &World, project: &Project) -> Trusted {
-    let read = || -> Option<Trusted> {
-        let bytes = file::read_bounded(&path(world.data_dir().ok()?, project), MAX_RECORD_BYTES).ok()??;
-        let trusted: Trusted = serde_json::from_slice(&bytes).ok()?;
-        (trusted.project == project.real_root().to_string_lossy()).then_some(trusted)
-    };
-    read().unwrap_or_default()
+    let record = path(world, project).ok().and_then(|path| file::read_json(&path, MAX_RECORD_BYTES));
+    let is_here = |trusted: &Trusted| trusted.project == project.real_root().to_string_lossy();
+    record.filter(is_here).unwrap_or_default()
 }
 
 /// Trusts these commands here, and no others.
@@ -45,16 +40,14 @@ pub fn grant(world: &World, project: &Project, commands: Map<String, Value>) -> 
     if commands.is_empty() {
         return revoke(world, project).map(drop);
     }
-    let path = path(world.data_dir()?, project);
     let root = project.real_root().to_string_lossy().into_owned();
     let trusted = Trusted { project: root, trusted_at: world.now, commands };
-    file::create_dir(path.parent().unwrap_or(&path))?;
-    file::replace(&path, serde_json::to_string_pretty(&trusted)?.as_bytes(), Privacy::Private)
+    file::replace_private(&path(world, project)?, serde_json::to_string_pretty(&trusted)?.as_bytes())
 }
 
 /// Withdraws all trust in this project. Returns whether there was any.
 pub fn revoke(world: &World, project: &Project) -> Result<bool> {
-    let path = path(world.data_dir()?, project);
+    let path = path(world, project)?;
     match std::fs::remove_file(&path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -62,6 +55,6 @@ pub fn revoke(world: &World, project: &Project) -> Result<bool> {
     }
 }
 
-fn path(data_dir: &Path, project: &Project) -> PathBuf {
-    data_dir.join("trust").join(format!("{}.json", project.key()))
+fn path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("trust").join(format!("{}.json", project.key())))
 }

@@ -99,10 +99,10 @@ pub fn has_new_logs(project: &Project) -> bool {
 pub fn archive(project: &Project, request: &Request) -> Result<Archived> {
     let root = root(project)?;
     let entries = entries(project, request.include_logs)?;
-    fs::create_dir_all(&root).with_context(|| format!("could not create the folder {}", root.display()))?;
+    file::create_shared_dir(&root)?;
     let partial = root.join(format!("{PARTIAL}{}", request.name));
     copy(project, &partial, &entries, request)?;
-    let dir = free_name(&root, request.name)?;
+    let dir = file::free_name(|more| root.join(format!("{}{more}", request.name)));
     fs::rename(&partial, &dir).with_context(|| format!("could not create the archive {}", dir.display()))?;
     file::sync_dir(&dir);
     reset(project, &dir)
@@ -176,15 +176,6 @@ fn copy(project: &Project, to: &Path, entries: &[Entry], request: &Request) -> R
     file::replace(&to.join(SUMMARY), request.summary.as_bytes(), Privacy::Shared)?;
     let list = List { project_name: request.project_name.to_owned(), entries: entries.to_owned() };
     file::replace(&to.join(LIST), serde_json::to_string(&list)?.as_bytes(), Privacy::Shared)
-}
-
-/// Returns the name, with a number if it is taken.
-fn free_name(root: &Path, name: &str) -> Result<PathBuf> {
-    let numbered = (2..1000).map(|number| format!("{name}-{number}"));
-    let free = std::iter::once(name.to_owned()).chain(numbered).map(|name| root.join(name));
-    free.into_iter().find(|path| path.symlink_metadata().is_err()).with_context(|| {
-        format!("{} has too many archives of this name: use another --label", root.display())
-    })
 }
 
 /// Resets `ralph/`: archived files are removed, or replaced by their template.

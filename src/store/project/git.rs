@@ -2,19 +2,12 @@
 //! which worktrees share, and reads which commit HEAD names.
 
 use crate::store::file::{self, lock::Lock};
-use crate::store::project::Project;
+use crate::store::project::{Project, layout};
 use anyhow::{Context, Result};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-const PATTERNS: [&str; 6] = [
-    ".claude/ralph-state.*",
-    "ralph/blocked.txt",
-    "ralph/decide.txt",
-    "ralph/answered/",
-    "ralph/logs/",
-    "ralph/run.lock",
-];
+const STATE: &str = ".claude/ralph-state.*";
 
 const MAX_EXCLUDE_BYTES: u64 = 16 << 20;
 
@@ -31,7 +24,8 @@ pub fn exclude_ours(project: &Project) -> Result<()> {
         "{} is behind a symbolic link",
         path.display()
     );
-    let lines: Vec<String> = PATTERNS.iter().map(|pattern| format!("/{prefix}{pattern}")).collect();
+    let patterns = std::iter::once(STATE).chain(layout::IGNORED);
+    let lines: Vec<String> = patterns.map(|pattern| format!("/{prefix}{pattern}")).collect();
     let present = file::read_bounded(&path, MAX_EXCLUDE_BYTES)?.unwrap_or_default();
     if missing(&present, &lines).is_empty() {
         return Ok(());

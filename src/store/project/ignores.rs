@@ -1,8 +1,7 @@
 //! Ignore files outside a work tree that apply to it, found without starting git.
 
 use super::git;
-use crate::store::file;
-use crate::store::world::World;
+use crate::store::{World, file};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 

@@ -3,22 +3,18 @@
 use crate::core::text::clean;
 use crate::store::file::{self, Privacy};
 use crate::store::project::Project;
-use anyhow::{Context, Result};
-
-/// A file below `ralph/` and its template.
-struct Template {
-    name: &'static str,
-    text: &'static str,
-}
+use anyhow::Result;
 
 pub const PROMPT: &str = "prompt.md";
-const TEMPLATES: [Template; 4] = [
-    Template { name: PROMPT, text: include_str!("../../../templates/prompt.md") },
-    Template { name: "prd.md", text: include_str!("../../../templates/prd.md") },
-    Template { name: "tasks.json", text: include_str!("../../../templates/tasks.json") },
-    Template { name: "progress.txt", text: include_str!("../../../templates/progress.txt") },
+/// The files below `ralph/` and their templates.
+const TEMPLATES: [(&str, &str); 4] = [
+    (PROMPT, include_str!("../../../templates/prompt.md")),
+    ("prd.md", include_str!("../../../templates/prd.md")),
+    ("tasks.json", include_str!("../../../templates/tasks.json")),
+    ("progress.txt", include_str!("../../../templates/progress.txt")),
 ];
-const IGNORED: [&str; 5] =
+/// What Ralph writes below `ralph/` and git ignores.
+pub const IGNORED: [&str; 5] =
     ["ralph/logs/", "ralph/run.lock", "ralph/blocked.txt", "ralph/decide.txt", "ralph/answered/"];
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -36,18 +32,15 @@ pub enum Made {
 /// Creates the folder and returns what happened to each file. Existing files are kept unless `replace` is set.
 pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(String, Made)>> {
     // All paths are checked before anything is written.
-    let place = |template: &'static Template| {
-        Ok((template, project.resolve(&project.work_dir().join(template.name))?))
-    };
+    let place = |(file, _): &(&str, &str)| project.resolve(&project.work_dir().join(file));
     let places = TEMPLATES.iter().map(place).collect::<Result<Vec<_>>>()?;
     let logs = project.resolve(&project.work_dir().join("logs"))?;
     let ignore = project.resolve(&project.root.join(".gitignore"))?;
     let dir = project.work_dir();
-    std::fs::create_dir_all(&dir)
-        .with_context(|| format!("could not create the folder {}", dir.display()))?;
+    file::create_shared_dir(&dir)?;
     let mut told = Vec::new();
-    for (template, path) in places {
-        let text = filled(template, name);
+    for ((file, template), path) in TEMPLATES.into_iter().zip(places) {
+        let text = filled(file, template, name);
         let made = match file::read_bounded(&path, MAX_BYTES) {
             Ok(None) => Made::Created,
             Ok(Some(bytes)) if bytes == text.as_bytes() => Made::Unchanged,
@@ -58,7 +51,7 @@ pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(Stri
         if matches!(made, Made::Created | Made::Replaced) {
             file::replace(&path, text.as_bytes(), Privacy::Shared)?;
         }
-        told.push((format!("ralph/{}", template.name), made));
+        told.push((format!("ralph/{file}"), made));
     }
     let made = if logs.is_dir() { Made::Unchanged } else { Made::Created };
     file::create_dir(&logs)?;
@@ -92,19 +85,20 @@ fn add_ignored(path: &std::path::Path) -> Result<Made> {
 
 /// Returns the file as `ralph init` writes it; `None` if it has no template.
 pub fn fresh(file: &str, name: &str) -> Option<String> {
-    TEMPLATES.iter().find(|one| one.name == file).map(|one| filled(one, name))
+    let (_, template) = TEMPLATES.iter().find(|(template, _)| *template == file)?;
+    Some(filled(file, template, name))
 }
 
-fn filled(template: &Template, name: &str) -> String {
+fn filled(file: &str, template: &str, name: &str) -> String {
     let name = clean::excerpt(name, 80);
     let branch = format!("ralph/{}", slug(&name).unwrap_or("run".into()));
     let fit = |text: &str| {
         let quoted = serde_json::Value::from(text).to_string();
         // The template contains the quotes.
         let json = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        json.filter(|_| template.name.ends_with(".json")).unwrap_or(text).to_owned()
+        json.filter(|_| file.ends_with(".json")).unwrap_or(text).to_owned()
     };
-    template.text.replace("{{branch}}", &fit(&branch)).replace("{{name}}", &fit(&name))
+    template.replace("{{branch}}", &fit(&branch)).replace("{{name}}", &fit(&name))
 }
 
 /// Returns a name for files and branches, without characters that are special in paths, shells or git.
@@ -183,8 +177,8 @@ mod tests {
         for part in needed {
             assert!(prompt.contains(part), "{part}");
         }
-        for template in &TEMPLATES {
-            assert!(!filled(template, "x").contains("{{"), "{}", template.name);
+        for (file, template) in TEMPLATES {
+            assert!(!filled(file, template, "x").contains("{{"), "{file}");
         }
         assert!(prompt.len() < 5000, "every iteration pays for it: {}", prompt.len());
     }

@@ -1,9 +1,8 @@
 //! The files that Ralph writes for a user, by name: only these are ever removed.
 
-use crate::store::file;
 use crate::store::file::walk::entries;
 use crate::store::user::armed;
-use crate::store::world::World;
+use crate::store::{World, file};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -102,6 +102,11 @@ impl Project {
         });
         format!("{name}-{:016x}", fingerprint(root.as_os_str().as_encoded_bytes()))
     }
+
+    /// Identifies the project by its real path.
+    pub fn hash(&self) -> u64 {
+        fingerprint(self.real_root().as_os_str().as_encoded_bytes())
+    }
 }
 
 /// Returns whether both folders belong to one user. A folder of another user above the project does not count.

@@ -2,8 +2,7 @@
 //! the same Stop.
 
 use crate::core::time::Stamp;
-use crate::store::file;
-use crate::store::project::Project;
+use crate::store::{Project, file};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,13 +28,8 @@ pub fn read(project: &Project, path: &Path) -> Result<String> {
 
 /// Renames the file so that the plugin does not find it, and returns the new path.
 pub fn move_aside(path: &Path, now: Stamp) -> Result<PathBuf> {
-    let name = |number: u32| {
-        let number = if number == 1 { String::new() } else { format!("-{number}") };
-        path.with_file_name(format!("ralph-loop.imported-{}{number}.local.md", now.compact()))
-    };
-    let aside = (1..1000).map(name).find(|path| path.symlink_metadata().is_err());
-    let aside =
-        aside.with_context(|| format!("{} cannot be renamed: every name is taken", path.display()))?;
+    let name = |more: &str| format!("ralph-loop.imported-{}{more}.local.md", now.compact());
+    let aside = file::free_name(|more| path.with_file_name(name(more)));
     fs::rename(path, &aside).with_context(|| {
         format!("could not rename {}; nothing was started, because two loops would conflict", path.display())
     })?;

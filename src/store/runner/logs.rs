@@ -26,11 +26,7 @@ pub fn make_room(dir: &Path, now: Stamp) -> Result<()> {
         return Ok(());
     }
     let name = format!("until-{}", now.compact());
-    let (mut folder, mut number) = (dir.join(&name), 1);
-    while folder.exists() {
-        number += 1;
-        folder = dir.join(format!("{name}-{number}"));
-    }
+    let folder = file::free_name(|more| dir.join(format!("{name}{more}")));
     file::create_dir(&folder)?;
     for name in earlier {
         std::fs::rename(dir.join(&name), folder.join(&name))?;

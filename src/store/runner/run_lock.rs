@@ -4,10 +4,8 @@
 //! The file may have come with a repository, so a process counts only by its number and its start time.
 
 use crate::core::time::Stamp;
-use crate::store::file;
 use crate::store::process::pid;
-use crate::store::project::Project;
-use crate::store::world::World;
+use crate::store::{Project, World, file};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -77,7 +75,7 @@ fn write(project: &Project, lock: &RunLock) -> Result<()> {
 
 fn read(project: &Project) -> Option<RunLock> {
     let path = project.resolve(&path(project)).ok()?;
-    serde_json::from_slice(&file::read_bounded(&path, MAX_FILE_BYTES).ok()??).ok()
+    file::read_json(&path, MAX_FILE_BYTES)
 }
 
 /// Notes the agent process that runs now.

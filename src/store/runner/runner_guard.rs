@@ -5,12 +5,10 @@ use super::run_lock;
 use super::snapshot::{self, Snapshot};
 use crate::core::tasks::{Source, apply_review_cap, keep_review, transitions};
 use crate::core::time::Stamp;
-use crate::store::file;
 use crate::store::process::command::{self, Ended};
 use crate::store::project::git;
 use crate::store::project::{Project, fingerprint};
-use crate::store::world::World;
-use crate::store::{state, tasks};
+use crate::store::{World, file, state, tasks};
 use anyhow::Result;
 use std::time::Duration;
 

@@ -2,10 +2,7 @@
 //! reach by working in the project, so its changes can be compared with it.
 
 use crate::core::tasks::{Mode, Source, TaskList, mode};
-use crate::store::file::{self, Privacy};
-use crate::store::project::Project;
-use crate::store::tasks;
-use crate::store::world::World;
+use crate::store::{Project, World, file, tasks};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -65,9 +62,7 @@ pub fn take(
     let save = || {
         let text = String::from_utf8(bytes)?;
         let record = Record { rules: rules.clone(), source: source.clone(), text };
-        let path = path(world, project)?;
-        file::create_dir(path.parent().unwrap_or(&path))?;
-        file::replace(&path, serde_json::to_string(&record)?.as_bytes(), Privacy::Private)?;
+        file::replace_private(&path(world, project)?, serde_json::to_string(&record)?.as_bytes())?;
         Ok(record.text)
     };
     let text = save().map_err(|error: anyhow::Error| {
@@ -78,8 +73,7 @@ pub fn take(
 
 /// Returns the newest snapshot of this run.
 pub fn load(world: &World, project: &Project, run_id: &str) -> Option<Snapshot> {
-    let bytes = file::read_bounded(&path(world, project).ok()?, MAX_FILE_BYTES).ok()??;
-    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    let record: Record = file::read_json(&path(world, project).ok()?, MAX_FILE_BYTES)?;
     let tasks = tasks::parse(&record.source, record.text.as_bytes()).ok()?;
     let Record { rules, text, .. } = record;
     (rules.run_id == run_id).then_some(Snapshot { rules, tasks, text })

@@ -29,7 +29,8 @@ pub struct Document {
     loops: Fields,
     /// Every other field, in the order it was found.
     rest: Fields,
-    changed: bool,
+    /// It says something else than the file.
+    pub(super) changed: bool,
 }
 
 impl Document {
@@ -61,15 +62,6 @@ impl Document {
 
     pub fn newer_than_us(&self) -> bool {
         self.version.is_some_and(|version| version > VERSION)
-    }
-
-    /// Returns whether it says something else than the file, and takes it as saved.
-    pub(super) fn take_changed(&mut self) -> bool {
-        std::mem::take(&mut self.changed)
-    }
-
-    pub(super) fn mark_changed(&mut self) {
-        self.changed = true;
     }
 
     pub fn loop_of(&self, session: &str) -> Option<StoredLoop> {

@@ -4,12 +4,10 @@ use super::question;
 use crate::core::outcome::Outcome;
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Resolved;
-use crate::store::config;
 use crate::store::process::notify;
-use crate::store::project::Project;
 use crate::store::state::Document;
 use crate::store::user::{answers, armed, circuit, history};
-use crate::store::world::World;
+use crate::store::{Project, World, config};
 use anyhow::Result;
 
 /// Records an ending before the state is saved: if saving fails, the loop ends again at its next turn and is recorded
@@ -55,17 +53,31 @@ pub fn kill_all(
     except: Option<&str>,
     document: &mut Document,
 ) -> Result<Vec<ArmedLoop>> {
-    let mut killed = Vec::new();
-    for (session, mut run) in armed::load_all(world, project, document) {
-        if except == Some(&session) || !run.is_alive() {
+    end_others(world, project, except, document, |_| {
+        Some((Outcome::Killed, ".claude/STOP_LOOP was found".to_owned()))
+    })
+}
+
+/// Ends and records the loops of other sessions for which `why` has an outcome and a reason. Returns them.
+pub(super) fn end_others(
+    world: &World,
+    project: &Project,
+    session: Option<&str>,
+    document: &mut Document,
+    why: impl Fn(&ArmedLoop) -> Option<(Outcome, String)>,
+) -> Result<Vec<ArmedLoop>> {
+    let mut ended = Vec::new();
+    for (id, mut run) in armed::load_all(world, project, document) {
+        if session == Some(&id) || !run.is_alive() {
             continue;
         }
-        run.end(Outcome::Killed, ".claude/STOP_LOOP was found", world.now);
-        record(world, project, &session, &run);
-        document.set_loop(&session, &run)?;
-        killed.push(run);
+        let Some((outcome, reason)) = why(&run) else { continue };
+        run.end(outcome, reason, world.now);
+        record(world, project, &id, &run);
+        document.set_loop(&id, &run)?;
+        ended.push(run);
     }
-    Ok(killed)
+    Ok(ended)
 }
 
 /// Announces several endings, each by the settings of its own run.

@@ -6,10 +6,9 @@ use super::{Document, ending};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::time::{self, Stamp};
-use crate::store::project::Project;
 use crate::store::runner::run_lock;
 use crate::store::user::{armed, circuit};
-use crate::store::world::World;
+use crate::store::{Project, World};
 use anyhow::Result;
 
 /// Returns whether the loop's session was not seen for longer than `session_expiration_hours`.
@@ -38,20 +37,13 @@ fn end_expired(
     document: &mut Document,
     expiration_ms: i64,
 ) -> Result<Vec<ArmedLoop>> {
-    let mut ended = Vec::new();
-    for (id, mut run) in armed::load_all(world, project, document) {
+    ending::end_others(world, project, Some(session), document, |run| {
         let runs = run.engine == Engine::Runner
             && run_lock::holder(project).is_some_and(|lock| lock.run_id == run.run_id);
-        if id == session || !run.is_alive() || !is_expired(&run, world.now, expiration_ms) || runs {
-            continue;
-        }
         let away = time::span(world.now - run.last_seen());
-        run.end(Outcome::Interrupted, format!("no activity in its session for {away}"), world.now);
-        ending::record(world, project, &id, &run);
-        document.set_loop(&id, &run)?;
-        ended.push(run);
-    }
-    Ok(ended)
+        let reason = format!("no activity in its session for {away}");
+        (!runs && is_expired(run, world.now, expiration_ms)).then_some((Outcome::Interrupted, reason))
+    })
 }
 
 /// Removes the loops of other sessions that ended more than `session_expiration_hours` ago.

@@ -73,19 +73,14 @@ impl Locked {
     /// Locks and loads. A damaged file is moved aside, never deleted; the state then starts empty.
     pub fn open(project: &Project, now: Stamp) -> Result<Locked, StateError> {
         let dir = project.resolve(&project.claude_dir()).map(|_| project.claude_dir())?;
-        std::fs::create_dir_all(&dir)
-            .with_context(|| format!("could not create the folder {}", dir.display()))?;
+        file::create_shared_dir(&dir)?;
         let lock = Lock::acquire(&project.resolve(&project.lock())?)?;
         let path = project.resolve(&project.state())?;
-        let mut moved_aside = None;
-        let document = match file::read_bounded(&path, MAX_STATE_BYTES)?.as_deref().map(Document::parse) {
-            None => Document::default(),
-            Some(Ok(document)) => document,
-            Some(Err(error)) => {
-                moved_aside = Some(move_aside(&path, &error, now)?);
-                Document::default()
-            }
+        let (document, moved_aside) = match peek(project) {
+            Err(StateError::Damaged(path, why)) => (None, Some(move_aside(&path, &why, now)?)),
+            document => (document?, None),
         };
+        let document = document.unwrap_or_default();
         if let Some(version) = document.version().filter(|version| *version > VERSION) {
             return Err(StateError::Newer(path, version));
         }
@@ -103,24 +98,18 @@ impl Locked {
     }
 
     fn save_by(&mut self, write: impl Fn(&Path, &[u8], Privacy) -> Result<()>) -> Result<()> {
-        if self.document.take_changed() {
-            write(&self.path, &self.document.write(), Privacy::Private)
-                .inspect_err(|_| self.document.mark_changed())?;
+        if self.document.changed {
+            write(&self.path, &self.document.write(), Privacy::Private)?;
+            self.document.changed = false;
         }
         Ok(())
     }
 }
 
-fn move_aside(path: &Path, error: &serde_json::Error, now: Stamp) -> Result<String> {
-    let aside = free_name(&path.with_file_name(format!("ralph-state.json.corrupt-{}", now.compact())));
+fn move_aside(path: &Path, why: &str, now: Stamp) -> Result<String> {
+    let name = format!("ralph-state.json.corrupt-{}", now.compact());
+    let aside = file::free_name(|more| path.with_file_name(format!("{name}{more}")));
     std::fs::rename(path, &aside)
         .with_context(|| format!("could not move the damaged {} aside", path.display()))?;
-    Ok(format!("{} was damaged ({error}) and is now {}", path.display(), aside.display()))
-}
-
-/// Returns the name itself, or the first free one with a number behind it.
-fn free_name(path: &Path) -> PathBuf {
-    let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", path.display())));
-    let mut names = std::iter::once(path.to_owned()).chain(numbered);
-    names.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
+    Ok(format!("{} was damaged ({why}) and is now {}", path.display(), aside.display()))
 }

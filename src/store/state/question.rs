@@ -104,13 +104,6 @@ fn keep_aside(path: &Path, now: Stamp) -> Result<()> {
     let dir = path.with_file_name("answered");
     file::create_dir(&dir)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    let stamped = |more: &str| dir.join(format!("{name}-{}{more}.txt", now.compact()));
-    let mut target = stamped("");
-    for count in 2.. {
-        if !target.exists() {
-            break;
-        }
-        target = stamped(&format!("-{count}"));
-    }
+    let target = file::free_name(|more| dir.join(format!("{name}-{}{more}.txt", now.compact())));
     Ok(std::fs::rename(path, target)?)
 }

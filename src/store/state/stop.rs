@@ -1,9 +1,7 @@
 //! Stops that reach a loop from outside its session: the kill switch and `ralph stop --all`.
 
 use crate::core::time::Stamp;
-use crate::store::file::{self, Privacy};
-use crate::store::project::Project;
-use crate::store::world::World;
+use crate::store::{Project, World, file};
 use anyhow::Result;
 
 pub fn kill_switch(project: &Project) -> bool {
@@ -17,9 +15,8 @@ pub fn clear_kill_switch(project: &Project) {
 
 /// Stops every loop of this user that was armed until now.
 pub fn stop_all(world: &World) -> Result<()> {
-    let dir = world.data_dir()?;
-    file::create_dir(dir)?;
-    file::replace(&dir.join("stop-all"), format!("{}\n", world.now.rfc3339()).as_bytes(), Privacy::Private)
+    let text = format!("{}\n", world.now.rfc3339());
+    file::replace_private(&world.data_dir()?.join("stop-all"), text.as_bytes())
 }
 
 pub fn stopped_all_at(world: &World) -> Option<Stamp> {

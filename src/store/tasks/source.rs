@@ -5,8 +5,7 @@
 
 use crate::core::tasks::{DEFAULT_FILE, Form, Source, TaskList};
 use crate::core::text::clean;
-use crate::store::project::Project;
-use crate::store::tasks;
+use crate::store::{Project, tasks};
 use std::path::{Path, PathBuf};
 
 /// Which task list the user selected.

@@ -7,6 +7,7 @@
 use super::{circuit, history};
 use crate::core::circuit::Circuit;
 use crate::core::record::{ArmedLoop, StoredLoop};
+use crate::store::file::walk::entries;
 use crate::store::file::{self, Privacy};
 use crate::store::project::{Project, fingerprint};
 use crate::store::state::Document;
@@ -51,30 +52,28 @@ pub fn continued(
 
 /// Records that this user armed the loop.
 pub fn arm(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Result<()> {
-    let root = project.real_root();
     let record = Record {
         run_id: run.run_id.clone(),
         session_id: session.to_owned(),
-        project: root.to_string_lossy().into_owned(),
+        project: project.real_root().to_string_lossy().into_owned(),
         commands: run.commands.clone(),
         armed: Some(serde_json::value::to_raw_value::<StoredLoop>(run)?),
     };
-    let path = path(world.data_dir()?, session, &root);
-    file::create_dir(path.parent().unwrap_or(&path))?;
-    file::replace(&path, serde_json::to_string(&record)?.as_bytes(), Privacy::Private)
+    file::replace_private(
+        &path(world, &project.real_root(), session)?,
+        serde_json::to_string(&record)?.as_bytes(),
+    )
 }
 
 fn record(world: &World, project: &Project, session: &str) -> Option<Record> {
     let root = project.real_root();
-    let bytes =
-        file::read_bounded(&path(world.data_dir().ok()?, session, &root), MAX_RECORD_BYTES).ok()??;
-    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    let record: Record = file::read_json(&path(world, &root, session).ok()?, MAX_RECORD_BYTES)?;
     (record.session_id == session && record.project == root.to_string_lossy()).then_some(record)
 }
 
 /// Returns whether a run is armed for this session here. It looks for the record without reading it.
 pub fn exists(world: &World, project: &Project, session: &str) -> bool {
-    world.data_dir().is_ok_and(|dir| path(dir, session, &project.real_root()).is_file())
+    path(world, &project.real_root(), session).is_ok_and(|path| path.is_file())
 }
 
 /// Returns the session's loop from the state, if it is the one this user armed.
@@ -122,7 +121,7 @@ pub fn load_from_record(world: &World, project: &Project, session: &str) -> Opti
 pub struct Backup(PathBuf, Option<Vec<u8>>);
 
 pub fn backup(world: &World, project: &Project, session: &str) -> Result<Backup> {
-    let path = path(world.data_dir()?, session, &project.real_root());
+    let path = path(world, &project.real_root(), session)?;
     let bytes = file::read_bounded(&path, MAX_RECORD_BYTES)?;
     Ok(Backup(path, bytes))
 }
@@ -140,9 +139,7 @@ pub fn is_armed(world: &World, project: &Project, session: &str, run_id: &str) -
 }
 
 pub fn disarm(world: &World, project: &Project, session: &str) {
-    if let Ok(dir) = world.data_dir() {
-        let _ = std::fs::remove_file(path(dir, session, &project.real_root()));
-    }
+    let _ = path(world, &project.real_root(), session).map(std::fs::remove_file);
 }
 
 /// Returns every project in which this user has an armed loop.
@@ -155,16 +152,16 @@ pub fn projects(world: &World) -> Vec<Project> {
 
 /// Returns the path of every record, with the root of its project.
 pub fn records(world: &World) -> Vec<(PathBuf, PathBuf)> {
-    let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("sessions")).ok());
+    let folder = world.data_dir().map(|dir| dir.join("sessions")).unwrap_or_default();
     let read = |path: PathBuf| {
-        let bytes = file::read_bounded(&path, MAX_RECORD_BYTES).ok()??;
-        let record: Record = serde_json::from_slice(&bytes).ok()?;
+        let record: Record = file::read_json(&path, MAX_RECORD_BYTES)?;
         Some((path, PathBuf::from(record.project)))
     };
-    entries.into_iter().flatten().flatten().filter_map(|entry| read(entry.path())).collect()
+    entries(&folder).into_iter().filter_map(read).collect()
 }
 
-fn path(data_dir: &Path, session: &str, root: &Path) -> PathBuf {
+fn path(world: &World, root: &Path, session: &str) -> Result<PathBuf> {
     let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
-    data_dir.join("sessions").join(format!("{session:016x}-{root:016x}.json"))
+    let name = format!("{session:016x}-{root:016x}.json");
+    Ok(world.data_dir()?.join("sessions").join(name))
 }

@@ -1,9 +1,8 @@
 //! What a slash command has for the agent: left by the hook that saw the command's text, taken by the command file that
 //! runs a moment later. Its command line only carries the session id.
 
-use crate::store::file::{self, Privacy};
 use crate::store::project::fingerprint;
-use crate::store::world::World;
+use crate::store::{World, file};
 use anyhow::Result;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
@@ -19,10 +18,8 @@ fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
 
 pub fn leave(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
     let path = path(world, session, command)?;
-    let dir = path.parent().unwrap_or(&path);
-    file::create_dir(dir)?;
-    sweep(dir);
-    file::replace(&path, text.as_bytes(), Privacy::Private)
+    sweep(path.parent().unwrap_or(&path));
+    file::replace_private(&path, text.as_bytes())
 }
 
 /// Removes what was never taken, because a command was cancelled right after its hook.

@@ -5,9 +5,7 @@ use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, Usage};
 use crate::core::time::Stamp;
 use crate::store::file::lock::Lock;
-use crate::store::file::{self, Privacy};
-use crate::store::project::Project;
-use crate::store::world::World;
+use crate::store::{Project, World, file};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -71,10 +69,7 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
     let _lock = Lock::acquire(&path.with_extension("lock"))?;
     file::append_line(&path, &serde_json::to_string(&entry)?)?;
     if std::fs::metadata(&path).is_ok_and(|meta| meta.len() > MAX_FILE_BYTES) {
-        let runs = runs(world, project)?;
-        let kept = &runs[runs.len().saturating_sub(KEPT_RUNS)..];
-        let lines: Result<Vec<String>, _> = kept.iter().map(serde_json::to_string).collect();
-        file::replace(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)?;
+        file::replace_json_lines(&path, &runs(world, project)?, KEPT_RUNS)?;
     }
     Ok(())
 }
@@ -90,10 +85,8 @@ pub fn last_ending(world: &World, project: &Project) -> Option<Stamp> {
 
 /// Returns the runs of this project, oldest first, each once. A line that does not parse is skipped.
 pub fn runs(world: &World, project: &Project) -> Result<Vec<Run>> {
-    let bytes = file::read_bounded(&path(world, project)?, MAX_READ_BYTES)?.unwrap_or_default();
     let mut runs: Vec<Run> = Vec::new();
-    for line in bytes.split(|byte| *byte == b'\n') {
-        let Ok(entry) = serde_json::from_slice::<Run>(line) else { continue };
+    for entry in file::read_json_lines::<Run>(&path(world, project)?, MAX_READ_BYTES)? {
         runs.retain(|earlier| earlier.run_id != entry.run_id);
         runs.push(entry);
     }
