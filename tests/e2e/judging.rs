@@ -28,7 +28,7 @@ fn a_claim_is_verified_red_then_green() {
         told.contains("completion rejected: `test -f done.txt") && told.contains("exit code 3"),
         "{told}"
     );
-    assert!(told.contains("Ralph ended (complete)") && told.contains("and the check passed"), "{told}");
+    assert!(told.contains("Ralph ended (complete)") && told.contains("exit 3; }` passed"), "{told}");
     let second = api.requests()[1].last_user_text();
     assert!(second.contains("Completion rejected") && second.contains("nothing there"), "{second}");
     assert_eq!(the_loop(&session)["outcome"], "complete");

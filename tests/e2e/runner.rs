@@ -523,6 +523,6 @@ fn the_plugin_holds_the_agent_to_its_tasks_until_the_work_is_committed() {
     assert!(held.contains("Before this iteration may end") && held.contains("dates.txt"), "{held}");
     assert!(requests[4].text().contains("Mode of this iteration: review"), "{}", requests[4].text());
     assert_eq!(column(&session, "mode"), ["implement", "review"]);
-    assert_eq!(column(&session, "stories_complete"), ["0", "1"]);
+    assert_eq!(column(&session, "stories_complete"), ["1", "1"]);
     assert_eq!(git(&session, &["status", "--porcelain"]), "");
 }
