@@ -4,11 +4,11 @@ mod files;
 mod reference;
 mod tables;
 
-use crate::env::{Env, SESSION};
+use crate::env::{Env, SESSION, write_program};
 use crate::setup::install;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -98,8 +98,7 @@ fn user() -> Env {
     fs::create_dir_all(&bin).unwrap();
     let client = install::CLIENT.replacen("#!/bin/sh\n", &format!("#!/bin/sh\n{CLAUDE}"), 1);
     for (name, text) in [("cargo", CARGO), ("npm", NPM), ("claude", &client)] {
-        fs::write(bin.join(name), text).unwrap();
-        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&bin.join(name), text);
     }
     let built = Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap();
     for name in ["ralph", "ralph-stop-hook", "ralph-session-start-hook", "ralph-guidance"] {

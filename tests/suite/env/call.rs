@@ -118,6 +118,12 @@ impl Call {
     }
 }
 
+/// Copies a program. A process of its own copies it, for the same reason as in [`write_program`].
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").args([from, to]).status().expect("cp runs");
+    assert!(copied.success(), "{} cannot be copied", from.display());
+}
+
 /// Writes an executable script. A process of its own writes it: a file that this process had open for writing could
 /// be inherited by a program another test is just starting, and until that runs the script is "busy" and cannot be run.
 pub fn write_program(path: &Path, text: &str) {

@@ -7,7 +7,7 @@ mod hooks;
 mod running;
 mod watch;
 
-pub use call::{Call, Program, write_program};
+pub use call::{Call, Program, copy_program, write_program};
 pub use clock::{Clock, MAX_WAIT, wait_for, wait_until};
 pub use hooks::{Answer, Event};
 pub use running::{Run, Running};

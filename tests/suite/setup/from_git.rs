@@ -1,10 +1,11 @@
 //! The plugin as a git marketplace brings it: no programs, only the scripts that stand in for them.
 
+use crate::env::{copy_program, write_program};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
@@ -24,8 +25,10 @@ impl Clone {
         fs::create_dir_all(root.join("bin")).unwrap();
         fs::create_dir_all(home.join("data")).unwrap();
         for name in PROGRAMS.iter().chain(&["stand-in.sh"]) {
-            fs::copy(format!("{}/bin/{name}", env!("CARGO_MANIFEST_DIR")), root.join("bin").join(name))
-                .unwrap();
+            copy_program(
+                &Path::new(env!("CARGO_MANIFEST_DIR")).join("bin").join(name),
+                &root.join("bin").join(name),
+            );
         }
         Clone { _folder: folder, home, root }
     }
@@ -54,9 +57,10 @@ impl Clone {
         let bin = self.home.join(".cargo/bin");
         fs::create_dir_all(&bin).unwrap();
         for name in names {
-            fs::write(bin.join(name), format!("#!/bin/sh\ncat >/dev/null; echo '\"{name} '\"$*\"'\"'\n"))
-                .unwrap();
-            fs::set_permissions(bin.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+            write_program(
+                &bin.join(name),
+                &format!("#!/bin/sh\ncat >/dev/null; echo '\"{name} '\"$*\"'\"'\n"),
+            );
         }
     }
 }

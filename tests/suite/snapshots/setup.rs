@@ -1,7 +1,7 @@
 //! The commands around a loop: init, archive, doctor, demo, install.
 
 use super::{Page, replace};
-use crate::env::{Env, Program, Run};
+use crate::env::{Env, Program, Run, write_program};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,8 +27,7 @@ fn fake_client(env: &Env, plugins: &str) {
     // The real git and its words differ from machine to machine.
     for (name, text) in [("claude", claude.as_str()), ("git", "echo true")] {
         let path = env.base.join("bin").join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, &format!("#!/bin/sh\n{text}\n"));
     }
     env.var("PATH", &format!("{base}/bin:/usr/local/bin:/usr/bin:/bin"));
 }

@@ -5,7 +5,7 @@ mod files;
 mod hooks;
 mod leftovers;
 
-use crate::env::{Call, Clock, Env, Program, Run, names_in, wait_until};
+use crate::env::{Call, Clock, Env, Program, Run, names_in, wait_until, write_program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -47,8 +47,7 @@ fn whole_plugin() -> &'static Path {
 
 fn script(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(path, &format!("#!/bin/sh\n{text}\n"));
 }
 
 /// Replaces git, if it is not installed, by a repository and a program that succeeds.

@@ -1,7 +1,7 @@
 //! `ralph install` when something is in the way.
 
 use super::{CLIENT, Home};
-use crate::env::{Env, ignores_permissions, names_in};
+use crate::env::{Env, copy_program, ignores_permissions, names_in, write_program};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -79,9 +79,9 @@ fn a_plugin_that_does_not_run_fails_the_install() {
     let programs = home.env.base.join("programs");
     fs::create_dir(&programs).unwrap();
     for name in ["ralph", "ralph-stop-hook", "ralph-session-start-hook", "ralph-guidance"] {
-        fs::copy(home.plugin().join("bin").join(name), programs.join(name)).unwrap();
+        copy_program(&home.plugin().join("bin").join(name), &programs.join(name));
     }
-    fs::write(programs.join("ralph-session-start-hook"), "#!/bin/sh\nexit 3\n").unwrap();
+    write_program(&programs.join("ralph-session-start-hook"), "#!/bin/sh\nexit 3\n");
     let output = Command::new(programs.join("ralph"))
         .arg("install")
         .env_clear()

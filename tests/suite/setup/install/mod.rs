@@ -4,7 +4,7 @@ mod errors;
 mod status_line;
 mod upgrade;
 
-use crate::env::{Call, Env, Run, names_in};
+use crate::env::{Call, Env, Run, copy_program, names_in, write_program};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn programs() -> &'static Path {
         let built = Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap();
         for name in ["ralph", "ralph-stop-hook", "ralph-session-start-hook", "ralph-guidance"] {
             let copy = folder.path().join(name);
-            fs::copy(built.join(name), &copy).unwrap();
+            copy_program(&built.join(name), &copy);
             // Without `strip` the tests only take longer.
             let _ = Command::new("strip").arg(&copy).output();
         }
@@ -67,9 +67,7 @@ impl Home {
         for folder in [&bin, &fake, &env.base.join("home/.claude")] {
             fs::create_dir_all(folder).unwrap();
         }
-        let client = bin.join("claude");
-        fs::write(&client, CLIENT).unwrap();
-        fs::set_permissions(&client, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        write_program(&bin.join("claude"), CLIENT);
         env.var("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
         env.var("FAKE", fake.to_str().unwrap());
         Home { env, fake }
