@@ -12,6 +12,7 @@ use crate::core::outcome::Outcome;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
+use crate::core::signal::Ignored;
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
 use crate::core::time::runtime::{self, Event, Mark};
@@ -139,11 +140,11 @@ impl Runner<'_> {
     /// Takes a snapshot of the task list. One that the agent broke it must fix first, and until then it is compared with
     /// the list before that: nothing is forgotten by waiting an iteration.
     fn take_snapshot(&mut self, run_settings: &RunSettings) -> Option<Snapshot> {
-        if let Some(before) = self.violated.take() {
+        if let Some(before) = snapshot::load(self.world, self.project, &self.run.run_id) {
             let problems = runner_guard::list_problems(self.project, &before);
             if !problems.is_empty() {
                 self.require(&problems);
-                return Some(before);
+                return Some(before).filter(|before| !before.text.is_empty());
             }
         }
         let rules = Rules {
@@ -164,10 +165,13 @@ impl Runner<'_> {
     }
 
     /// Tells the user what the iteration changed in the task list against the rules.
-    pub(super) fn report_violations(&mut self, iteration: &Iteration, facts: &Facts) {
+    /// Without any, what the user changes before the next iteration is not compared.
+    pub(super) fn report_violations(&mut self, facts: &Facts) {
         let violations = facts.turn.tasks.as_ref().map_or(&[][..], |tasks| &tasks.violations);
         violations.iter().for_each(|violation| self.screen.warn(violation));
-        self.violated = iteration.prepared.before.clone().filter(|_| !violations.is_empty());
+        if violations.is_empty() && facts.turn.tasks.is_some() {
+            snapshot::forget(self.world, self.project);
+        }
     }
 
     fn prompt(
@@ -178,7 +182,9 @@ impl Runner<'_> {
     ) -> Result<String> {
         let lists = self.lists(resolved)?;
         let run = StoredLoop { task: self.plan.task.clone(), ..StoredLoop::clone(&self.run) };
-        let write = if self.plan.conversation.is_some() { prompt::continuation } else { prompt::fresh };
+        // The first prompt of a continued run repeats everything, also in a conversation that continues.
+        let continues = self.plan.conversation.is_some() && self.attempts > 0;
+        let write = if continues { prompt::continuation } else { prompt::fresh };
         let mut text = write(&run, &self.note, &lists, settings, self.now());
         if let Some(Snapshot { tasks, rules, .. }) = before {
             let work = stories::assignment(tasks, rules.skip_review, rules.review_cap);
@@ -352,10 +358,13 @@ impl Runner<'_> {
             None => Some(format!("error: the agent failed: {end}")),
         };
         let gained = Gained { last_text: message.clone(), ..self.gained(iteration) };
-        let turn = Turn { message, mark: Mark::Answered, gained: Some(gained), ..Turn::default() };
-        let before = iteration.prepared.before.as_ref();
+        let claimed = report.message().is_some_and(|text| completion::claims(text, &settings));
+        let failed = end.is_failure() || report.failure.is_some();
+        let ignored = (failed && claimed).then_some(Ignored::AgentFailed);
+        let turn = Turn { message, ignored, mark: Mark::Answered, gained: Some(gained), ..Turn::default() };
+        let before = snapshot::load(self.world, self.project, &self.run.run_id);
         let violations =
-            before.map_or_else(Vec::new, |before| runner_guard::list_problems(self.project, before));
+            before.map_or_else(Vec::new, |before| runner_guard::list_problems(self.project, &before));
         let mut tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.options.skip_review);
         if !violations.is_empty() {
             tasks = Some(Tasks { violations, ..tasks.unwrap_or_default() });
@@ -388,11 +397,16 @@ impl Runner<'_> {
             let interruption = runner.inbox.interruption();
             interruption.is_some_and(|interruption| runner.is_ended_by(interruption).unwrap_or(false))
         };
-        let mut report = |check: &CheckRun| runner.borrow_mut().screen.check(check);
+        let mut report = |check: &CheckRun| {
+            if check.run.ended != Ended::Cancelled {
+                runner.borrow_mut().screen.check(check);
+            }
+        };
         let results = facts.checks.run(root, &cancelled, &mut report);
         let runner = runner.into_inner();
         let now = runner.now();
-        runner.checked = results.iter().map(|check| check.result(now)).collect();
+        let ran = results.iter().filter(|check| check.run.ended != Ended::Cancelled);
+        runner.checked = ran.map(|check| check.result(now)).collect();
         runner.run.is_alive().then_some(results)
     }
 }

@@ -99,7 +99,7 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
         ("Iterations", iterations),
         ("Duration", format!("{} · {}", span(seconds), message::times(run, settings, now))),
     ];
-    if let Some(tasks) = tasks::read(runner.project, &run.tasks) {
+    if let Some(tasks) = tasks::read(runner.project, &run.tasks).filter(|tasks| tasks.unusable.is_none()) {
         rows.push(("Stories", format!("{}/{} complete", tasks.passing, tasks.total)));
     }
     if let Some(average) = seconds.checked_div(run.iteration) {

@@ -39,8 +39,7 @@ use crate::core::time::Stamp;
 use crate::engine;
 use crate::store::config;
 use crate::store::project::Project;
-use crate::store::runner::snapshot::{self, Snapshot};
-use crate::store::runner::{logs, run_lock, runner_guard, summary};
+use crate::store::runner::{logs, run_lock, runner_guard, snapshot, summary};
 use crate::store::state::{Locked, ending, stop as stops};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
@@ -97,8 +96,6 @@ pub struct Runner<'a> {
     note: Note,
     /// What the agent must fix first, in its next prompt.
     preface: String,
-    /// The task list before changes against the rules: until they are undone, the list is compared with this one.
-    violated: Option<Snapshot>,
     /// Agents started: more than iterations if one was repeated.
     attempts: u64,
     /// Of those, the ones that have a row.
@@ -154,6 +151,7 @@ impl<'a> Runner<'a> {
             inbox.watch_keys()?;
         }
         let mut run = plan.run.clone();
+        let note = Note { earlier_advice: run.pending.advice.take(), ..Note::default() };
         // The runner before may have died after it wrote a row and before it counted it.
         let (seconds, stuck) = summary::totals(project);
         let tally = &mut run.tally;
@@ -172,9 +170,8 @@ impl<'a> Runner<'a> {
             inbox,
             has_keyboard,
             began: Instant::now(),
-            note: Note::default(),
+            note,
             preface: String::new(),
-            violated: None,
             attempts: 0,
             recorded_attempts: 0,
             failures: 0,
@@ -220,7 +217,7 @@ impl<'a> Runner<'a> {
         }
         let before = std::mem::replace(&mut self.run, after);
         self.note_trouble(&iteration, before);
-        self.report_violations(&iteration, &facts);
+        self.report_violations(&facts);
         self.note = match decision {
             Decision::Continue(note) if self.run.is_alive() => note,
             _ => Note::default(),
@@ -269,11 +266,11 @@ impl<'a> Runner<'a> {
         if stops::kill_switch(self.project) {
             self.kill_others()?;
             stops::clear_kill_switch(self.project);
-            self.end(Outcome::Killed, "the file .claude/STOP_LOOP was there");
+            self.end(Outcome::Killed, ".claude/STOP_LOOP was found");
             return Ok(true);
         }
         if stops::stopped_all_at(self.world) != self.run.timing.stop_all_seen {
-            self.end(Outcome::Stopped, "`ralph stop --all` was given");
+            self.end(Outcome::Stopped, "`ralph stop --all` was run");
             return Ok(true);
         }
         let state = Locked::open(self.project, self.now())?;
@@ -295,9 +292,26 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Saves the run where `ralph run` finds it to continue.
+    /// Restores a task list that the agent left unusable. The snapshot stays while the list has changes against the
+    /// rules: the run may be continued.
+    fn restore_tasks(&mut self, world: &World) {
+        let Some(before) = snapshot::load(world, self.project, &self.run.run_id) else { return };
+        let reviews = matches!(self.run.outcome, Some(Outcome::Blocked | Outcome::Decide));
+        match runner_guard::restore(self.project, &before, reviews, world.now) {
+            Ok(note) => note.iter().for_each(|note| self.screen.note(note)),
+            Err(error) => self.screen.warn(&format!("could not restore the task list: {error:#}")),
+        }
+        let is_complete = self.run.outcome == Some(Outcome::Complete);
+        if is_complete || runner_guard::list_problems(self.project, &before).is_empty() {
+            snapshot::forget(world, self.project);
+        }
+    }
+
+    /// Saves the run where `ralph run` finds it to continue, with what its agent has still to hear.
     fn save_to_continue(&mut self) {
-        if let Err(error) = saved::update(self.world, self.project, &self.plan, &self.run) {
+        let mut run = self.run.clone();
+        run.pending.advice = run.pending.advice.take().or_else(|| self.note.advice());
+        if let Err(error) = saved::update(self.world, self.project, &self.plan, &run) {
             self.screen.warn(&format!("this run cannot be continued later: {error:#}"));
         }
     }
@@ -307,14 +321,7 @@ impl<'a> Runner<'a> {
         summary::flush(&self.logs);
         let world = self.world.later();
         let (resolved, settings) = self.settings();
-        if matches!(self.run.outcome, Some(Outcome::Blocked | Outcome::Decide))
-            && let Some(before) = snapshot::load(&world, self.project, &self.run.run_id)
-        {
-            match runner_guard::restore(self.project, &before, world.now) {
-                Ok(note) => note.iter().for_each(|note| self.screen.note(note)),
-                Err(error) => self.screen.warn(&format!("could not restore the task list: {error:#}")),
-            }
-        }
+        self.restore_tasks(&world);
         self.count_duration();
         self.run.told.ending = true;
         for note in engine::record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
@@ -332,7 +339,6 @@ impl<'a> Runner<'a> {
             self.screen.warn(&format!("could not save the ending: {error:#}"));
         }
         ending::settle(&world, self.project, SESSION, &self.run);
-        snapshot::forget(&world, self.project);
         runner_guard::forget_blocks(&world);
         run_lock::release(self.project);
         // An ending elsewhere was announced there.

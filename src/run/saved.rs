@@ -10,7 +10,7 @@ use crate::core::record::{ArmedLoop, StoredLoop};
 use crate::store::file::{self, Privacy};
 use crate::store::project::Project;
 use crate::store::world::World;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -24,6 +24,7 @@ pub struct Saved {
     pub commands: Map<String, Value>,
     pub options: RunOptions,
     /// The conversation to continue, and its cost so far.
+    #[serde(default)]
     pub conversation: Option<(String, f64)>,
 }
 
@@ -36,6 +37,7 @@ pub struct RunOptions {
     pub on_limit: OnLimit,
     pub skip_review: bool,
     /// The file that the prompt was read from.
+    #[serde(default)]
     pub prompt_file: Option<PathBuf>,
 }
 
@@ -67,16 +69,16 @@ pub fn forget(world: &World, project: &Project) {
     }
 }
 
-fn read(world: &World, project: &Project, extension: &str) -> Option<Vec<u8>> {
-    file::read_bounded(&path(world, project, extension).ok()?, MAX_FILE_BYTES).ok()?
-}
-
-/// Returns the last run of this project, if it did not complete.
-pub fn unfinished(world: &World, project: &Project) -> Option<Saved> {
-    let saved: Saved = serde_json::from_slice(&read(world, project, "json")?).ok()?;
-    (saved.run.outcome != Some(Outcome::Complete)).then_some(saved)
+/// Returns the last run of this project, if it did not complete. A record that cannot be read is an error: another run
+/// in its place would have none of its checks.
+pub fn unfinished(world: &World, project: &Project) -> Result<Option<Saved>> {
+    let path = path(world, project, "json")?;
+    let Some(bytes) = file::read_bounded(&path, MAX_FILE_BYTES)? else { return Ok(None) };
+    let saved: Saved =
+        serde_json::from_slice(&bytes).with_context(|| format!("{} is not valid", path.display()))?;
+    Ok(Some(saved).filter(|saved| saved.run.outcome != Some(Outcome::Complete)))
 }
 
 pub fn prompt(world: &World, project: &Project) -> Option<String> {
-    String::from_utf8(read(world, project, "md")?).ok()
+    String::from_utf8(file::read_bounded(&path(world, project, "md").ok()?, MAX_FILE_BYTES).ok()??).ok()
 }

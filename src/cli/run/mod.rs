@@ -59,6 +59,12 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     parts.extend(limits::words(&settings));
     parts.extend(count(planned.guidance, "guidance entry", "guidance entries"));
     parts.extend(count(run.pending.answers.len(), "answer", "answers"));
+    parts.extend(planned.stories.clone());
+    if let Agent::Command(command) = &options.agent
+        && planned.continued
+    {
+        parts.push(format!("agent: {}", clean::excerpt(&command.0, 40)));
+    }
     parts.extend(options.target.place());
     screen.say(&parts.join(" · "));
     screen.say(&format!("Task: {}", clean::excerpt(&run.task, 100)));

@@ -7,9 +7,9 @@ use crate::cli::{Failure, World};
 use crate::core::decide::turn::Turn;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
-use crate::core::tasks::{prompt as tasks_prompt, summary as tasks_summary};
+use crate::core::tasks::{counts, prompt as tasks_prompt, summary as tasks_summary};
 use crate::run::saved::{self, RunOptions, Saved};
-use crate::run::{RunPlan, SESSION};
+use crate::run::{Context, RunPlan, SESSION};
 use crate::scan::Scan;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::project::{Project, git};
@@ -31,6 +31,8 @@ pub struct Planned {
     pub continued: bool,
     /// What was understood of the task list.
     pub tasks: Option<String>,
+    /// `3 of 7 stories`.
+    pub stories: Option<String>,
     /// Entries of guidance that the agent will read.
     pub guidance: usize,
     pub notes: Vec<String>,
@@ -49,7 +51,8 @@ struct Prompt {
 /// Returns the run that this call continues: the last one that did not complete, unless another task was given. The
 /// task of a run whose runner died may be given again.
 pub fn continued(world: &World, project: &Project, args: &RunArgs) -> Result<Option<Saved>, Failure> {
-    let Some(saved) = saved::unfinished(world, project).filter(|_| !args.new) else { return Ok(None) };
+    let unfinished = if args.new { Ok(None) } else { saved::unfinished(world, project) };
+    let Some(saved) = unfinished.map_err(refusals::unreadable_run)? else { return Ok(None) };
     let same_task = match given_prompt(world, args)? {
         Some(prompt) => saved.run.is_alive() && shorten(&prompt.text) == saved.run.task,
         None => true,
@@ -93,9 +96,10 @@ fn plan(
     let is_continued = continued.is_some();
     let (mut replaced, mut conversation, mut notes) = (None, None, Vec::new());
     let (mut run, prompt) = match continued {
-        Some(Saved { run, commands, conversation: last, .. }) => {
+        Some(Saved { run, commands, conversation: last, options: before }) => {
             let mut run = armed::continued(world, project, SESSION, run, commands);
-            conversation = last;
+            let same_agent = (&before.agent, &before.target) == (&options.agent, &options.target);
+            conversation = last.filter(|_| same_agent && options.context == Context::Continue);
             let died = present.is_some_and(|present| present.run_id == run.run_id);
             if !died {
                 run.resume(world.now);
@@ -148,7 +152,11 @@ fn plan(
     let guidance = brief.lists.encouraged.len() + brief.lists.forbidden.len();
     let plan = RunPlan { run, task: prompt.text, options, conversation };
     let continued = is_continued;
-    Ok(Planned { plan, continued, tasks, guidance, notes, question: None, tripped: None, replaced })
+    let stories = found.list.as_ref().filter(|list| !list.stories.is_empty()).map(|list| {
+        let counts = counts(list, plan.options.skip_review);
+        format!("{} of {} {} done", counts.done, counts.total, list.source.form.nouns())
+    });
+    Ok(Planned { plan, continued, tasks, stories, guidance, notes, question: None, tripped: None, replaced })
 }
 
 impl Planned {
@@ -264,7 +272,7 @@ fn continued_prompt(
     if let (Some(present), Some(saved)) = (&present, &saved)
         && present.text != saved.text
     {
-        notes.push(format!("{} has changed: continuing with the prompt as it is now", path.display()));
+        notes.push(format!("{} has changed: continuing with its present text", path.display()));
     }
     Ok(present.or(saved))
 }

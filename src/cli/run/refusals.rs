@@ -10,7 +10,6 @@ use crate::core::message;
 use crate::core::outcome::Exit;
 use crate::core::record::{ArmedLoop, Engine};
 use crate::core::settings::Resolved;
-use crate::core::text::clean;
 use crate::run::SESSION;
 use crate::run::agent::Unavailable;
 use crate::run::saved::RunOptions;
@@ -43,7 +42,7 @@ pub fn open_question(project: &Project, args: &RunArgs) -> Result<Option<Questio
 /// Refuses while another run is active.
 pub fn active_run(project: &Project) -> Result<(), Failure> {
     let Some(lock) = run_lock::holder(project) else { return Ok(()) };
-    let run_id = clean::excerpt(&lock.run_id, 8).replace('…', "");
+    let run_id = message::short_id(&lock.run_id);
     let started_at = lock.started_at.rfc3339();
     Err(Failure::internal(format!(
         "a run is active here: process {}, run {run_id}, since {started_at}",
@@ -78,6 +77,11 @@ pub fn critical(findings: &[Finding], args: &RunArgs) -> Result<(), Failure> {
 pub fn unusable_tasks(faults: &[String]) -> Failure {
     Failure::internal(faults.join("\n"))
         .hint("Fix the file, name another with --tasks FILE, or run without tasks: --no-tasks.")
+}
+
+pub fn unreadable_run(error: anyhow::Error) -> Failure {
+    Failure::internal(error.context("the last run cannot be continued"))
+        .hint("Begin a new run with --new; give its checks and limits again.")
 }
 
 pub fn nothing_to_run() -> Failure {

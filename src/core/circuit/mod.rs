@@ -97,11 +97,7 @@ impl Circuit {
             let (limit, count) = (condition.limit(setting), self.counters.get(condition.name()));
             let found = || condition.found(count, setting, &self.error);
             if limit > 0 && count >= limit {
-                let reason = found();
-                self.state = CircuitState::Tripped;
-                self.outcome = Some(condition.outcome);
-                self.reason = Some(reason.clone());
-                return Verdict::Trip(condition.outcome, reason);
+                return self.trip(condition.outcome, found());
             }
             // Told when the count arrives there, and not again while it stays.
             if pivot.is_none() && count > before.get(condition.name()) && count.saturating_add(1) == limit {
@@ -109,6 +105,14 @@ impl Circuit {
             }
         }
         pivot.map_or(Verdict::Fine, Verdict::Pivot)
+    }
+
+    /// Trips the breaker, which refuses the next start until it is reset.
+    pub fn trip(&mut self, outcome: Outcome, reason: String) -> Verdict {
+        self.state = CircuitState::Tripped;
+        self.outcome = Some(outcome);
+        self.reason = Some(reason.clone());
+        Verdict::Trip(outcome, reason)
     }
 
     fn count(&mut self, turn: &Evidence, settings: &PerCondition) {

@@ -51,6 +51,12 @@ pub fn asks_for_person(message: &str, settings: &Settings) -> bool {
     matches!(signal, Some(Ok((Promise::Blocked(_) | Promise::Decide(_), _))))
 }
 
+/// Returns whether the agent claims completion.
+pub fn claims(message: &str, settings: &Settings) -> bool {
+    let status = signal::status(message);
+    matches!(signal(message, status.as_ref(), settings), Some(Ok((Promise::Complete, _))))
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     Promise,
@@ -109,6 +115,9 @@ fn all_done(run: &ArmedLoop, tasks: &Tasks) -> String {
 }
 
 fn tasks_missing(run: &ArmedLoop, turn: &Turn) -> Option<String> {
+    if run.tasks.is_none() {
+        return None;
+    }
     let Source { file, form } = &run.tasks;
     let Some(tasks) = &turn.tasks else {
         let were_there = run.circuit.baseline.tasks_passing.is_some();

@@ -80,6 +80,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     let waited_for = run.session.waiting.take();
     run.session.last_error = None;
     run.remember_checks(&turn.check_results);
+    run.checks.retain(|check| settings.checks.contains(&check.command));
     if run.pause_if_interrupted() {
         return announce(run, Decision::Paused);
     }
@@ -108,7 +109,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
             Gate::NeedsChecks => return (run, Decision::RunChecks),
         },
         Some(Err(ignored)) => note.ignored = Some(ignored),
-        None => {}
+        None => note.ignored.clone_from(&turn.ignored),
     }
     if run.state == LoopState::Stopped {
         return announce(run, Decision::Ended);
@@ -118,9 +119,12 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         return wait(run, WaitingFor::Background(work.clone()), &note, now);
     }
     if let Some((outcome, mut reason)) = limits::reached(&run, settings) {
-        if let Some(rejected) = &run.rejected_claim {
+        if let Some(ignored) = &note.ignored {
+            reason.push_str(&format!("; the last signal was ignored: {}", ignored.brief()));
+        } else if let Some(rejected) = &run.rejected_claim {
             reason.push_str(&format!("; the last claim of completion was rejected: {rejected}"));
         }
+        run.pending.advice = note.advice().or(run.pending.advice.take());
         run.end(outcome, reason, now);
         return announce(run, Decision::Ended);
     }
@@ -129,6 +133,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         Verdict::Fine => {}
         Verdict::Pivot(text) => note.pivot = Some(text),
         Verdict::Trip(outcome, reason) => {
+            run.pending.advice = note.advice().or(run.pending.advice.take());
             run.end(outcome, reason, now);
             return announce(run, Decision::Ended);
         }
@@ -195,7 +200,8 @@ fn judge(
     }
     let stuck = judge_stuck(run.stuck_count, settings.max_stuck, committed, files_changed);
     match (verdict, stuck) {
-        (_, trip @ Verdict::Trip(..)) | (trip @ Verdict::Trip(..), _) => trip,
+        (_, Verdict::Trip(outcome, reason)) => run.circuit.trip(outcome, reason),
+        (trip @ Verdict::Trip(..), _) => trip,
         // Files changed as well as not committed: the breaker's warning does not say that.
         (Verdict::Pivot(first), Verdict::Pivot(second)) if progress != Some(false) => {
             Verdict::Pivot(format!("{first} {second}"))

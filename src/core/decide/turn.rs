@@ -2,6 +2,7 @@
 
 use crate::core::circuit::progress::TreeState;
 use crate::core::record::{Reading, Usage};
+use crate::core::signal::Ignored;
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{Evidence, Mark};
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub struct Turn {
     /// The same after the check commands ran.
     pub tree_after_checks: Option<TreeState>,
     pub checks: Checks,
+    /// A signal that does not count whatever the message says, such as that of an agent that failed.
+    pub ignored: Option<Ignored>,
     /// The results of the check commands that ran for this claim.
     pub check_results: Vec<CheckResult>,
 }
@@ -110,6 +113,7 @@ impl Default for Turn {
             tree: None,
             tree_after_checks: None,
             checks: Checks::NotRun(0),
+            ignored: None,
             check_results: Vec::new(),
         }
     }

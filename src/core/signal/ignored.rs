@@ -28,6 +28,8 @@ pub enum Ignored {
     },
     /// `STATUS: COMPLETE` without `EXIT_SIGNAL`.
     StatusComplete,
+    /// A claim of completion by an agent program that then failed.
+    AgentFailed,
 }
 
 const MAX_TEXT_COLUMNS: usize = 40;
@@ -57,6 +59,7 @@ impl Ignored {
                 )
             }
             Ignored::StatusComplete => "STATUS: COMPLETE alone does not end the loop".into(),
+            Ignored::AgentFailed => "the agent claimed completion and then failed".into(),
         }
     }
 

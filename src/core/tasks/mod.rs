@@ -132,6 +132,10 @@ pub fn counts(list: &TaskList, skip_review: bool) -> Counts {
 }
 
 impl TaskList {
+    pub fn empty(source: Source) -> TaskList {
+        TaskList { source, ..TaskList::default() }
+    }
+
     /// Returns whether reviews are skipped, by the user or by a format without reviews.
     pub fn skips_review(&self, asked: bool) -> bool {
         asked || !self.source.form.has_reviews()

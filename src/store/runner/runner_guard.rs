@@ -14,6 +14,8 @@ use std::time::Duration;
 
 const MAX_GIT_WAIT: Duration = Duration::from_secs(60);
 const MAX_NAMES: usize = 5;
+/// More problems with a task list than an agent fixes at once are only counted.
+const MAX_PROBLEMS: usize = 10;
 /// Asks for everything in the project except what Ralph itself writes there. A constant, so that no file name reaches
 /// the shell.
 const STATUS: &str = concat!(
@@ -31,6 +33,11 @@ pub fn runner_check(world: &World, project: &Project) -> Vec<String> {
     };
     let snapshot = snapshot::load(world, project, run_id);
     let mut problems = match &snapshot {
+        Some(before)
+            if before.text.is_empty() && matches!(tasks::load(project, &before.tasks.source), Ok(None)) =>
+        {
+            return Vec::new();
+        }
         Some(before) => list_problems(project, before),
         None => match tasks::load(project, &source_of(project, run_id)) {
             Err(faults) => faults,
@@ -54,8 +61,12 @@ pub fn list_problems(project: &Project, before: &Snapshot) -> Vec<String> {
         Err(faults) => faults,
         Ok(Some(now)) => {
             let problems = transitions(&before.tasks, &now, before.mode()).err().unwrap_or_default();
-            problems.iter().map(|problem| format!("{name}: {problem}")).collect()
+            let more = problems.len().saturating_sub(MAX_PROBLEMS);
+            let more = (more > 0).then(|| format!("{name}: {more} more problems"));
+            let named = problems.iter().take(MAX_PROBLEMS).map(|problem| format!("{name}: {problem}"));
+            named.chain(more).collect()
         }
+        Ok(None) if before.text.is_empty() => Vec::new(),
         Ok(None) => vec![format!("{name} is gone: put it back")],
     }
 }
@@ -90,15 +101,21 @@ pub fn cap_reviews(project: &Project, before: &Snapshot) -> Result<Vec<String>> 
     Ok(approved.unwrap_or_default())
 }
 
-/// Restores the task list after BLOCKED or DECIDE: a list that is missing or cannot be used as a whole, else the review
-/// fields. Returns what it did, as notes for the user.
-pub fn restore(project: &Project, before: &Snapshot, now: Stamp) -> Result<Option<String>> {
+/// Restores a task list that is missing or cannot be used at the end of a run. After BLOCKED or DECIDE (`reviews`) it
+/// restores the review fields of a list that can be used. Returns what it did, as a note for the user.
+pub fn restore(project: &Project, before: &Snapshot, reviews: bool, now: Stamp) -> Result<Option<String>> {
     let source = &before.tasks.source;
+    if before.text.is_empty() {
+        return Ok(None);
+    }
     if matches!(tasks::load(project, source), Err(_) | Ok(None)) {
         let aside = tasks::restore(project, source, &before.text, now)?;
         let aside =
             aside.map_or_else(String::new, |path| format!("; the unusable one is {}", path.display()));
         return Ok(Some(format!("{} was put back as it was before the iteration{aside}", source.file)));
+    }
+    if !reviews {
+        return Ok(None);
     }
     let restored = tasks::edit(project, source, |list| keep_review(&before.tasks, list))?;
     let restored = restored.filter(|ids| !ids.is_empty());
@@ -332,12 +349,12 @@ mod tests {
             json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review", "reviewCount": 1}]),
         ));
         let before = snapshot::load(&guarded.world, &guarded.project, "run-1").unwrap();
-        assert_eq!(restore(&guarded.project, &before, Stamp(0)).unwrap(), None);
+        assert_eq!(restore(&guarded.project, &before, true, Stamp(0)).unwrap(), None);
         guarded.stories(
             json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review", "reviewCount": 2}]),
         );
         assert_eq!(
-            restore(&guarded.project, &before, Stamp(0)).unwrap().as_deref(),
+            restore(&guarded.project, &before, true, Stamp(0)).unwrap().as_deref(),
             Some("review fields restored: US-1")
         );
         let story = &guarded.read()["userStories"][0];
@@ -409,7 +426,7 @@ mod tests {
             "{told:?}"
         );
         assert_eq!(cap_reviews(&guarded.project, &before).unwrap(), [""; 0]);
-        assert_eq!(restore(&guarded.project, &before, Stamp(0)).unwrap(), None);
+        assert_eq!(restore(&guarded.project, &before, true, Stamp(0)).unwrap(), None);
         assert_eq!(fs::read_to_string(guarded.project.root.join("prd.json")).unwrap(), both);
     }
 }

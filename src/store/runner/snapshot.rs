@@ -31,7 +31,7 @@ struct Record {
 pub struct Snapshot {
     pub rules: Rules,
     pub tasks: TaskList,
-    /// The file's text, in its own format.
+    /// The file's text, in its own format; empty if there was no file.
     pub text: String,
 }
 
@@ -45,22 +45,22 @@ fn path(world: &World, project: &Project) -> Result<PathBuf> {
     Ok(world.data_dir()?.join("runs").join(format!("{}-tasks.json", project.key())))
 }
 
-/// Saves the task list as it is now and returns it, so that the iteration's mode comes from the very same text.
-/// Without a task list it removes the earlier snapshot.
+/// Saves the task list as it is now and returns it, so that the iteration's mode comes from the very same text. If
+/// there is no list, that is saved, so that one which the agent brings is compared with an empty one.
 pub fn take(
     world: &World,
     project: &Project,
     source: &Source,
     rules: &Rules,
 ) -> Result<Option<Snapshot>, Vec<String>> {
-    let bytes = tasks::bytes(project, source).map_err(|why| vec![format!("{} {why}", source.file)])?;
-    let Some(bytes) = bytes else {
+    if source.is_none() {
         forget(world, project);
         return Ok(None);
-    };
-    let tasks = tasks::parse(source, &bytes)?;
+    }
+    let bytes = tasks::bytes(project, source).map_err(|why| vec![format!("{} {why}", source.file)])?;
+    let tasks = bytes.as_ref().map(|bytes| tasks::parse(source, bytes)).transpose()?;
     let save = || {
-        let text = String::from_utf8(bytes)?;
+        let text = String::from_utf8(bytes.unwrap_or_default())?;
         let record = Record { rules: rules.clone(), source: source.clone(), text };
         file::replace_private(&path(world, project)?, serde_json::to_string(&record)?.as_bytes())?;
         Ok(record.text)
@@ -68,14 +68,17 @@ pub fn take(
     let text = save().map_err(|error: anyhow::Error| {
         vec![format!("could not save a snapshot of the task list: {error:#}")]
     })?;
-    Ok(Some(Snapshot { rules: rules.clone(), tasks, text }))
+    Ok(tasks.map(|tasks| Snapshot { rules: rules.clone(), tasks, text }))
 }
 
 /// Returns the newest snapshot of this run.
 pub fn load(world: &World, project: &Project, run_id: &str) -> Option<Snapshot> {
     let record: Record = file::read_json(&path(world, project).ok()?, MAX_FILE_BYTES)?;
-    let tasks = tasks::parse(&record.source, record.text.as_bytes()).ok()?;
-    let Record { rules, text, .. } = record;
+    let Record { rules, source, text } = record;
+    let tasks = match text.is_empty() {
+        true => TaskList::empty(source),
+        false => tasks::parse(&source, text.as_bytes()).ok()?,
+    };
     (rules.run_id == run_id).then_some(Snapshot { rules, tasks, text })
 }
 

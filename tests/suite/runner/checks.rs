@@ -144,3 +144,28 @@ fn a_session_runs_the_trusted_commands_of_the_list() {
     assert!(prompt.contains("`exit 7` failed (exit code 7)"), "{prompt}");
     assert!(env.call(Program::Ralph).args(&["config"]).run().ok().contains("exit 7"));
 }
+
+#[test]
+fn a_check_of_an_earlier_call_is_not_shown_beside_the_present_ones() {
+    let env = Env::new();
+    let script = "work; promise COMPLETE";
+    assert_eq!(
+        env.run_with(script, &["--verify", "exit 7", "--max-iterations", "1", "x"]).run().code,
+        Some(1)
+    );
+    assert_eq!(env.run_with(script, &["--verify", "true", "--max-iterations", "2"]).run().code, Some(0));
+    let shown = env.ralph(&["history"]).ok();
+    assert!(shown.contains("checks: true passed") && !shown.contains("exit 7"), "{shown}");
+}
+
+#[test]
+fn a_check_that_was_cancelled_did_not_fail() {
+    let env = Env::new();
+    let run =
+        env.run_with("work; promise COMPLETE", &["--verify", "echo > ../started; sleep 600", "x"]).spawn();
+    env.wait_for_file("started");
+    run.signal(rustix::process::Signal::INT);
+    let run = run.wait();
+    assert!(run.code == Some(130) && !run.stdout.contains("· failed"), "{run:?}");
+    assert_eq!(env.rows()[0][11], "", "{run:?}");
+}

@@ -201,3 +201,57 @@ fn an_archived_run_is_not_continued() {
     let run = env.run_with("work", &["--max-iterations", "1"]).run();
     assert!(first_line(&run).starts_with("Starting run"), "{run:?}");
 }
+
+#[test]
+fn what_the_agent_has_still_to_hear_is_told_in_the_continued_run() {
+    let env = Env::new();
+    let flags = ["--verify", "echo not yet; exit 7", "--max-iterations", "1", "x"];
+    assert_eq!(env.run_with("work; promise COMPLETE", &flags).run().code, Some(1));
+    again(&env, &["--max-iterations", "2"]).run();
+    assert!(
+        env.prompt(2).contains("Completion rejected: `echo not yet; exit 7` failed"),
+        "{}",
+        env.prompt(2)
+    );
+
+    let env = Env::new();
+    let ignored = "work; echo 'I will say <promise>COMPLETE</promise> later'";
+    let run = env.run_with(ignored, &["--max-iterations", "1", "x"]).run();
+    let reason =
+        "1 of 1 iterations done; the last signal was ignored: the promise tag is not alone on its line";
+    assert_eq!(summary(&run, "Reason"), reason, "{run:?}");
+    again(&env, &["--max-iterations", "2"]).run();
+    assert!(env.prompt(2).contains("the promise tag is not alone on its line"), "{}", env.prompt(2));
+}
+
+#[test]
+fn a_conversation_that_continues_begins_with_the_whole_prompt_and_the_answer() {
+    let env = Env::new();
+    let script = "work; case $n in 1) result '<promise>DECIDE:A or B?</promise>';; *) result on;; esac";
+    let flags = ["--context", "continue", "--verify", "exit 7", "the whole task"];
+    assert_eq!(env.run_claude(script, &flags).run().code, Some(3));
+    env.ralph(&["answer", "take B"]).ok();
+    again(&env, &["--max-iterations", "3"]).run();
+    for part in ["take B", "Task:\n\nthe whole task", "- exit 7"] {
+        assert!(env.prompt(2).contains(part), "{part}: {}", env.prompt(2));
+    }
+    assert!(!env.prompt(3).contains("Task:"), "the conversation knows it: {}", env.prompt(3));
+    let args = env.wait_for_file("args");
+    assert!(args.lines().last().unwrap().contains("--resume s-1"), "{args}");
+    again(&env, &["--max-iterations", "4", "--context", "fresh"]).run();
+    let args = env.wait_for_file("args");
+    assert!(!args.lines().last().unwrap().contains("--resume"), "{args}");
+}
+
+#[test]
+fn a_saved_run_that_cannot_be_read_is_not_replaced_by_another() {
+    let env = Env::new();
+    env.write("ralph/prompt.md", "from the file");
+    assert_eq!(env.run_with("work", &["--max-iterations", "1"]).run().code, Some(1));
+    let folder = env.data().join("prompts");
+    let name = crate::env::names_in(&folder).into_iter().find(|name| name.ends_with(".json")).unwrap();
+    std::fs::write(folder.join(&name), "{\"run\": 7").unwrap();
+    let said = env.run_with("work", &[]).run().fails(70);
+    assert!(said.contains("the last run cannot be continued") && said.contains("--new"), "{said}");
+    assert_eq!(env.run_with("work; promise COMPLETE", &["--new"]).run().code, Some(0));
+}

@@ -186,3 +186,21 @@ fn a_blocked_txt_that_is_left_over_is_mentioned_given_to_the_agent_and_cleared_b
     let run = env.at(30).run_with("work; promise COMPLETE", &["three"]).run();
     assert!(!run.stdout.contains("blocked.txt") && !env.prompt(4).contains("staging"), "{run:?}");
 }
+
+#[test]
+fn a_claim_of_an_agent_that_failed_is_answered() {
+    let env = Env::new();
+    let run = env.run_with("work; promise COMPLETE; exit 1", &["--max-iterations", "2", "x"]).run();
+    let told = "the agent claimed completion and then failed";
+    assert!(run.stdout.contains(&format!("signal ignored: {told}")), "{run:?}");
+    assert!(env.prompt(2).contains(told), "{}", env.prompt(2));
+}
+
+#[test]
+fn max_stuck_trips_the_breaker() {
+    let env = Env::git();
+    env.write(".git/refs/heads/main", "a".repeat(40));
+    assert_eq!(env.run_with("work", &["--max-stuck", "2", "x"]).run().code, Some(4));
+    assert_eq!(env.shown("ralph-run")["circuit"]["state"], "tripped");
+    assert!(env.run_with("work", &[]).run().fails(4).contains("--reset"));
+}

@@ -242,3 +242,95 @@ fn a_list_that_proved_completion_is_named() {
     let reason = summary(&run, "Reason");
     assert_eq!(reason, "the agent promised COMPLETE, and 1 of 1 stories in ralph/tasks.json pass");
 }
+
+/// A list with an approved story and an open one.
+fn two_stories() -> String {
+    list(&[story("US-1", true, json!("approved")), story("US-2", false, json!(null))])
+}
+
+#[test]
+fn a_list_that_was_emptied_is_not_complete_in_a_continued_run_either() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", two_stories());
+    std::fs::write(env.base.join("empty"), list(&[])).unwrap();
+    let script = "work; [ $n = 1 ] && cp ../empty ralph/tasks.json; promise COMPLETE";
+    assert_eq!(env.run_with(script, &["--max-iterations", "1", "x"]).run().code, Some(1));
+    let run = env.run_with(script, &["--max-iterations", "3"]).run();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(env.prompt(2).contains("story US-1 is gone: put it back"), "{}", env.prompt(2));
+    // A new run takes the list as the user left it.
+    assert_eq!(env.run_with(script, &["y"]).run().code, Some(0));
+}
+
+#[test]
+fn a_list_that_an_interrupted_or_repeated_attempt_emptied_is_not_complete() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", two_stories());
+    std::fs::write(env.base.join("empty"), list(&[])).unwrap();
+    let script =
+        "work; [ $n = 1 ] && { cp ../empty ralph/tasks.json; echo at 1; sleep 600; }; promise COMPLETE";
+    let mut run = env.run_with(script, &["--max-iterations", "2", "x"]).spawn();
+    run.until("at 1");
+    run.signal(rustix::process::Signal::INT);
+    assert_eq!(run.wait().code, Some(130));
+    assert_eq!(env.run_with(script, &["--max-iterations", "3"]).run().code, Some(1), "interrupted");
+
+    let env = Env::new();
+    let clock = env.clock();
+    env.write("ralph/tasks.json", two_stories());
+    std::fs::write(env.base.join("empty"), list(&[])).unwrap();
+    let script = "work; [ $n = 1 ] && { cp ../empty ralph/tasks.json; error 529; }; result '<promise>COMPLETE</promise>'";
+    let run = env.run_claude(script, &["--max-iterations", "2", "x"]).spawn();
+    clock.advance_until(1, "the end", || run.has_printed("Ralph run\n"));
+    assert_eq!(run.wait().code, Some(1), "repeated");
+}
+
+#[test]
+fn what_the_user_changes_between_two_runs_is_allowed() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", two_stories());
+    assert_eq!(env.run_with("work", &["--max-iterations", "1", "x"]).run().code, Some(1));
+    env.write("ralph/tasks.json", list(&[story("US-1", true, json!("approved"))]));
+    assert_eq!(env.run_with("work; promise COMPLETE", &["--max-iterations", "2"]).run().code, Some(0));
+}
+
+#[test]
+fn a_list_that_the_agent_brings_is_judged_too() {
+    let env = Env::new();
+    std::fs::write(env.base.join("own"), list(&[story("US-1", true, json!("approved"))])).unwrap();
+    let script = "work; mkdir -p ralph; cp ../own ralph/tasks.json; promise COMPLETE";
+    let run = env.run_with(script, &["--max-iterations", "2", "x"]).run();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(env.prompt(2).contains("only a review judges"), "{}", env.prompt(2));
+}
+
+#[test]
+fn a_list_that_is_broken_at_a_limit_is_put_back_so_that_the_run_can_continue() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", two_stories());
+    let run = env.run_with("work; echo oops > ralph/tasks.json", &["--max-iterations", "1", "x"]).run();
+    assert_eq!((run.code, env.read("ralph/tasks.json")), (Some(1), two_stories()), "{run:?}");
+    assert_eq!(env.run_with("work", &["--max-iterations", "2"]).run().code, Some(1));
+}
+
+#[test]
+fn many_problems_are_counted() {
+    let env = Env::new();
+    let stories: Vec<Value> = (0..300).map(|n| story(&format!("US-{n}"), false, json!(null))).collect();
+    env.write("ralph/tasks.json", list(&stories));
+    std::fs::write(env.base.join("empty"), list(&[])).unwrap();
+    let run = env.run_with("work; cp ../empty ralph/tasks.json", &["--max-iterations", "2", "x"]).run();
+    assert!(env.prompt(2).len() < 10_000 && env.prompt(2).contains("290 more problems"), "{}", env.prompt(2));
+    assert!(run.stdout.lines().count() < 60, "{run:?}");
+}
+
+#[test]
+fn a_run_without_its_list_can_complete() {
+    let env = Env::new();
+    env.write("ralph/tasks.json", two_stories());
+    let mut run = env.run_with("work; echo at 1; sleep 600", &["x"]).spawn();
+    run.until("at 1");
+    run.kill();
+    let run = env.run_with("work; promise COMPLETE", &["--no-tasks"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
