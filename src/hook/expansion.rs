@@ -46,7 +46,7 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {
     Ok(answer)
 }
 
-/// Returns what to add if the agent of this session may edit nothing while nobody answers.
+/// Returns what to add if the agent of this session may edit nothing without an answer.
 fn permission_note(call: &Call) -> String {
     let Some(mode) = call.input.permission_mode.as_deref() else { return String::new() };
     let settings = Settings::read(call.world, call.project, settings::managed_folder());

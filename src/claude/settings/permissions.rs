@@ -1,4 +1,4 @@
-//! Whether Claude Code may edit files when nobody answers its questions. Tried on 2.1.325: without flags and settings
+//! Whether Claude Code may edit files when it gets no answer to its questions. Tried on 2.1.325: without flags and settings
 //! `claude -p` is in mode `default` and denies every edit and every command that writes.
 
 use super::Settings;

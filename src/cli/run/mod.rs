@@ -93,7 +93,7 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     }
 }
 
-/// Returns what to say if Claude Code will deny every edit: it asks, and nobody is there to answer. What the settings
+/// Returns what to say if Claude Code will deny every edit: it asks, and gets no answer. What the settings
 /// in a container or a sandbox allow is not known here.
 fn permission_note(world: &World, project: &Project, options: &RunOptions) -> Option<String> {
     let Agent::Claude(claude) = &options.agent else { return None };

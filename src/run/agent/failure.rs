@@ -27,7 +27,7 @@ pub enum Failure {
     Other(String),
 }
 
-/// How the wordings of a kind begin, in lower case. A message without any sign of an error must end there, or go on
+/// How the wordings of a kind begin, in lower case. A message without any sign of an error must end there, or continue
 /// with punctuation, unless the wording ends in `…`.
 const WORDINGS: [(Failure, &str); 5] = [
     (
