@@ -111,14 +111,13 @@ pub fn ended(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     text
 }
 
-/// Returns the checks with their last results: `cargo test passed · cargo clippy not run`.
-pub fn checks(run: &StoredLoop, settings: &Settings) -> Option<String> {
+/// Returns the checks with their last results: `passed: cargo test`, `not run: cargo clippy`.
+pub fn checks(run: &StoredLoop, settings: &Settings) -> Vec<String> {
     let one = |command: &String| {
         let last = run.checks.iter().find(|result| result.command == *command);
-        format!("{} {}", clean::excerpt(command, 60), last.map_or("not run".into(), CheckResult::words))
+        last.map_or_else(|| format!("not run: {}", clean::line(command)), CheckResult::line)
     };
-    let all: Vec<String> = settings.checks.iter().map(one).collect();
-    (!all.is_empty()).then(|| all.join(" · "))
+    settings.checks.iter().map(one).collect()
 }
 
 /// Returns the command that continues after an ending, and what to do before it.

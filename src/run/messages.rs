@@ -50,10 +50,10 @@ pub fn iteration_ended(row: &Row) -> String {
     text
 }
 
-/// Returns `passed`, `cargo test failed (exit code 1)`, or nothing if no check ran.
+/// Returns `passed`, `failed (exit code 1): cargo test`, or nothing if no check ran.
 pub fn checked(results: &[CheckResult]) -> String {
     match results.iter().find(|result| !result.passed) {
-        Some(failed) => format!("{} {}", clean::excerpt(&failed.command, 100), failed.words()),
+        Some(failed) => clean::excerpt(&failed.line(), 120),
         None if results.is_empty() => String::new(),
         None => "passed".into(),
     }
@@ -105,7 +105,7 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
     if let Some(average) = seconds.checked_div(run.iteration) {
         rows.push(("Avg/iter", span(average)));
     }
-    rows.extend(message::checks(run, settings).map(|checks| ("Checks", checks)));
+    rows.extend(message::checks(run, settings).iter().map(|check| ("Check", clean::excerpt(check, 120))));
     rows.push(("Stuck iters", run.tally.stuck_iterations.to_string()));
     if run.usage.tokens() > 0 || run.usage.cost_usd.is_some() {
         let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));

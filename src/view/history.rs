@@ -28,10 +28,8 @@ pub fn run(run: &Run, now: Stamp, paint: Paint) -> String {
         format!("{outcome} {iterations:>13} · runtime {runtime} · wall {wall} · {ago} ago\n  {id} {task}\n");
     let reason = clean::excerpt(&format!("{}: {}", run.outcome.words(), run.reason), 400);
     clean::wrap(&reason, 78).iter().for_each(|line| out.push_str(&format!("  {line}\n")));
-    if !run.checks.is_empty() {
-        let checks = run.checks.iter();
-        let checks: Vec<_> = checks.map(|check| format!("{} {}", check.command, check.words())).collect();
-        out.push_str(&format!("  {}\n", clean::excerpt(&format!("checks: {}", checks.join(" · ")), 78)));
+    for check in &run.checks {
+        out.push_str(&format!("  {}\n", clean::excerpt(&format!("check {}", check.line()), 78)));
     }
     if run.usage.tokens() > 0 {
         let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));

@@ -159,7 +159,7 @@ impl Shown {
         rows.push(("Time", message::times(run, settings, now)));
         rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));
         rows.extend(self.tasks.as_ref().map(|tasks| ("Tasks", fit(&self.tasks_text(tasks)))));
-        rows.extend(message::checks(run, settings).map(|checks| ("Checks", fit(&checks))));
+        rows.extend(message::checks(run, settings).iter().map(|check| ("Check", fit(check))));
         rows.push(("Circuit", self.circuit(paint)));
         rows.extend(self.stuck().map(|stuck| ("Stuck", stuck)));
         if let Some(reported) = self.reported() {

@@ -3,6 +3,7 @@
 use crate::core::circuit::progress::TreeState;
 use crate::core::record::{Reading, Usage};
 use crate::core::signal::Ignored;
+use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{Evidence, Mark};
 use serde::{Deserialize, Serialize};
@@ -72,12 +73,14 @@ pub struct CheckResult {
 }
 
 impl CheckResult {
-    /// Returns `passed`, `failed (exit code 1)` or `failed`.
-    pub fn words(&self) -> String {
+    /// Returns `passed: cargo test` or `failed (exit code 1): cargo test`. The result comes first, so that a long command
+    /// does not push it off the line.
+    pub fn line(&self) -> String {
+        let command = clean::line(&self.command);
         match (self.passed, self.exit_code) {
-            (true, _) => "passed".into(),
-            (false, Some(code)) => format!("failed (exit code {code})"),
-            (false, None) => "failed".into(),
+            (true, _) => format!("passed: {command}"),
+            (false, Some(code)) => format!("failed (exit code {code}): {command}"),
+            (false, None) => format!("failed: {command}"),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! in the shell's text.
 
 use super::command;
+use crate::core::decide::turn::CheckResult;
 use crate::core::record::StoredLoop;
 use crate::core::text::clean;
 use crate::store::project::Project;
@@ -12,7 +13,7 @@ pub fn ended(command: &str, project: &Project, run: &StoredLoop) -> std::io::Res
     let mut shell = command::shell(command, &project.root);
     shell.env("RALPH_OUTCOME", run.outcome.map_or("", |outcome| outcome.name()));
     shell.env("RALPH_REASON", clean::line(run.reason.as_deref().unwrap_or("")));
-    let checks = run.checks.iter().map(|check| clean::line(&format!("{} {}", check.command, check.words())));
+    let checks = run.checks.iter().map(CheckResult::line);
     shell.env("RALPH_CHECKS", checks.collect::<Vec<_>>().join("\n"));
     shell.env("RALPH_PROJECT", &project.root).env("RALPH_RUN_ID", &run.run_id);
     // A child that kept our stdout open would make the client wait for it and drop our answer.

@@ -20,7 +20,7 @@ fn a_check_is_shown_before_it_runs_and_each_result_after() {
     assert!(run.stdout.contains("· failed: exit code 3 · "), "{run:?}");
     assert!(run.stdout.contains("\n  not yet\n"), "the end of its output: {run:?}");
     assert_eq!(summary(&run, "Reason"), "the agent promised COMPLETE, and all 2 checks passed");
-    assert!(summary(&run, "Checks").starts_with("true passed · echo checked"), "{run:?}");
+    assert!(run.stdout.contains("\nCheck:       passed: true\nCheck:       passed: echo checked"), "{run:?}");
     for n in [1, 2] {
         let prompt = env.prompt(n);
         assert!(
@@ -29,7 +29,7 @@ fn a_check_is_shown_before_it_runs_and_each_result_after() {
         );
     }
     let rows: Vec<String> = env.rows().iter().map(|row| row[11].clone()).collect();
-    assert!(rows[0].ends_with("failed (exit code 3)") && rows[1] == "passed", "{rows:?}");
+    assert!(rows[0].starts_with("failed (exit code 3): echo checked") && rows[1] == "passed", "{rows:?}");
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn a_run_that_ends_at_its_limit_says_that_its_last_claim_was_rejected() {
     let reason =
         "2 of 2 iterations done; the last claim of completion was rejected: `exit 7` failed (exit code 7)";
     assert_eq!((run.code, summary(&run, "Reason")), (Some(1), reason), "{run:?}");
-    assert_eq!(env.wait_for_file("told"), format!("{reason}|exit 7 failed (exit code 7)"));
+    assert_eq!(env.wait_for_file("told"), format!("{reason}|failed (exit code 7): exit 7"));
     let last = &env.history()[0];
     assert_eq!((&last["reason"], &last["checks"][0]["exit_code"]), (&json!(reason), &json!(7)));
-    assert!(env.ralph(&["history"]).ok().contains("checks: exit 7 failed (exit code 7)"));
+    assert!(env.ralph(&["history"]).ok().contains("  check failed (exit code 7): exit 7\n"));
 }
 
 #[test]
@@ -71,7 +71,9 @@ fn status_shows_each_check_with_its_last_result() {
         ["--verify", "true", "--verify", "exit 7", "--verify", "echo never", "--max-iterations", "1", "x"];
     assert_eq!(env.run_with("work; promise COMPLETE", &flags).run().code, Some(1));
     let shown = env.ralph(&["status"]).ok();
-    assert!(shown.contains("true passed · exit 7 failed (exit code 7) · echo never not run"), "{shown}");
+    for check in ["passed: true", "failed (exit code 7): exit 7", "not run: echo never"] {
+        assert!(shown.contains(&format!("  Check       {check}\n")), "{shown}");
+    }
     let checks = &env.status()["loops"][0]["checks"];
     let brief: Vec<Value> = checks
         .as_array()
@@ -155,7 +157,7 @@ fn a_check_of_an_earlier_call_is_not_shown_beside_the_present_ones() {
     );
     assert_eq!(env.run_with(script, &["--verify", "true", "--max-iterations", "2"]).run().code, Some(0));
     let shown = env.ralph(&["history"]).ok();
-    assert!(shown.contains("checks: true passed") && !shown.contains("exit 7"), "{shown}");
+    assert!(shown.contains("check passed: true") && !shown.contains("exit 7"), "{shown}");
 }
 
 #[test]
