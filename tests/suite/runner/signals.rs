@@ -144,7 +144,7 @@ fn the_calls_left_and_when_the_window_frees_up_are_in_the_status() {
     let frees_at = "2026-11-16T09:00:00.000Z";
     assert_eq!(env.shown("ralph-run")["calls"], json!({"per_hour": 3, "remaining": 1, "frees_at": frees_at}));
     let page = env.at(600).ralph(&["status"]).ok();
-    assert!(page.contains("1 of 3 left this hour · next one free in 50m"), "{page}");
+    assert!(page.contains("1 of 3 left this hour · the next frees up in 50m"), "{page}");
     env.at(HOUR);
     assert_eq!(env.shown("ralph-run")["calls"], json!({"per_hour": 3, "remaining": 3, "frees_at": null}));
 
