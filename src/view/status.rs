@@ -329,7 +329,8 @@ impl Shown {
 impl Calls {
     fn text(&self, now: Stamp) -> String {
         let left = format!("{} of {} left this hour", self.remaining, self.per_hour);
-        self.frees_at.map_or(left.clone(), |at| format!("{left} · the next frees up in {}", time::span(at - now)))
+        self.frees_at
+            .map_or(left.clone(), |at| format!("{left} · the next frees up in {}", time::span(at - now)))
     }
 }
 

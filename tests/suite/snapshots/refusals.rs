@@ -1,7 +1,7 @@
 //! Every refusal and error, with its hint and exit code.
 
 use super::Page;
-use crate::env::{DONE, Env, OTHER, Program, SESSION};
+use crate::env::{DONE, Env, OTHER, Program, SESSION, names_in};
 use serde_json::json;
 
 const START: [&str; 3] = ["start", "--session", SESSION];
@@ -150,6 +150,16 @@ fn of_a_run() {
     let env = Env::git();
     env.write(".git/MERGE_HEAD", "0123456789012345678901234567890123456789\n");
     page.run(&env, "ralph run: a critical constraint", &env.run_with("work", &["x"]).run());
+    let env = Env::new();
+    env.run_with("work", &["--verify", "cargo test", "--max-iterations", "1", "make the suite green"]).run();
+    page.run(&env, "ralph run: a run at its limit", &env.run_with("work", &[]).run());
+    let continued = env.run_with("work", &["--max-iterations", "2"]).run();
+    page.run(&env, "ralph run --max-iterations 2: the same run continues", &continued);
+    let folder = env.data().join("prompts");
+    let name = names_in(&folder).into_iter().find(|name| name.ends_with(".json")).unwrap();
+    std::fs::write(folder.join(&name), "{").unwrap();
+    let said = env.run_with("work", &[]).run().fails(70).replace(&name, "[project].json");
+    page.section(&env, "ralph run: a saved run that cannot be read", &said);
     page.check("refusals_run");
 }
 
