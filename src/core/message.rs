@@ -82,7 +82,7 @@ pub fn waiting(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
         Some(WaitingFor::Background(work)) => {
             format!("{line} · waiting for background work: {}", clean::excerpt(work, 60))
         }
-        None => line,
+        _ => line,
     }
 }
 
@@ -105,7 +105,7 @@ pub fn ended(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     if let Some(cost) = run.usage.cost_usd {
         text.push_str(&format!(" · ${cost:.2}"));
     }
-    if let Some(next) = next_step(run.engine, outcome) {
+    if let Some(next) = next_step(run, outcome) {
         text.push_str(&format!("\nNext: {next}"));
     }
     text
@@ -121,8 +121,8 @@ pub fn checks(run: &StoredLoop, settings: &Settings) -> Vec<String> {
 }
 
 /// Returns the command that continues after an ending, and what to do before it.
-pub fn next_step(engine: Engine, outcome: Outcome) -> Option<String> {
-    let resume = match engine {
+pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
+    let resume = match run.engine {
         Engine::InSession => "/ralph:start --resume",
         Engine::Runner => "ralph run",
     };
@@ -131,6 +131,9 @@ pub fn next_step(engine: Engine, outcome: Outcome) -> Option<String> {
     }
     Some(match outcome {
         Outcome::Complete => return None,
+        Outcome::Blocked if let Some(flags) = &run.session.flags_to_allow => {
+            format!("{resume} {}", clean::line(flags))
+        }
         Outcome::Blocked => {
             format!("resolve ralph/blocked.txt (`ralph answer TEXT` tells the agent), then {resume}")
         }
@@ -301,6 +304,8 @@ mod tests {
 
     #[test]
     fn each_ending_names_the_command_that_continues() {
+        let in_session = StoredLoop { engine: Engine::InSession, ..run() };
+        let mut runner = StoredLoop { engine: Engine::Runner, ..run() };
         for (outcome, part) in [
             (Outcome::MaxIterations, "/ralph:start --resume --max-iterations N"),
             (Outcome::MaxRuntime, "/ralph:start --resume --max-hours N"),
@@ -315,12 +320,15 @@ mod tests {
             (Outcome::Interrupted, "/ralph:start --resume"),
             (Outcome::Error, "/ralph:start --resume"),
         ] {
-            let step = next_step(Engine::InSession, outcome).unwrap_or_default();
+            let step = next_step(&in_session, outcome).unwrap_or_default();
             assert!(step.ends_with(part), "{outcome}: {step}");
-            let run = next_step(Engine::Runner, outcome).unwrap_or_default();
-            assert_eq!(run, step.replace("/ralph:start --resume", "ralph run"), "{outcome}");
+            let step_of_run = next_step(&runner, outcome).unwrap_or_default();
+            assert_eq!(step_of_run, step.replace("/ralph:start --resume", "ralph run"), "{outcome}");
         }
-        assert_eq!(next_step(Engine::InSession, Outcome::Complete), None);
+        assert_eq!(next_step(&in_session, Outcome::Complete), None);
+        runner.session.flags_to_allow = Some("--allowed-tools Bash".into());
+        let step = next_step(&runner, Outcome::Blocked);
+        assert_eq!(step.as_deref(), Some("ralph run --allowed-tools Bash"));
     }
 
     #[test]

@@ -102,8 +102,8 @@ fn answers(run: &StoredLoop) -> String {
     let answers = answers.map(|answer| format!("\n\nYour earlier question was answered.\n{answer}"));
     let blocked = run.pending.blocked.iter().map(|blocked| {
         format!(
-            "\n\nAn earlier run ended as blocked. The user left no note, so check whether this is resolved. The \
-             agent wrote then:\n{blocked}"
+            "\n\nThe loop ended as blocked before. The user left no note, so check whether this is resolved. \
+             ralph/blocked.txt says:\n{blocked}"
         )
     });
     answers.chain(blocked).collect()

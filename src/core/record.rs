@@ -127,7 +127,7 @@ records! {
     /// What is known about the client's session.
     pub struct Session {
         pub transcript: Reading,
-        /// What the last stop was allowed for, while the loop stays armed.
+        /// What the last stop was allowed for, while the loop stays armed, or what a runner waits for.
         pub waiting: Option<Waiting>,
         /// When the user last pressed Esc.
         pub interrupted_at: Option<Stamp>,
@@ -137,6 +137,8 @@ records! {
         pub orphaned_at: Option<Stamp>,
         /// The API error that ended the last turn.
         pub last_error: Option<String>,
+        /// The flags that allow what the agent was denied, if that blocked the run.
+        pub flags_to_allow: Option<String>,
         /// A tool may have written since the last scan.
         pub unscanned: bool,
     }
@@ -312,6 +314,35 @@ pub enum WaitingFor {
     User(Queued),
     /// Work in the background; the client wakes the session when it ends.
     Background(String),
+    /// A runner waits until then: for the usage limit to reset,
+    UsageLimit(Stamp),
+    /// for its limit of calls,
+    Calls(Stamp),
+    /// or for a service that fails.
+    Service(Stamp),
+}
+
+impl WaitingFor {
+    /// Returns the word for scripts.
+    pub fn name(&self) -> &'static str {
+        match self {
+            WaitingFor::User(_) => "user",
+            WaitingFor::Background(_) => "background",
+            WaitingFor::UsageLimit(_) => "usage-limit",
+            WaitingFor::Calls(_) => "calls",
+            WaitingFor::Service(_) => "service",
+        }
+    }
+
+    /// Returns when it ends, if that is known.
+    pub fn until(&self) -> Option<Stamp> {
+        match self {
+            WaitingFor::User(_) | WaitingFor::Background(_) => None,
+            WaitingFor::UsageLimit(until) | WaitingFor::Calls(until) | WaitingFor::Service(until) => {
+                Some(*until)
+            }
+        }
+    }
 }
 
 /// A reason may be the agent's own words, and is kept in state and history.

@@ -279,7 +279,7 @@ impl Runner<'_> {
         let ended = match &iteration.report.failure {
             _ if ended.is_some() => ended,
             Some(Failure::UsageLimit { resets }) => {
-                let wait = Wait::for_limit(resets.as_ref(), self.now());
+                let wait = Wait::for_limit(resets.as_ref(), &iteration.report, self.now());
                 if self.plan.options.on_limit == OnLimit::Wait {
                     self.count_time(iteration);
                     return Ok(Attempt::Repeat(wait));
@@ -288,7 +288,7 @@ impl Runner<'_> {
             }
             Some(failure) if failure.is_transient() => {
                 self.failures = failures + 1;
-                let wait = Wait::after_failure(self.failures, failure.to_string());
+                let wait = Wait::after_failure(self.failures, failure.to_string(), &iteration.report);
                 if backoff::is_counted(self.failures) {
                     return Ok(Attempt::Turn(Some(wait)));
                 }
@@ -321,6 +321,9 @@ impl Runner<'_> {
                 // The agent was not at fault, so its breaker has not tripped.
                 self.run.circuit = before.circuit;
                 self.end(outcome, reason);
+                let denied = &iteration.report.denied;
+                self.run.session.flags_to_allow =
+                    (outcome == Outcome::Blocked).then(|| self.plan.options.agent.flags_to_allow(denied));
             }
             _ => {
                 let is_limit = matches!(

@@ -112,7 +112,7 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
         rows.push(("Usage", format!("{} tokens{cost}", message::tokens(run.usage.tokens()))));
     }
     rows.push(("Log", "ralph/logs/summary.csv".into()));
-    if let Some(next) = message::next_step(run.engine, outcome) {
+    if let Some(next) = message::next_step(run, outcome) {
         rows.push(("Next", next));
     }
     let mut text = String::from("\nRalph run\n─────────\n");

@@ -2,8 +2,10 @@
 //! wait at once, and Enter skips it: the limit of calls is the user's own.
 
 use super::Runner;
+use super::agent::Report;
 use super::inbox::Interruption;
 use super::terminal;
+use crate::core::record::{Waiting, WaitingFor};
 use crate::core::settings::RunSettings;
 use crate::core::signal::Reset;
 use crate::core::time::backoff;
@@ -27,7 +29,11 @@ pub enum Waited {
 
 /// A reason to wait.
 pub struct Wait {
+    what: fn(Stamp) -> WaitingFor,
     reason: String,
+    /// What the agent failed with, and its own words for it.
+    error: Option<String>,
+    words: String,
     span: Duration,
     /// When it ends, if that was stated.
     until: Option<Stamp>,
@@ -41,20 +47,29 @@ const CLOCK_MARGIN_MS: i64 = 30_000;
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
 impl Wait {
-    pub fn for_limit(resets: Option<&Reset>, now: Stamp) -> Wait {
+    pub fn for_limit(resets: Option<&Reset>, report: &Report, now: Stamp) -> Wait {
         let until = resets.and_then(|reset| zone::moment(reset, now));
         let span = until.map_or(UNKNOWN_RESET, |until| milliseconds(until - now + CLOCK_MARGIN_MS));
-        Wait { reason: "usage limit reached".into(), span, until }
+        Wait::new(WaitingFor::UsageLimit, "usage limit reached".into(), span, until).said_by(report)
     }
 
-    pub fn after_failure(failures: u32, reason: String) -> Wait {
+    pub fn after_failure(failures: u32, reason: String, report: &Report) -> Wait {
         let random = (world::unique() % 1000) as f64 / 1000.0;
-        Wait { reason, span: milliseconds(backoff::delay_ms(failures, random)), until: None }
+        let span = milliseconds(backoff::delay_ms(failures, random));
+        Wait::new(WaitingFor::Service, reason, span, None).said_by(report)
     }
 
     fn for_calls(per_hour: u64, until: Stamp, now: Stamp) -> Wait {
         let reason = format!("{per_hour} iterations within the hour");
-        Wait { reason, span: milliseconds(until - now), until: Some(until) }
+        Wait::new(WaitingFor::Calls, reason, milliseconds(until - now), Some(until))
+    }
+
+    fn new(what: fn(Stamp) -> WaitingFor, reason: String, span: Duration, until: Option<Stamp>) -> Wait {
+        Wait { what, reason, error: None, words: String::new(), span, until }
+    }
+
+    fn said_by(self, report: &Report) -> Wait {
+        Wait { error: report.error(), words: report.with_words(String::new()), ..self }
     }
 
     /// Returns the reason of a run that ends at a usage limit.
@@ -65,15 +80,33 @@ impl Wait {
         }
     }
 
-    /// Waits and shows how long it will take.
+    /// Waits. The state says so meanwhile.
     pub fn hold(&self, runner: &mut Runner) -> Result<Waited> {
+        let since = runner.now();
+        let end = since.plus_ms(i64::try_from(self.span.as_millis()).unwrap_or(i64::MAX));
+        let what = (self.what)(self.until.unwrap_or(end));
+        runner.run.session.waiting = Some(Waiting { what, since });
+        runner.run.session.last_error = self.error.clone().or(runner.run.session.last_error.take());
+        runner.save()?;
+        let waited = if runner.run.is_alive() { self.watch(runner)? } else { Waited::Over };
+        if waited != Waited::Over {
+            runner.run.session.waiting = None;
+            runner.save()?;
+        }
+        Ok(if runner.run.is_alive() { waited } else { Waited::Over })
+    }
+
+    /// Waits and shows how long it will take.
+    fn watch(&self, runner: &mut Runner) -> Result<Waited> {
         let span = |span: Duration| time::span(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
         let can_skip = runner.has_keyboard && terminal::in_front(std::io::stdin());
         let offer = if can_skip { " (Enter tries now)" } else { "" };
         let reason = &self.reason;
-        runner.screen.say(&format!("Ralph: {reason}; continuing in {}{offer}", span(self.span)));
+        let words = &self.words;
+        runner.screen.say(&format!("Ralph: {reason}; continuing in {}{offer}{words}", span(self.span)));
         let seconds = self.span.as_secs();
-        runner.screen.event("waiting", json!({"reason": reason, "seconds": seconds, "until": self.until}));
+        let event = json!({"reason": reason, "error": self.error, "seconds": seconds, "until": self.until});
+        runner.screen.event("waiting", event);
         let mut reported = Instant::now();
         let screen = &mut runner.screen;
         let interruption = runner.inbox.wait(Instant::now() + self.span, |left| {

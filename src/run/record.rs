@@ -103,7 +103,7 @@ impl Runner<'_> {
     }
 
     /// Saves the loop between two iterations, unless it was stopped elsewhere meanwhile: then it ends.
-    fn save(&mut self) -> Result<()> {
+    pub(super) fn save(&mut self) -> Result<()> {
         let world = self.world.later();
         for note in engine::record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
             self.screen.warn(&note);

@@ -173,14 +173,7 @@ impl Shown {
         }
         rows.extend(self.calls.as_ref().map(|calls| ("Calls", calls.text(now))));
         rows.extend(self.usage().map(|usage| ("Usage", usage)));
-        rows.extend(run.session.waiting.as_ref().map(|waiting| match &waiting.what {
-            WaitingFor::User(queued) => {
-                ("Waiting", format!("for your \"{}\"", clean::excerpt(&queued.text, 50)))
-            }
-            WaitingFor::Background(work) => {
-                ("Waiting", format!("for background work: {}", clean::excerpt(work, 40)))
-            }
-        }));
+        rows.extend(self.waiting().map(|what| ("Waiting", waiting_text(what, now))));
         if let Some(error) = &run.session.last_error {
             rows.push((
                 "Last error",
@@ -198,11 +191,31 @@ impl Shown {
         let (label, at) = run.ended_at.map_or(("Last turn", run.last_seen()), |ended| ("Ended", ended));
         let id = message::short_id(&run.run_id);
         rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
-        if let Some(next) = run.outcome.and_then(|outcome| message::next_step(run.engine, outcome)) {
+        if let Some(next) = run.outcome.and_then(|outcome| message::next_step(run, outcome)) {
             let labels = ["Next"].into_iter().chain(std::iter::repeat(""));
             rows.extend(labels.zip(clean::wrap(&next, VALUE)));
         }
         rows
+    }
+
+    /// Returns what it waits for. A runner that is gone waits for nothing.
+    fn waiting(&self) -> Option<&WaitingFor> {
+        let waiting = self.run.session.waiting.as_ref().filter(|_| !self.runner_gone);
+        waiting.map(|waiting| &waiting.what)
+    }
+
+    /// Returns whether the client is there, as far as that is known.
+    fn client(&self) -> &'static str {
+        let Shown { run, runner_gone, .. } = self;
+        let seen = match run.engine {
+            Engine::InSession => run.last_seen() > run.timing.armed_at,
+            Engine::Runner => !runner_gone,
+        };
+        match run.session.closed_at {
+            Some(_) => "closed",
+            None if run.is_alive() && seen => "open",
+            None => "unknown",
+        }
     }
 
     fn limits(&self, paint: Paint) -> Option<String> {
@@ -322,6 +335,8 @@ impl Shown {
             "usage": run.usage,
             "orphaned": run.session.orphaned_at.is_some() || self.runner_gone,
             "last_error": run.session.last_error,
+            "waiting": self.waiting().map(|what| json!({"for": what.name(), "until": what.until()})),
+            "client": self.client(),
         })
     }
 }
@@ -331,6 +346,19 @@ impl Calls {
         let left = format!("{} of {} left this hour", self.remaining, self.per_hour);
         self.frees_at
             .map_or(left.clone(), |at| format!("{left} · the next frees up in {}", time::span(at - now)))
+    }
+}
+
+fn waiting_text(what: &WaitingFor, now: Stamp) -> String {
+    let until = |what: &str, until: Stamp| {
+        format!("for the {what} until {}, {} left", until.minute(), time::span(until - now))
+    };
+    match what {
+        WaitingFor::User(queued) => format!("for your \"{}\"", clean::excerpt(&queued.text, 50)),
+        WaitingFor::Background(work) => format!("for background work: {}", clean::excerpt(work, 40)),
+        WaitingFor::UsageLimit(at) => until("usage limit", *at),
+        WaitingFor::Calls(at) => until("limit of calls", *at),
+        WaitingFor::Service(at) => until("service", *at),
     }
 }
 

@@ -26,6 +26,7 @@ mod skip;
 #[path = "../support/tmux.rs"]
 mod tmux;
 
+mod continued;
 mod demo;
 mod docker;
 mod doctor;

@@ -255,3 +255,21 @@ fn install_stages_a_whole_plugin_and_leaves_other_files_alone() {
     assert_ne!(env.ralph(&["install", "--to", foreign.to_str().unwrap()]).code, Some(0));
     assert_eq!(crate::env::names_in(&foreign), ["mine.txt"]);
 }
+
+#[test]
+fn the_client_is_open_or_closed_as_its_last_hook_said() {
+    let env = Env::new();
+    env.start("x", &[]);
+    let client = || env.shown(SESSION)["client"].clone();
+    assert_eq!(client(), "unknown", "no hook since the start");
+    env.at(10).turn(SESSION, "On it.").goes_on();
+    assert_eq!(client(), "open");
+    env.at(20).event(Program::StopHook, SESSION, "SessionEnd").field("reason", "other").run();
+    assert_eq!(client(), "closed");
+    env.at(30).session_start(SESSION, "resume").run();
+    assert_eq!(client(), "open");
+    env.at(40).stop(SESSION).says("x").background("cargo build").run().allows();
+    assert_eq!(env.shown(SESSION)["waiting"], json!({"for": "background", "until": null}));
+    env.ralph(&["stop", "--session", SESSION]).ok();
+    assert_eq!(client(), "unknown", "nothing watches the session of a loop that ended");
+}

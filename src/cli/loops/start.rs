@@ -177,8 +177,8 @@ pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<S
     let blocked = run.pending.blocked.as_ref().map(|blocked| {
         let what = clean::excerpt(blocked.split_once('\n').map_or(blocked, |(_, reason)| reason), 160);
         format!(
-            "ralph/blocked.txt is left over from an earlier run: \"{what}\". The agent is told; \
-             `ralph answer TEXT` says how it was resolved"
+            "ralph/blocked.txt is still there: \"{what}\". The agent is told; `ralph answer TEXT` says how it was \
+             resolved"
         )
     });
     failed.into_iter().chain(blocked).collect()

@@ -123,6 +123,7 @@ fn plan(
     start::add_settings(&mut run, &args.start);
     run.timing.stop_all_seen = stops::stopped_all_at(world);
     run.timing.armed_at = world.now;
+    run.session.waiting = None;
     run.last_hook_timestamp = world.now.seconds();
     let resolved = config::load_for(world, project, &run);
     config::freeze_checks(&mut run, &resolved);

@@ -109,8 +109,9 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
             Gate::NeedsChecks => return (run, Decision::RunChecks),
         },
         Some(Err(ignored)) => note.ignored = Some(ignored),
-        None => note.ignored.clone_from(&turn.ignored),
+        None => {}
     }
+    note.ignored = turn.ignored.clone().or(note.ignored);
     if run.state == LoopState::Stopped {
         return announce(run, Decision::Ended);
     }

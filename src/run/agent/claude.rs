@@ -105,8 +105,17 @@ pub fn flags_that_allow(tools: &[String]) -> String {
         .filter(|tool| *tool != stream::UNKNOWN_TOOL)
         .partition(|tool| EDITING_TOOLS.contains(tool));
     let mode = (!edits.is_empty()).then(|| "--permission-mode acceptEdits".to_owned());
-    let others = others.into_iter().map(|tool| format!("--allowed-tools {tool}"));
-    mode.into_iter().chain(others).collect::<Vec<_>>().join(" ")
+    let flags: Vec<String> = mode.into_iter().chain(others.into_iter().map(flag_that_allows)).collect();
+    // The client has not always named the tool.
+    if flags.is_empty() { "--permission-mode MODE or --allowed-tools TOOL".into() } else { flags.join(" ") }
+}
+
+/// Returns the flag that allows a tool, as it is typed in a shell.
+pub fn flag_that_allows(tool: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    let tool =
+        if tool.chars().all(is_plain) { tool.into() } else { format!("'{}'", tool.replace('\'', "'\\''")) };
+    format!("--allowed-tools {tool}")
 }
 
 #[derive(Default)]
@@ -331,6 +340,8 @@ mod tests {
             flags(&["Write", "WebFetch", "Edit"]),
             "--permission-mode acceptEdits --allowed-tools WebFetch"
         );
+        assert_eq!(flags(&[stream::UNKNOWN_TOOL]), "--permission-mode MODE or --allowed-tools TOOL");
+        assert_eq!(flag_that_allows("Bash(git *)"), "--allowed-tools 'Bash(git *)'");
     }
 
     #[test]

@@ -61,6 +61,8 @@ fn first_word(line: &str) -> Option<&str> {
     Some(&line[..end]).filter(|word| !word.is_empty() && !word.starts_with('-') && word.chars().all(plain))
 }
 
+/// An output of at most so many lines is all that a program said before it failed.
+const MAX_LAST_WORDS_LINES: usize = 3;
 /// How much of the end of the output is the agent's message.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 /// A longer line is shown in pieces.
@@ -109,8 +111,12 @@ fn failure(stderr: &str, stdout: &str) -> Option<AgentEvent<'static>> {
             return Some(AgentEvent::Failed(failure, last_error_line(text).unwrap_or_default()));
         }
     }
-    // On stdout is the agent's message, and its last line is seldom an error.
-    let error = || last_error_line(stdout).filter(|line| signal::error_signature(line).is_some());
+    // On stdout is the agent's message, and the last line of a long one is seldom an error.
+    let said = || stdout.lines().filter(|line| !line.trim().is_empty());
+    // A signal is the agent's own word.
+    let is_short = || said().count() <= MAX_LAST_WORDS_LINES && !stdout.contains("<promise>");
+    let error =
+        || last_error_line(stdout).filter(|line| signal::error_signature(line).is_some() || is_short());
     let words = last_error_line(stderr).or_else(error)?;
     Some(AgentEvent::Failed(Failure::Other(words.clone()), words))
 }
@@ -244,6 +250,21 @@ mod tests {
             assert!(message.as_bytes() == &all[all.len() - MAX..], "in pieces of {size}");
         }
         assert_eq!(message(&mut reader(false)), None, "nothing was printed");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_quoted_also_if_its_words_are_on_stdout() {
+        let words = |stderr: &str, stdout: &str| match failure(stderr, stdout) {
+            Some(AgentEvent::Failed(Failure::Other(_), words)) => words,
+            _ => String::new(),
+        };
+        assert_eq!(words("", "Prompt is too long\n"), "Prompt is too long");
+        assert_eq!(words("", "one\n\ntwo\nPrompt is too long\n\n"), "Prompt is too long");
+        assert_eq!(words("", "one\ntwo\nthree\nI looked at the tests.\n"), "", "an agent's message");
+        assert_eq!(words("", "one\ntwo\nthree\nerror: no such model\n"), "error: no such model");
+        assert_eq!(words("no key\n", "Prompt is too long\n"), "no key");
+        assert_eq!(words("", " \n"), "");
+        assert_eq!(words("", "<promise>COMPLETE</promise>\n"), "", "a signal");
     }
 
     #[test]

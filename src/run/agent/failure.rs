@@ -27,8 +27,8 @@ pub enum Failure {
     Other(String),
 }
 
-/// How the wordings of a kind begin, in lower case. A message without any sign of an error must end there, or continue
-/// with punctuation, unless the wording ends in `…`.
+/// How the wordings of a kind begin, in lower case. A message without a client's sign of an error must end there, or
+/// continue with punctuation, unless the wording ends in `…`.
 const WORDINGS: [(Failure, &str); 5] = [
     (
         Failure::Billing,
@@ -80,12 +80,13 @@ impl Failure {
 
     /// Recognises a text that is the client's message and nothing else.
     pub fn of_message(text: &str) -> Option<Failure> {
-        let (is_marked, text) = unmarked(text);
+        let (mark, text) = unmarked(text);
         let lower = text.to_lowercase();
-        let is_json = is_marked || text.starts_with(['{', '[']);
-        let error = is_json.then(|| Json::within(text)).flatten();
         // "400 You have reached …"
-        let words = text.trim_start_matches(|c: char| is_marked && (c.is_ascii_digit() || c == ' '));
+        let is_number = |c: char| mark != Mark::None && (c.is_ascii_digit() || c == ' ');
+        let words = text.trim_start_matches(is_number);
+        let is_json = mark == Mark::Client || words.starts_with(['{', '[']);
+        let error = is_json.then(|| Json::within(text)).flatten();
         let words = words.trim_end_matches(']');
         let message = error.as_ref().map_or(words, |error| error.message.as_str());
         let kind = error.as_ref().map_or("", |error| error.kind.as_str());
@@ -99,19 +100,23 @@ impl Failure {
             "overloaded_error" => return Some(Failure::Overloaded),
             _ => {}
         }
-        let status = status(text, is_marked, is_json);
-        // One of Google's words for a throttle is another's for an empty account.
-        if status == Some(429) && lower.contains("resource_exhausted") {
-            return Some(Failure::RateLimited);
-        }
+        let is_clear = mark == Mark::Client || error.is_some();
         let message = message.to_lowercase();
-        let is_clear = is_marked || error.is_some();
         let known = WORDINGS.into_iter().find(|(_, wordings)| {
             wordings
                 .split('|')
                 .any(|wording| begins(&message, wording, is_clear) || begins(&lower, wording, is_clear))
         });
-        known.map(|(failure, _)| failure).or_else(|| Failure::of_status(status?))
+        let known = known.map(|(failure, _)| failure);
+        let status = status(text, is_clear || known.is_some(), is_json);
+        // One of Google's words for a throttle is another's for an empty account.
+        if status == Some(429) && lower.contains("resource_exhausted") {
+            return Some(Failure::RateLimited);
+        }
+        match known {
+            None | Some(Failure::ServerError(None)) => status.and_then(Failure::of_status).or(known),
+            known => known,
+        }
     }
 
     /// Recognises the client's message at the end of what a failed call printed.
@@ -121,9 +126,10 @@ impl Failure {
         (0..lines.len()).rev().find_map(|start| {
             let (first, behind) = (lines[start], &lines[start + 1..]);
             let is_json = behind.iter().all(|line| line.trim_start().starts_with(['{', '}', '[', ']', '"']));
-            let is_near = if unmarked(first).0 { behind.len() < 3 || is_json } else { behind.len() < 3 };
+            let is_marked = unmarked(first).0 != Mark::None;
+            let is_near = behind.len() < 3 || (is_marked && is_json);
             let whole = lines[start..].join("\n");
-            let alone = behind.is_empty() || unmarked(first).0;
+            let alone = behind.is_empty() || is_marked;
             is_near.then_some(())?;
             // A limit's advice is in the lines after it; what else is said there, no other message has.
             match Failure::of_message(&whole) {
@@ -137,27 +143,37 @@ impl Failure {
 /// Returns the last line that tells an error, else the last line, safe to show.
 pub fn last_error_line(text: &str) -> Option<String> {
     let lines = || text.lines().rev().map(|line| clean::excerpt(line, 300)).filter(|line| !line.is_empty());
-    let is_error = |line: &String| unmarked(line).0 || signal::error_signature(line).is_some();
+    let is_error = |line: &String| unmarked(line).0 != Mark::None || signal::error_signature(line).is_some();
     lines().take(MAX_LINES).find(is_error).or_else(|| lines().next())
 }
 
-/// Removes the signs of an error in front of a message, and says whether there were any.
-fn unmarked(text: &str) -> (bool, &str) {
+/// What in front of a message says that it is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Mark {
+    None,
+    /// Any program's label.
+    Error,
+    /// A label or sign of a client.
+    Client,
+}
+
+/// Removes the signs of an error in front of a message, and returns the clearest of them.
+fn unmarked(text: &str) -> (Mark, &str) {
     const SIGNS: &str = "■⚠❌✕✘✖";
-    const LABELS: [&str; 10] = [
-        "[api error:",
-        "api error:",
-        "api error",
-        "error code:",
-        "error:",
-        "fatal error:",
-        "fatal:",
-        "stream error:",
-        "execution failed:",
-        "codex error:",
+    const LABELS: [(&str, Mark); 10] = [
+        ("[api error:", Mark::Client),
+        ("api error:", Mark::Client),
+        ("api error", Mark::Client),
+        ("error code:", Mark::Client),
+        ("stream error:", Mark::Client),
+        ("codex error:", Mark::Client),
+        ("error:", Mark::Error),
+        ("fatal error:", Mark::Error),
+        ("fatal:", Mark::Error),
+        ("execution failed:", Mark::Error),
     ];
     let cut = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
-    let (mut text, mut is_marked) = (&text[..cut], false);
+    let (mut text, mut mark) = (&text[..cut], Mark::None);
     loop {
         let bare = text.trim_start_matches(|c: char| c.is_whitespace() || "⎿└●•▸*\u{fe0f}".contains(c));
         let unsigned = bare.trim_start_matches(|c: char| SIGNS.contains(c));
@@ -165,13 +181,14 @@ fn unmarked(text: &str) -> (bool, &str) {
         let undated =
             unsigned.strip_prefix('[').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         let undated = undated.and_then(|rest| rest.split_once(']')).map_or(unsigned, |(_, rest)| rest);
-        let label = LABELS
-            .into_iter()
-            .find(|label| undated.get(..label.len()).is_some_and(|start| start.eq_ignore_ascii_case(label)));
-        let rest = label.map_or(undated, |label| &undated[label.len()..]);
-        is_marked |= unsigned.len() < bare.len() || label.is_some();
+        let label = LABELS.into_iter().find(|(label, _)| {
+            undated.get(..label.len()).is_some_and(|start| start.eq_ignore_ascii_case(label))
+        });
+        let rest = label.map_or(undated, |(label, _)| &undated[label.len()..]);
+        let sign = if unsigned.len() < bare.len() { Mark::Client } else { Mark::None };
+        mark = label.map_or(mark, |(_, label)| mark.max(label)).max(sign);
         if rest.len() == text.len() {
-            return (is_marked, text.trim_end());
+            return (mark, text.trim_end());
         }
         text = rest;
     }
@@ -181,16 +198,16 @@ fn unmarked(text: &str) -> (bool, &str) {
 fn begins(message: &str, wording: &str, is_clear: bool) -> bool {
     let whole = wording.trim_end_matches('…');
     let Some(rest) = message.strip_prefix(whole) else { return false };
+    // "unable to connect to api.example.org" has no punctuation.
+    let is_word = rest.starts_with(['.', '-']) && rest[1..].starts_with(char::is_alphanumeric);
     let rest = rest.trim_start();
-    is_clear
-        || whole.len() < wording.len()
-        || rest.is_empty()
-        || rest.starts_with(['.', ',', ':', '·', '(', '-'])
+    let is_end = rest.is_empty() || rest.starts_with(['.', ',', ':', '·', '(', '-']);
+    is_clear || whole.len() < wording.len() || (is_end && !is_word)
 }
 
-/// Returns the status that a message states. A number is one at the beginning of a message, after a sign of an error
-/// and before the status's own words: "error: 500 tests failed" has none.
-fn status(text: &str, is_marked: bool, is_json: bool) -> Option<u16> {
+/// Returns the status that a message states. A number is one at the beginning of a clear message, before the status's
+/// own words: "API Error: 500 tests failed" has none.
+fn status(text: &str, is_clear: bool, is_json: bool) -> Option<u16> {
     let number = |text: &str| {
         let (digits, rest) = text.split_at_checked(3)?;
         let status = digits.parse().ok().filter(|status| (400..600).contains(status))?;
@@ -207,7 +224,7 @@ fn status(text: &str, is_marked: bool, is_json: bool) -> Option<u16> {
         let at = lower.find("\"code\":").filter(|_| is_json)? + 7;
         Some(text[at..].trim_start())
     };
-    let leading = is_marked.then(|| number(text.trim_start_matches('('))).flatten();
+    let leading = is_clear.then(|| number(text.trim_start_matches('('))).flatten();
     leading.or_else(|| number(after_mark()?)).or_else(|| number(in_json()?))
 }
 
@@ -327,12 +344,28 @@ mod tests {
             "thread 'main' panicked at src/main.rs:401:5",
             "FAILED tests/test_limits.py::test_429 - assert 429 == 200",
             "error: 500 tests failed",
+            "API Error: 500 tests failed",
+            "Error: Overloaded function foo is ambiguous",
+            "error: connection error while cloning",
+            "fatal: unable to connect to api.example.org",
+            "Error: 403 Forbidden from GET /admin",
+            "Error: 429 Retries were expected",
+            "Error: GET /limits answered {\"error\": {\"code\": 429, \"message\": \"Too many requests\"}}",
             "The client said: exceeded retry limit, last status: 429 Too Many Requests",
             "The body is {\"error\": {\"code\": 429}}",
             "When busy it answers {\"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}",
         ] {
             assert_eq!(Failure::of_output(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_status_is_told_rather_than_the_words_beside_it() {
+        for text in ["API Error: 500 Internal server error", "Error: 500 Internal Server Error"] {
+            assert_eq!(Failure::of_output(text), Some(Failure::ServerError(Some(500))), "{text}");
+        }
+        assert_eq!(Failure::of_output("Error: Connection error."), Some(Failure::ServerError(None)));
+        assert_eq!(Failure::of_output("Error: 429 Too Many Requests"), Some(Failure::RateLimited));
     }
 
     #[test]

@@ -32,6 +32,16 @@ pub enum Agent {
 }
 
 impl Agent {
+    /// Returns the flags with which a run continues that was denied these tools. They replace the run's own.
+    pub fn flags_to_allow(&self, denied: &[String]) -> String {
+        let allowed = match self {
+            Agent::Claude(claude) => &claude.allowed_tools[..],
+            Agent::Command(_) => &[],
+        };
+        let allowed = allowed.iter().map(|tool| claude::flag_that_allows(tool));
+        allowed.chain([flags_that_allow(denied)]).collect::<Vec<_>>().join(" ")
+    }
+
     pub fn program(&self) -> &dyn AgentProgram {
         match self {
             Agent::Claude(claude) => claude,

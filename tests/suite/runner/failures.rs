@@ -125,6 +125,49 @@ fn denied_tools_are_named_with_the_flags_that_allow_them_and_three_times_block_t
 }
 
 #[test]
+fn a_run_that_was_denied_tools_continues_with_the_flags_it_names() {
+    let env = Env::new();
+    let script = format!(
+        "[ $n -lt 4 ] && {{ {}; }}; work; result '<promise>COMPLETE</promise>'",
+        denied(&["Write", "Bash"])
+    );
+    let run = env.run_claude(&script, &["--allowed-tools", "WebFetch", "x"]).run();
+    let flags =
+        ["--allowed-tools", "WebFetch", "--permission-mode", "acceptEdits", "--allowed-tools", "Bash"];
+    let next = format!("ralph run {}", flags.join(" "));
+    assert_eq!((run.code, summary(&run, "Next")), (Some(2), next.as_str()), "{run:?}");
+    let status = env.ralph(&["status"]).ok();
+    let words: Vec<&str> = status.split_whitespace().collect();
+    assert!(words.join(" ").ends_with(&format!("Next {next}")), "{status}");
+
+    let run = env.call(Program::Ralph).args(&["run"]).args(&flags).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let told = "ralph/blocked.txt is still there: \"the agent was denied Write, Bash, 3 iterations in a row";
+    assert!(run.stdout.contains(told) && !run.stdout.contains("earlier run"), "{run:?}");
+    let prompt = env.prompt(4);
+    assert!(prompt.contains("ralph/blocked.txt says:\n## Blocked (from iteration 3"), "{prompt}");
+    assert!(!prompt.contains("agent wrote") && !prompt.contains("earlier run"), "{prompt}");
+    let args = std::fs::read_to_string(env.base.join("args")).unwrap();
+    assert!(args.lines().last().unwrap().contains("WebFetch,Bash"), "{args}");
+}
+
+#[test]
+fn tools_without_a_name_get_general_advice() {
+    let env = Env::new();
+    let run = env.run_claude(&denied(&[""]), &["x"]).run();
+    let advice = "--permission-mode MODE or --allowed-tools TOOL";
+    assert!(summary(&run, "Reason").ends_with(&format!("to allow it: {advice}")), "{run:?}");
+    assert_eq!(summary(&run, "Next"), format!("ralph run {advice}"));
+}
+
+#[test]
+fn a_text_agent_that_fails_with_words_on_stdout_is_quoted() {
+    let env = Env::new();
+    let run = env.run_with("echo 'Prompt is too long'; exit 1", &["x"]).run();
+    assert_eq!(summary(&run, "Reason"), "same error 3 times in a row: Prompt is too long");
+}
+
+#[test]
 fn an_agent_that_completes_without_the_tools_it_was_denied_is_complete() {
     let env = Env::new();
     let done = denied(&["WebFetch"]).replace("I was not allowed to.", "<promise>COMPLETE</promise>");

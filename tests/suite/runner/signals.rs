@@ -174,7 +174,7 @@ fn a_blocked_txt_that_is_left_over_is_mentioned_given_to_the_agent_and_cleared_b
     let env = Env::new();
     env.run_with("promise 'BLOCKED:no key for staging'", &["one"]).run();
     let run = env.at(10).run_with("work", &["--max-iterations", "1", "two"]).run();
-    let told = "ralph/blocked.txt is left over from an earlier run: \"no key for staging\"";
+    let told = "ralph/blocked.txt is still there: \"no key for staging\"";
     assert!(run.stdout.contains(told), "{run:?}");
     let prompt = env.prompt(2);
     assert!(prompt.contains("ended as blocked") && prompt.contains("no key for staging"), "{prompt}");

@@ -208,7 +208,7 @@ fn enter_ends_every_wait() {
     let call = env.run_claude("[ $n = 1 ] && limit 1794834014; result '<promise>COMPLETE</promise>'", &["x"]);
     let (mut run, mut keyboard) = call.spawn_typed();
     let said = run.until("usage limit reached; continuing in");
-    assert!(said.ends_with("(Enter tries now)"), "{said}");
+    assert!(said.ends_with("(Enter tries now) · limit"), "{said}");
     keyboard.write_all(b"\n").unwrap();
     assert_eq!(run.wait().code, Some(0));
 }

@@ -4,7 +4,7 @@
 
 use crate::agents::summary;
 use crate::env::{Call, Env, Running, stamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
 
@@ -106,6 +106,57 @@ fn every_error_of_the_service_is_waited_for() {
         let run = waiter.run.wait();
         assert_eq!((run.code, env.outcomes()), (Some(0), vec!["complete".to_owned()]), "{sample}: {run:?}");
     }
+}
+
+#[test]
+fn a_wait_is_in_the_status_with_its_end_and_the_clients_words_and_gone_after_it() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = "case $n in 1) limit 1794827520;; 2) error 529;; 3) result x; exit;; esac; \
+                  wait_for go; work; result '<promise>COMPLETE</promise>'";
+    let mut waiter = Waiter::at(env.run_claude(script, &["--calls-per-hour", "3", "x"]));
+    let line = waiter.run.until("Ralph: usage limit reached; continuing in 3h 12m");
+    assert!(line.trim_end().ends_with(" · limit"), "{line}");
+    let shown = env.shown("ralph-run");
+    let until = stamp(3 * 3600 + 720).replace("+00:00", ".000Z");
+    assert_eq!(shown["waiting"], json!({"for": "usage-limit", "until": until}));
+    assert_eq!(
+        (&shown["last_error"], &shown["client"]),
+        (&"usage limit reached · limit".into(), &"open".into())
+    );
+    let row = "  Waiting     for the usage limit until 2026-11-16 11:12 UTC, 2h 13m left\n";
+    clock.advance(3540);
+    assert!(env.ralph(&["status"]).ok().contains(row), "{}", env.ralph(&["status"]).ok());
+    waiter.presses_enter();
+    waiter.run.until("Ralph: the service is overloaded (529); continuing in ");
+    let shown = env.shown("ralph-run");
+    assert_eq!((&shown["waiting"]["for"], shown["waiting"]["until"].is_string()), (&"service".into(), true));
+    assert_eq!(shown["last_error"], "the service is overloaded (529) · API Error");
+    waiter.presses_enter();
+    waiter.run.until("Ralph: 3 iterations within the hour; continuing in ");
+    let shown = env.shown("ralph-run");
+    assert_eq!((&shown["waiting"]["for"], &shown["last_error"]), (&"calls".into(), &Value::Null));
+    waiter.presses_enter();
+    waiter.run.until("── iteration 2 of ");
+    assert_eq!(env.shown("ralph-run")["waiting"], Value::Null);
+    env.touch("go");
+    assert_eq!(waiter.run.wait().code, Some(0));
+}
+
+#[test]
+fn a_runner_that_died_in_a_wait_waits_no_longer() {
+    let env = Env::new();
+    let script = "[ $n = 1 ] && limit 1794827520; wait_for go; work; result '<promise>COMPLETE</promise>'";
+    let mut run = env.run_claude(script, &["x"]).spawn();
+    run.until("usage limit reached; continuing in ");
+    run.kill();
+    let shown = env.shown("ralph-run");
+    assert_eq!((&shown["waiting"], &shown["client"]), (&Value::Null, &"unknown".into()));
+    let mut run = env.run_claude(script, &[]).spawn();
+    run.until("── iteration 1");
+    assert_eq!(env.shown("ralph-run")["waiting"], Value::Null);
+    env.touch("go");
+    assert_eq!(run.wait().code, Some(0));
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn a_blocked_txt_that_is_left_over_is_mentioned_and_given_to_the_agent() {
     env.start("task", &[]);
     env.at(10).turn(SESSION, "<promise>BLOCKED:no \u{9b}31mdatabase</promise>").ended("blocked");
     let told = env.at(20).start_in(OTHER, "task", &[]);
-    assert!(told.contains("ralph/blocked.txt is left over") && told.contains("31mdatabase"), "{told}");
+    assert!(told.contains("ralph/blocked.txt is still there") && told.contains("31mdatabase"), "{told}");
     assert!(!told.contains('\u{9b}'));
     let context = env.at(30).turn(OTHER, "Here I am.").context.expect("the whole task");
     assert!(context.contains("no 31mdatabase") && context.contains("left no note"), "{context}");
