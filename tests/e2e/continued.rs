@@ -46,7 +46,7 @@ fn continues(session: &Session, ended: &Output, next: &str, flags: &[&str]) {
     assert!(output.stdout.contains(&format!("\nCheck: {CHECK}\n")), "{output:?}");
     let first = before["outcome"].as_str().unwrap();
     assert_eq!(column(session, "outcome"), [first, "rejected", "complete"]);
-    assert_eq!(column(session, "check")[1..], [format!("{CHECK} failed (exit code 1)"), "passed".into()]);
+    assert_eq!(column(session, "check")[1..], [format!("failed (exit code 1): {CHECK}"), "passed".into()]);
     let after = the_loop(session);
     assert_eq!((&after["run_id"], &after["checks"][0]["passed"]), (&before["run_id"], &json!(true)));
 }
