@@ -90,3 +90,43 @@ fn a_run_that_ctrl_c_ended_continues_with_its_check() {
     assert_eq!(ended.code, Some(130), "{ended:?}");
     continues(&session, &ended, "ralph run", &[]);
 }
+
+#[test]
+fn a_run_that_was_stopped_continues_with_its_check() {
+    let never = Reply::text("never arrives").delay(Duration::from_secs(600));
+    let api = Api::start(then_done(vec![never]));
+    let Some(session) = session(&api) else { return };
+
+    let running = begin(&session, &[]);
+    api.wait_for_requests(1, SOON);
+    ralph(&session, &["stop"]);
+    let ended = running.wait();
+
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    continues(&session, &ended, "ralph run", &[]);
+}
+
+#[test]
+fn a_run_that_was_stuck_continues_with_its_check() {
+    let api = Api::start(then_done(vec![Reply::text("thinking")]));
+    let Some(session) = session(&api) else { return };
+
+    let ended = begin(&session, &["--max-stuck", "1"]).wait();
+
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    continues(&session, &ended, "ralph run --reset", &["--reset", "--max-stuck", "0"]);
+}
+
+#[test]
+fn a_run_that_was_blocked_continues_with_its_check() {
+    let api = Api::start(then_done(vec![Reply::text("<promise>BLOCKED:no key</promise>")]));
+    let Some(session) = session(&api) else { return };
+
+    let ended = begin(&session, &[]).wait();
+
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let next = "resolve ralph/blocked.txt (`ralph answer TEXT` tells the agent), then ralph run";
+    continues(&session, &ended, next, &[]);
+    let prompt = api.requests()[1].text();
+    assert!(prompt.contains("no key"), "what is left over is told: {prompt}");
+}
