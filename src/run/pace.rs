@@ -75,7 +75,7 @@ impl Wait {
     /// Returns the reason of a run that ends at a usage limit.
     pub fn limit_reason(&self) -> String {
         match self.until {
-            Some(until) => format!("{}, resets at {}", self.reason, until.rfc3339()),
+            Some(until) => format!("{}, resets at {}", self.reason, until.minute()),
             None => format!("{}; reset time unknown", self.reason),
         }
     }

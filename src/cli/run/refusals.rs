@@ -43,7 +43,7 @@ pub fn open_question(project: &Project, args: &RunArgs) -> Result<Option<Questio
 pub fn active_run(project: &Project) -> Result<(), Failure> {
     let Some(lock) = run_lock::holder(project) else { return Ok(()) };
     let run_id = message::short_id(&lock.run_id);
-    let started_at = lock.started_at.rfc3339();
+    let started_at = lock.started_at.minute();
     Err(Failure::internal(format!(
         "a run is active here: process {}, run {run_id}, since {started_at}",
         lock.pid

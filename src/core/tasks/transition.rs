@@ -18,7 +18,7 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
         .filter(|story| !present.contains(story.id.as_str()))
         .map(|story| {
             format!(
-                "story {} is gone: put it back; split it by adding stories it dependsOn",
+                "story {} is gone: put it back (to split it, add stories and name them in its dependsOn)",
                 short_id(&story.id)
             )
         })

@@ -106,7 +106,7 @@ fn a_usage_limit_is_5_if_the_run_does_not_wait() {
     let env = Env::new();
     let script = "text 'I got this far'; limit 1794834014";
     let run = ends(&env, env.run_claude(script, &["--on-limit", "stop", "x"]), 5, "usage-limit");
-    assert_eq!(summary(&run, "Reason"), "usage limit reached, resets at 2026-11-16T13:00:14.000Z · limit");
+    assert_eq!(summary(&run, "Reason"), "usage limit reached, resets at 2026-11-16 13:00 UTC · limit");
 }
 
 #[test]

@@ -272,7 +272,7 @@ fn the_usage_limit_of_any_agent_is_seen_on_either_stream() {
         assert_eq!((run.code, env.starts()), (Some(5), 1), "{run:?}");
         let reason = summary(&run, "Reason");
         assert!(
-            reason.starts_with("usage limit reached, resets at 2026-11-16T22:12:00")
+            reason.starts_with("usage limit reached, resets at 2026-11-16 22:12 UTC")
                 && reason.ends_with(limit),
             "{reason}"
         );
