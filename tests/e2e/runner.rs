@@ -256,7 +256,7 @@ pub fn limited_by(claim: &str, resets: Option<i64>) -> (Api, Option<Session>) {
 
 pub fn in_an_hour() -> (i64, String) {
     let moment = chrono::DateTime::<chrono::Utc>::from(SystemTime::now() + Duration::from_secs(3600));
-    (moment.timestamp(), moment.format("%Y-%m-%dT%H:%M:%S").to_string())
+    (moment.timestamp(), moment.format("%Y-%m-%d %H:%M UTC").to_string())
 }
 
 #[test]
