@@ -29,6 +29,11 @@ pub fn bytes(project: &Project, source: &Source) -> Result<Option<Vec<u8>>, Stri
     if source.is_none() {
         return Ok(None);
     }
+    // Most loops have no list, and a hook looks for one at every turn: no path is resolved for that.
+    let missing = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    if project.root.join(&source.file).symlink_metadata().is_err_and(missing) {
+        return Ok(None);
+    }
     let path = path(project, source).map_err(|error| format!("cannot be used: {error:#}"))?;
     file::read_bounded(&path, MAX_BYTES).map_err(|error| format!("cannot be read: {error:#}"))
 }
