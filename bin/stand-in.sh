@@ -22,6 +22,9 @@ if [ "${_RALPH_STAND_IN:-}" != "$$" ]; then
     done
 fi
 
+# What follows needs nothing but the system's own programs: PATH may name folders of the project.
+PATH=/usr/bin:/bin:/run/current-system/sw/bin
+
 # It stands in JSON, and in a shell's single quotes.
 case $root in *[\"\\\']*) root='the folder of this plugin' ;; esac
 advice="Ralph was installed without its programs, so it does nothing yet. Build them with: cargo install --locked --path '$root' \
@@ -56,11 +59,11 @@ ralph-session-start-hook)
     esac
     ;;
 *)
-    case ${1:-} in
+    case "${1:-} ${2:-}" in
     # A hook that wakes nobody.
-    wake) ;;
+    'wake '*) ;;
     # A slash command on a client that did not ask us first: its answer is what the agent reads.
-    relay) printf '%s\n' "Tell the user: $advice" ;;
+    'relay '* | *' --slash') printf '%s\n' "Tell the user: $advice" ;;
     *)
         printf '%s\n' "$advice" >&2
         exit 69

@@ -222,6 +222,22 @@ fn run_lock_and_summary_have_one_owner() {
 }
 
 #[test]
+fn programs_are_found_in_one_place() {
+    let others = sources().into_iter().filter(|source| {
+        let uses_processes =
+            source.lines.iter().any(|line| line.contains("process::") && line.contains("Command"));
+        source.path != "store/process/lookup.rs" && uses_processes
+    });
+    refuse(
+        &others.collect::<Vec<_>>(),
+        &["Command::new"],
+        "src/store/process/lookup.rs finds every program we start, by an absolute path: a bare name would be looked for \
+         in the project too where PATH has an empty or relative entry",
+    );
+    refuse(&sources(), &["process::Command::new"], "use store::process::lookup::command");
+}
+
+#[test]
 fn the_demo_meets_ralph_from_outside() {
     refuse_modules(
         "demo",
@@ -265,6 +281,35 @@ fn only_the_store_writes_files() {
         "src/store writes files whole or not at all and keeps them private: use store::file (the demo writes its own \
          temporary project)",
     );
+}
+
+#[test]
+fn files_of_the_project_are_opened_through_the_door() {
+    let opening = ["read_bounded(", "read_json(", "File::open(", "fs::read", "creating(", "append_line("];
+    let why = "a repository may make any of our files a link, a pipe or an endless file: open it with Project::read, \
+               replace or append, or where Project::file says that it is (src/store/project/door.rs)";
+    let owners = [
+        "store/state/",
+        "store/tasks/",
+        "store/project/archive.rs",
+        "store/project/git.rs",
+        "store/project/layout.rs",
+        "store/project/official.rs",
+        "store/runner/logs.rs",
+        "store/runner/summary.rs",
+    ];
+    let places = [".state()", ".config()", ".lock()", ".kill_switch()", ".work_dir()", ".claude_dir()"];
+    let mut found = Vec::new();
+    for source in sources().into_iter().filter(|source| source.path != "store/project/door.rs") {
+        let is_owner = owners.iter().any(|owner| source.path.starts_with(owner));
+        for line in opening.iter().flat_map(|part| source.with(part)) {
+            let is_users = line.contains("data_dir") || line.contains("fs::read_dir");
+            if (is_owner && !is_users) || places.iter().any(|place| line.contains(place)) {
+                found.push(line);
+            }
+        }
+    }
+    assert!(found.is_empty(), "{why}\n{}", found.join("\n"));
 }
 
 #[test]

@@ -42,7 +42,11 @@ fn arrives(input: &Input, fields: &BTreeMap<String, &RawValue>) {
     match &input.event {
         Event::Stop { message, .. } => same("last_assistant_message", message.as_deref()),
         Event::Expansion { arguments, .. } => drop(StartRequest::from_text(arguments)),
+        Event::Prompt { text } if !text.is_empty() => same("prompt", Some(text)),
         Event::Other(name) => same("hook_event_name", Some(name)),
-        Event::StopFailure { .. } | Event::SessionStart { .. } | Event::SessionEnd { .. } => {}
+        Event::Prompt { .. }
+        | Event::StopFailure { .. }
+        | Event::SessionStart { .. }
+        | Event::SessionEnd { .. } => {}
     }
 }

@@ -2,25 +2,38 @@
 //!
 //! The fuzzer calls them on nightly, `tests/fuzz_seeds.rs` with every seed on stable.
 
+pub mod client_settings;
+pub mod git_files;
 pub mod hook_input;
+mod place;
+pub mod project_files;
 pub mod promise;
+pub mod scan_rules;
 pub mod scan_snapshot;
 pub mod settings;
 pub mod state_file;
 pub mod status_block;
+pub mod stream;
 pub mod task_list;
 pub mod transcript;
+pub mod user_files;
 
 type Check = fn(&[u8]);
 
 /// Every target by its name, which is also the name of its binary and of its folder of seeds.
-pub const TARGETS: [(&str, Check); 8] = [
+pub const TARGETS: [(&str, Check); 14] = [
+    ("client_settings", client_settings::check),
+    ("git_files", git_files::check),
     ("hook_input", hook_input::check),
+    ("project_files", project_files::check),
     ("promise", promise::check),
+    ("scan_rules", scan_rules::check),
     ("scan_snapshot", scan_snapshot::check),
     ("settings", settings::check),
     ("state_file", state_file::check),
     ("status_block", status_block::check),
+    ("stream", stream::check),
     ("task_list", task_list::check),
     ("transcript", transcript::check),
+    ("user_files", user_files::check),
 ];

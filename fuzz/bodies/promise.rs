@@ -9,7 +9,9 @@ pub fn check(bytes: &[u8]) {
     let message = String::from_utf8_lossy(bytes);
     let accepted = |message: &str| promise(message, "COMPLETE").and_then(Result::ok);
     if let Some(made) = &accepted(&message) {
-        let last = message.lines().map(clean::line).rfind(|line| !line.is_empty()).unwrap_or_default();
+        // A carriage return ends a line too, as it does on a terminal.
+        let lines = message.split(['\n', '\r']);
+        let last = lines.map(clean::line).rfind(|line| !line.is_empty()).unwrap_or_default();
         // A status block, a code block or a quotation may follow.
         if last.contains("<promise>") {
             let bare = last.trim_matches(['*', '_', '`']);

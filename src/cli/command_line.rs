@@ -1,6 +1,7 @@
 //! The command line of `ralph`: every command, its flags and their help.
 
 use super::help;
+use crate::cli::loops::guidance_program;
 use crate::cli::run::run_args;
 use crate::cli::setup::pages;
 use crate::core::guidance::finding::{SEVERITIES, Severity};
@@ -79,6 +80,7 @@ fn commands() -> Vec<Command> {
         .args(PRESETS.iter().map(|preset| flag(preset.name, preset.help)))
         .args(SWITCHES.iter().map(|&(name, help)| flag(name, help)))
         .arg(value("run", "ID", "with --resume: the loop to resume, by its run id or the beginning of it"));
+    let [encourage, forbid] = guidance_program::giving();
     // Help that is too long for its line below.
     let answer = "your answer; - reads it from stdin; without it, the question is shown";
     let stalls = "list stalls instead: how often agents were silent for long, and for how long";
@@ -94,11 +96,18 @@ fn commands() -> Vec<Command> {
             .about("Stop the loop of this session, or every loop of this project")
             .arg(session())
             .arg(flag("all", "stop all your loops, in every project").conflicts_with("session")),
-        Command::new("status").about("Show every loop of this project").args([session(), json()]),
+        encourage,
+        forbid,
+        Command::new("status").about("Show every loop of this project").args([
+            session(),
+            flag("all", "also show the loops of your other projects"),
+            json(),
+        ]),
         Command::new("answer")
             .about("Show or answer the agent's open question")
             .arg(words("text", "TEXT", answer))
-            .arg(flag("replace", "overwrite an earlier answer")),
+            .arg(flag("replace", "overwrite an earlier answer"))
+            .arg(flag("adopt", "take the answer in a file that no loop of yours wrote").conflicts_with("text")),
         Command::new("reset")
             .about("Reset the circuit breaker of this session, or of every loop of this project")
             .arg(session())
@@ -122,9 +131,10 @@ fn commands() -> Vec<Command> {
             .arg(flag("user", "change your own file instead of the project's"))
             .arg(json().conflicts_with_all(["value", "unset"])),
         Command::new("trust")
-            .about("Trust the commands in this project's config")
+            .about("Trust the commands in this project's config, or a symbolic link in it")
             .arg(flag("show", "only show the commands and whether you trust them"))
             .arg(flag("revoke", "withdraw your trust").conflicts_with("show"))
+            .arg(value("link", "PATH", "follow this symbolic link as long as its target stays the same").conflicts_with_all(["show", "revoke"]))
             .arg(json()),
         Command::new("init")
             .about(init)
@@ -180,6 +190,8 @@ fn commands() -> Vec<Command> {
             .about("Print the man page of ralph or of one of its commands")
             .arg(word("command", "COMMAND", "the command, such as run"))
             .arg(value("to", "DIR", "write all pages to this folder instead").conflicts_with("command")),
-        Command::new("help").about("Explain the slash commands"),
+        Command::new("help")
+            .about("Explain the slash commands, or one command")
+            .arg(word("command", "COMMAND", "the command, such as run")),
     ]
 }

@@ -2,6 +2,9 @@
 
 use crate::core::outcome::Exit;
 use crate::core::text::clean;
+use crate::core::text::nearest::nearest;
+use crate::store::project::door::Refused;
+use crate::store::state::StateError;
 use std::fmt::{self, Display};
 
 #[derive(Debug)]
@@ -38,6 +41,29 @@ impl Failure {
         self
     }
 
+    /// Adds what a mistyped word was probably meant to be, or else another hint.
+    pub fn did_you_mean(self, meant: Option<&str>, otherwise: impl Into<String>) -> Self {
+        match meant {
+            Some(meant) => self.hint(format!("did you mean {meant}?")),
+            None => self.hint(otherwise),
+        }
+    }
+
+    /// Returns the failure of a flag that a command does not have.
+    pub fn unknown_flag(flag: &str, flags: &[&'static str], otherwise: impl Into<String>) -> Self {
+        Failure::usage(format!("unknown flag: {}", clean::excerpt(flag, 60)))
+            .did_you_mean(nearest(flag, flags.iter().copied()), otherwise)
+    }
+
+    /// Moves the hint with which the message ends to its own place.
+    fn with_hint_of(mut self, hint: Option<String>) -> Self {
+        let Some(hint) = hint else { return self };
+        if let Some(message) = self.message.strip_suffix(&format!(": {hint}")) {
+            self.message = message.to_owned();
+        }
+        self.hint(hint)
+    }
+
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -54,14 +80,21 @@ impl Display for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Failure::internal(error)
+        let hint = error.downcast_ref::<Refused>().or_else(|| refused(error.downcast_ref()?));
+        let hint = hint.map(|refused| refused.hint.clone());
+        Failure::internal(error).with_hint_of(hint)
     }
 }
 
-impl From<crate::store::state::StateError> for Failure {
-    fn from(error: crate::store::state::StateError) -> Self {
-        Failure::internal(error)
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        let hint = refused(&error).map(|refused| refused.hint.clone());
+        Failure::internal(error).with_hint_of(hint)
     }
+}
+
+fn refused(error: &StateError) -> Option<&Refused> {
+    if let StateError::Other(error) = error { error.downcast_ref() } else { None }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
 
+use super::invocation::arguments;
 use super::{Answer, Failure, Invocation, command_line, help, run};
-use crate::cli::loops::{answer, history, reset, scan, slash, start, status, stop};
+use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
 use crate::core::outcome::Exit;
@@ -32,7 +33,7 @@ fn foreign_flag(error: &clap::Error) -> Option<Failure> {
 /// Parses the arguments, prints the answer or the failure, and returns the exit code.
 pub fn finish(command: Command, answer: impl Fn(&Invocation) -> Answer) -> ExitCode {
     let run = |matches: ArgMatches| Invocation::new(&matches).and_then(|call| answer(&call));
-    let parsed = command.try_get_matches();
+    let parsed = command.try_get_matches_from(arguments(std::env::args_os()));
     let (text, exit) = match parsed.map(run).or_else(|error| foreign_flag(&error).map(Err).ok_or(error)) {
         Ok(Ok((text, exit))) => (Ok(text), exit),
         Ok(Err(failure)) => (Err(failure.to_string()), failure.exit),
@@ -74,13 +75,14 @@ fn answer(call: &Invocation) -> Answer {
         "demo" => return demo::run(call),
         "scan" => return scan::command(call),
         "doctor" => return doctor::run(call),
+        "encourage" | "forbid" => return guidance_program::run(call),
         "start" => start::command(call),
         "stop" => stop::stop(&call.world, &call.project, &stop::scope(call), None),
         "reset" => reset::reset(&call.world, &call.project, &stop::scope(call)),
-        "answer" => answer::answer(call),
+        "answer" => answer::command(call),
         "status" => status::command(call),
         "config" => config::command(call),
-        "history" => history::history(call),
+        "history" => history::command(call),
         "trust" => trust::run(call),
         "init" => init::init(call),
         "archive" => archive::archive(call),
@@ -97,7 +99,7 @@ fn answer(call: &Invocation) -> Answer {
         "uninstall" => uninstall::uninstall(call),
         "relay" => slash::relay(call),
         "slash" => slash::command(call),
-        _ => Ok(help::text()),
+        _ => call.value("command").map_or_else(|| Ok(help::text()), help::of_command),
     };
     text.map(|text| (text, Exit::Success))
 }

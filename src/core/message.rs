@@ -46,7 +46,7 @@ pub fn of(count: u64, limit: u64) -> String {
 }
 
 pub fn continuing(run: &StoredLoop, note: &Note, settings: &Settings, now: Stamp) -> String {
-    let mut line = position(run, settings, now);
+    let mut line = position(run, settings, now) + &moved(run);
     if limits::ending_soon(run, settings) {
         line.push_str(" · ENDING SOON");
     }
@@ -59,17 +59,31 @@ pub fn continuing(run: &StoredLoop, note: &Note, settings: &Settings, now: Stamp
     line
 }
 
+/// Returns where the agent works now, if the user does not know that yet.
+fn moved(run: &StoredLoop) -> String {
+    let place = &run.session.work_tree;
+    if *place == run.told.work_tree {
+        String::new()
+    } else if place.is_empty() {
+        " · back in the project".into()
+    } else {
+        format!(" · now in worktree {}", clean::excerpt(place, 60))
+    }
+}
+
 /// Returns what the user should know about a turn beside its position.
 pub fn remarks(note: &Note) -> Vec<String> {
     let rejected = note.rejected.as_ref().map(|why| ("completion rejected", why.brief()));
     let ignored = note.ignored.as_ref().map(|why| ("signal ignored", why.brief()));
     let claims = rejected.into_iter().chain(ignored);
     let claims = claims.map(|(what, why)| format!("{what}: {}", clean::excerpt(&why, 160)));
-    claims.chain(note.pivot.clone()).collect()
+    let paused =
+        (note.paused_ms >= 1000).then(|| format!("paused {}, not counted", time::span(note.paused_ms)));
+    paused.into_iter().chain(claims).chain(note.pivot.clone()).collect()
 }
 
 pub fn waiting(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
-    let mut line = position(run, settings, now);
+    let mut line = position(run, settings, now) + &moved(run);
     if let Some(advice) = &run.pending.advice {
         line.push_str(&format!(" · {}", clean::excerpt(advice, 160)));
     }
@@ -92,6 +106,40 @@ pub fn paused(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     format!("{position} · PAUSED: {reason}. Resume with /ralph:start --resume or end with /ralph:stop")
 }
 
+/// Says that a loop was started, by what it ends, and what else the user should know.
+pub fn started(run: &StoredLoop, settings: &Settings, verb: &str, notes: &[String]) -> String {
+    let words = iterations;
+    let amounts = |iterations: u64, runtime_ms: i64| {
+        let iterations = (iterations > 0).then(|| words(iterations));
+        let runtime = (runtime_ms > 0).then(|| format!("{} runtime", time::span(runtime_ms)));
+        iterations.into_iter().chain(runtime).collect::<Vec<String>>()
+    };
+    let mut limits = amounts(settings.max_iterations, settings.max_runtime_ms);
+    limits.extend(settings.max_cost_usd.map(|cost| format!("${cost:.2}")));
+    let minimums = amounts(settings.min_iterations, settings.min_runtime_ms);
+
+    let mut ends = format!("when the agent promises \"{}\"", clean::line(&settings.promise));
+    if !limits.is_empty() {
+        ends = format!("at {}, or {ends}", limits.join(" or "));
+    }
+    if !minimums.is_empty() {
+        ends.push_str(&format!(" after at least {}", minimums.join(" and ")));
+    }
+    ends.push_str(match (settings.max_iterations, settings.max_runtime_ms) {
+        (0, 0) => " (no iteration limit, no runtime limit)",
+        (0, _) => " (no iteration limit)",
+        (_, 0) => " (no runtime limit)",
+        _ => "",
+    });
+    let checks = settings.checks.iter().map(|check| format!("\nCheck: {}", clean::excerpt(check, 200)));
+    let checks: String = checks.collect();
+    let notes: String = notes.iter().map(|note| format!("\nNote: {note}")).collect();
+    format!(
+        "Ralph {verb}: {}\nEnds {ends}.{checks}\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
+        clean::excerpt(&run.task, 200)
+    )
+}
+
 /// Returns the whole ending: outcome, reason, what it took, and the command that continues.
 pub fn ended(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     let outcome = run.outcome.unwrap_or(Outcome::Error);
@@ -105,6 +153,7 @@ pub fn ended(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     if let Some(cost) = run.usage.cost_usd {
         text.push_str(&format!(" · ${cost:.2}"));
     }
+    text.push_str(&moved(run));
     if let Some(next) = next_step(run, outcome) {
         text.push_str(&format!("\nNext: {next}"));
     }
@@ -122,10 +171,7 @@ pub fn checks(run: &StoredLoop, settings: &Settings) -> Vec<String> {
 
 /// Returns the command that continues after an ending, and what to do before it.
 pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
-    let resume = match run.engine {
-        Engine::InSession => "/ralph:start --resume",
-        Engine::Runner => "ralph run",
-    };
+    let resume = resume_command(run);
     if let Some(flag) = limit_flag(outcome) {
         return Some(format!("{resume} {flag} N"));
     }
@@ -134,13 +180,25 @@ pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
         Outcome::Blocked if let Some(flags) = &run.session.flags_to_allow => {
             format!("{resume} {}", clean::line(flags))
         }
+        Outcome::Blocked if run.engine == Engine::InSession => {
+            format!("resolve ralph/blocked.txt, then /ralph:answer TEXT (tells the agent) or {resume}")
+        }
         Outcome::Blocked => {
             format!("resolve ralph/blocked.txt (`ralph answer TEXT` tells the agent), then {resume}")
         }
+        Outcome::Decide if run.engine == Engine::InSession => "/ralph:answer TEXT".into(),
         Outcome::Decide => format!("`ralph answer TEXT`, then {resume}"),
         Outcome::Stuck | Outcome::Circuit => format!("{resume} --reset"),
         _ => resume.to_owned(),
     })
+}
+
+/// Returns the command that continues a loop of this engine.
+pub fn resume_command(run: &StoredLoop) -> &'static str {
+    match run.engine {
+        Engine::InSession => "/ralph:start --resume",
+        Engine::Runner => "ralph run",
+    }
 }
 
 /// Returns the flag that raises the limit by which a loop ended.
@@ -156,6 +214,11 @@ pub fn limit_flag(outcome: Outcome) -> Option<&'static str> {
 /// Returns `1 iteration` or `12 iterations`.
 pub fn iterations(count: u64) -> String {
     format!("{count} iteration{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns `1 turn` or `12 turns`.
+pub fn turns(count: u64) -> String {
+    format!("{count} turn{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns the beginning of a run id, as people name it in `--run`.
@@ -310,8 +373,6 @@ mod tests {
             (Outcome::MaxIterations, "/ralph:start --resume --max-iterations N"),
             (Outcome::MaxRuntime, "/ralph:start --resume --max-hours N"),
             (Outcome::MaxCost, "/ralph:start --resume --max-cost N"),
-            (Outcome::Blocked, "tells the agent), then /ralph:start --resume"),
-            (Outcome::Decide, "`ralph answer TEXT`, then /ralph:start --resume"),
             (Outcome::Stuck, "/ralph:start --resume --reset"),
             (Outcome::Circuit, "/ralph:start --resume --reset"),
             (Outcome::Stopped, "/ralph:start --resume"),
@@ -324,6 +385,20 @@ mod tests {
             assert!(step.ends_with(part), "{outcome}: {step}");
             let step_of_run = next_step(&runner, outcome).unwrap_or_default();
             assert_eq!(step_of_run, step.replace("/ralph:start --resume", "ralph run"), "{outcome}");
+        }
+        for (outcome, of_session, of_run) in [
+            (
+                Outcome::Blocked,
+                "/ralph:answer TEXT (tells the agent) or /ralph:start --resume",
+                "then ralph run",
+            ),
+            (Outcome::Decide, "/ralph:answer TEXT", "`ralph answer TEXT`, then ralph run"),
+        ] {
+            assert!(
+                next_step(&in_session, outcome).is_some_and(|step| step.ends_with(of_session)),
+                "{outcome}"
+            );
+            assert!(next_step(&runner, outcome).is_some_and(|step| step.ends_with(of_run)), "{outcome}");
         }
         assert_eq!(next_step(&in_session, Outcome::Complete), None);
         runner.session.flags_to_allow = Some("--allowed-tools Bash".into());

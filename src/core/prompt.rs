@@ -2,12 +2,14 @@
 //! lines, and the whole task is repeated only if the agent may have lost it.
 
 use super::decide::Note;
+use super::message;
 use super::record::StoredLoop;
 use super::settings::Settings;
 use super::signal::MAX_RECOMMENDATION_COLUMNS;
 use super::time::{self, Stamp};
-use crate::core::guidance::merge::GuidanceLists;
+use crate::core::guidance::merge::{Extent, GuidanceLists};
 use crate::core::text::clean;
+use std::path::Path;
 
 /// A longer promise is not repeated at every turn; the first prompt has it.
 const MAX_REPEATED_PROMISE_CHARS: usize = 60;
@@ -21,34 +23,79 @@ pub fn continuation(
     now: Stamp,
 ) -> String {
     let task = clean::excerpt(&run.task, 80);
-    let mut text = format!("Ralph: {}. Continue the task: {task}", position(run, settings));
+    let mut text = format!("Ralph: {}. Continue the task: {task}", done(run, settings));
     if note.limits_changed {
         text.push_str("\nThe user changed the limits.");
     }
     for advice in advice(note) {
         text.push_str(&format!("\n{advice}"));
     }
-    text.push_str(&lists.text(now));
+    text.push_str(&lists.text(Extent::Turn, now));
     let short = settings.promise.chars().count() <= MAX_REPEATED_PROMISE_CHARS;
     let promise = if short { settings.promise.as_str() } else { "the text you were given" };
     text.push_str(&format!(
-        "\nWhen the task is complete and verified, end your message with this line alone: <promise>{promise}</promise>\n\
-         If you need a person, put BLOCKED:reason or DECIDE:question in the tag instead."
+        "\nWhen the task is complete and verified, end your message with this line alone: <promise>{promise}</promise> \
+         (BLOCKED:reason or DECIDE:question in the tag if you need a person)"
     ));
     text
 }
 
 /// Returns the first prompt, which is also the one after the agent may have lost its context.
 pub fn full(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: Stamp) -> String {
+    let position = format!(" ({})", position(run, settings));
+    rules_and_task(&position, run, lists, settings, now)
+}
+
+/// Returns what the first prompt has and an ordinary one has not, to go with an ordinary one.
+pub fn whole_task(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
+    rules_and_task("", run, &GuidanceLists::default(), settings, now)
+}
+
+fn rules_and_task(
+    position: &str,
+    run: &StoredLoop,
+    lists: &GuidanceLists,
+    settings: &Settings,
+    now: Stamp,
+) -> String {
     // The task comes last: if the client cuts a long text, the rules are still there.
     format!(
-        "You are in a Ralph loop ({}). When you end your turn, Ralph prompts you again, until the task is complete or a \
-         limit is reached. Work in small, verified steps. Do not wait for user input.\n\n\
+        "You are in a Ralph loop{position}. When you end your turn, Ralph prompts you again, until the task is complete \
+         or a limit is reached. Work in small, verified steps. Do not wait for user input.\n\n\
          {}{}",
-        position(run, settings),
         protocol(settings),
         context(run, lists, settings, now),
     )
+}
+
+/// Returns the same for a hook. `state` is the path of the state file.
+pub fn full_in_context(
+    run: &StoredLoop,
+    lists: &GuidanceLists,
+    settings: &Settings,
+    state: &Path,
+    now: Stamp,
+) -> String {
+    let place = format!("{}, the loop with run_id {}", state.display(), run.run_id);
+    in_context(full(run, lists, settings, now), &place)
+}
+
+/// Returns a prompt for a hook. Claude Code shows the agent 2,000 characters of a context that is longer than this, so
+/// the end of a longer one is cut: the task, which is to be found in this place too.
+pub fn in_context(mut text: String, place: &str) -> String {
+    const MAX_CHARS: usize = 10_000;
+    // The client counts in UTF-16.
+    let mut chars = text.encode_utf16().count();
+    if chars > MAX_CHARS {
+        let note = format!("\n[cut] Read the whole task before you continue: {place}.");
+        while chars + note.len() > MAX_CHARS
+            && let Some(last) = text.pop()
+        {
+            chars -= last.len_utf16();
+        }
+        text.push_str(&note);
+    }
+    text
 }
 
 /// Returns the prompt of an iteration that starts with a fresh context.
@@ -74,7 +121,7 @@ pub fn fresh(
 
 /// Returns guidance, answers and the task, each after a blank line.
 fn context(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: Stamp) -> String {
-    let lists = lists.text(now);
+    let lists = lists.text(Extent::Whole, now);
     let gap = if lists.is_empty() { "" } else { "\n" };
     let (checks, answers, recommendation) = (checks(settings), answers(run), recommendation(run));
     format!("{checks}{gap}{lists}{answers}{recommendation}\n\nTask:\n\n{}", run.task)
@@ -142,16 +189,29 @@ fn protocol(settings: &Settings) -> String {
     )
 }
 
+/// Returns how many iterations are done: the user reads the same count beside it.
+fn done(run: &StoredLoop, settings: &Settings) -> String {
+    let count = match settings.max_iterations {
+        0 => message::iterations(run.iteration),
+        max => format!("{} of {}", run.iteration, message::iterations(max)),
+    };
+    format!("{count} done{}", runtime(run, settings))
+}
+
 fn position(run: &StoredLoop, settings: &Settings) -> String {
     let mut text = format!("iteration {}", run.iteration.saturating_add(1));
     if settings.max_iterations > 0 {
         text.push_str(&format!(" of {}", settings.max_iterations));
     }
+    text + &runtime(run, settings)
+}
+
+fn runtime(run: &StoredLoop, settings: &Settings) -> String {
     if settings.max_runtime_ms > 0 {
         let (spent, limit) = (time::span(run.runtime_ms()), time::span(settings.max_runtime_ms));
-        text.push_str(&format!(", runtime {spent} of {limit}"));
+        return format!(", runtime {spent} of {limit}");
     }
-    text
+    String::new()
 }
 
 #[cfg(test)]
@@ -175,7 +235,10 @@ mod tests {
             continuation(&run, &Note::default(), &GuidanceLists::default(), &long, Stamp(0)).chars().count()
                 < 600
         );
-        assert!(text.contains("iteration 1000001 of 50") && text.contains("make the suite green"), "{text}");
+        assert!(
+            text.contains("1000000 of 50 iterations done") && text.contains("make the suite green"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -197,6 +260,20 @@ mod tests {
         let run = StoredLoop { task: "line one\n---\nline two".into(), ..StoredLoop::default() };
         let text = full(&run, &GuidanceLists::default(), &Settings::default(), Stamp(0));
         assert!(text.ends_with("line one\n---\nline two"), "{text}");
+    }
+
+    #[test]
+    fn a_hook_cuts_a_long_task_and_nothing_before_it() {
+        let text = |task: &str| {
+            let run = StoredLoop { run_id: "r1".into(), task: task.into(), ..StoredLoop::default() };
+            let state = Path::new("/p/.claude/ralph-state.json");
+            full_in_context(&run, &GuidanceLists::default(), &Settings::default(), state, Stamp(0))
+        };
+        assert!(text("do it").ends_with("Task:\n\ndo it"));
+        let long = text(&"\u{1f980} crabs ".repeat(5000));
+        assert!((9_990..=10_000).contains(&long.encode_utf16().count()), "{}", long.encode_utf16().count());
+        assert!(long.contains("---END_RALPH_STATUS---\n\nTask:\n\n\u{1f980} crabs"), "{long}");
+        assert!(long.ends_with(": /p/.claude/ralph-state.json, the loop with run_id r1."), "{long}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! kept, so that a newer or older Ralph beside this one loses nothing.
 
 use super::circuit::Circuit;
-use super::decide::turn::CheckResult;
+use super::decide::turn::{CheckResult, Gained};
 use super::outcome::Outcome;
 use super::settings::Files;
 use super::signal::Status;
@@ -122,6 +122,10 @@ records! {
         pub previous_ended_at: Option<Stamp>,
         /// The `ralph stop --all` that was already there when it was armed.
         pub stop_all_seen: Option<Stamp>,
+        /// The Esc after which it was last resumed: the transcript still shows it, and the clock may have been set back.
+        pub interruption_seen: Option<Stamp>,
+        /// Pauses that were left out of runtime since a turn last continued, in milliseconds.
+        pub paused_ms: i64,
     }
 
     /// What is known about the client's session.
@@ -139,8 +143,10 @@ records! {
         pub last_error: Option<String>,
         /// The flags that allow what the agent was denied, if that blocked the run.
         pub flags_to_allow: Option<String>,
-        /// A tool may have written since the last scan.
+        /// A tool may have written since the last scan, or that was of another checkout.
         pub unscanned: bool,
+        /// The git worktree in which the agent works, by its path; empty if it works in the project itself.
+        pub work_tree: String,
     }
 
     /// What the agent's next prompt must say.
@@ -165,6 +171,8 @@ records! {
         pub warnings: String,
         /// The user of its session knows that it is paused or has ended.
         pub ending: bool,
+        /// The worktree in which the agent works, as the user knows it.
+        pub work_tree: String,
     }
 
     /// Settings given at the start, by key: they stay with the run.
@@ -225,12 +233,14 @@ pub struct ArmedLoop {
     pub circuit: Circuit,
     /// Commands given as flags or variables, by setting.
     pub commands: Map<String, Value>,
+    /// The limits that the project's file gave at the start, by setting; `None` until it is armed.
+    pub limits: Option<Map<String, Value>>,
 }
 
 impl ArmedLoop {
     /// Attaches a loop's breaker and commands. For the store only: `tests/architecture.rs` sees to it.
     pub fn attach(stored: StoredLoop, circuit: Circuit, commands: Map<String, Value>) -> ArmedLoop {
-        ArmedLoop { stored, circuit, commands }
+        ArmedLoop { stored, circuit, commands, limits: None }
     }
 }
 
@@ -252,6 +262,19 @@ impl Deref for ArmedLoop {
 impl DerefMut for ArmedLoop {
     fn deref_mut(&mut self) -> &mut StoredLoop {
         &mut self.stored
+    }
+}
+
+impl Given {
+    /// Returns what the user gave, without what the settings files said.
+    pub fn by_user(&self) -> Given {
+        let Given { flags, preset, environment, .. } = self.clone();
+        Given { flags, preset, environment, ..Given::default() }
+    }
+
+    /// Replaces what the user gave by what is recorded of it.
+    pub fn set_by_user(&mut self, recorded: Given) {
+        (self.flags, self.preset, self.environment) = (recorded.flags, recorded.preset, recorded.environment);
     }
 }
 
@@ -345,6 +368,22 @@ impl WaitingFor {
     }
 }
 
+/// What the client itself says about a session, or what is known of the process of a runner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClientStatus {
+    #[default]
+    Unknown,
+    /// Its process is gone.
+    Gone,
+    /// It is there, and does not say what it does.
+    Open,
+    Busy,
+    /// Nothing runs until the user sends a prompt.
+    Idle,
+    /// It waits for the user's answer to this, such as `permission prompt`.
+    Asking(String),
+}
+
 /// A reason may be the agent's own words, and is kept in state and history.
 const MAX_REASON_CHARS: usize = 4000;
 
@@ -373,6 +412,16 @@ impl StoredLoop {
         Stamp::from_seconds(self.last_hook_timestamp).max(self.timing.armed_at)
     }
 
+    /// Takes over what the client shows since the last hook: it runs none for Esc, and tells none of a usage limit's
+    /// reset.
+    pub fn catch_up(&mut self, gained: Option<&Gained>, now: Stamp) {
+        self.note_interruption(gained.and_then(|gained| gained.interrupted_at));
+        if let Some(until) = gained.and_then(|gained| gained.limit_resets_at) {
+            self.session.waiting = Some(Waiting { what: WaitingFor::UsageLimit(until), since: now });
+        }
+        self.pause_if_interrupted();
+    }
+
     pub fn end(&mut self, outcome: Outcome, reason: impl Into<String>, now: Stamp) {
         self.state = LoopState::Stopped;
         self.outcome = Some(outcome);
@@ -393,6 +442,12 @@ impl StoredLoop {
         self.told.ending = false;
     }
 
+    /// Takes over when the user pressed Esc, unless the loop was resumed since.
+    pub fn note_interruption(&mut self, at: Option<Stamp>) {
+        let new = at.filter(|_| at != self.timing.interruption_seen);
+        self.session.interrupted_at = self.session.interrupted_at.max(new);
+    }
+
     /// Pauses a running loop if the user pressed Esc after it was armed; returns whether it did.
     pub fn pause_if_interrupted(&mut self) -> bool {
         let interrupted = self.session.interrupted_at.is_some_and(|at| at > self.timing.armed_at);
@@ -407,16 +462,19 @@ impl StoredLoop {
 impl ArmedLoop {
     /// Continues after a pause or an ending, with its counts. The time until now was not work.
     pub fn resume(&mut self, now: Stamp) {
+        let paused_ms = (now - self.last_seen().max(self.ended_at.unwrap_or_default())).max(0);
+        self.timing.paused_ms = self.timing.paused_ms.saturating_add(paused_ms);
         self.circuit.reset();
         self.state = LoopState::Running;
         self.last_hook_timestamp = now.seconds();
         self.stuck_count = 0;
         (self.ended_at, self.outcome, self.reason) = (None, None, None);
-        self.timing = Timing { armed_at: now, clock: None, ..self.timing.clone() };
+        let interruption_seen = self.session.interrupted_at.or(self.timing.interruption_seen);
+        self.timing = Timing { armed_at: now, clock: None, interruption_seen, ..self.timing.clone() };
         self.session = Session {
             transcript: self.session.transcript.anew(),
-            interrupted_at: self.session.interrupted_at,
             unscanned: self.session.unscanned,
+            work_tree: std::mem::take(&mut self.session.work_tree),
             extra: self.session.extra.clone(),
             ..Session::default()
         };

@@ -4,7 +4,7 @@ use crate::core::time::Stamp;
 use crate::multicall::{GUIDANCE, SESSION_START_HOOK, STOP_HOOK};
 use crate::store::file::temporary;
 use crate::store::process::interrupt::Interrupt;
-use crate::store::process::program;
+use crate::store::process::{lookup, program};
 use anyhow::{Context, Result, ensure};
 use std::env::consts::EXE_SUFFIX;
 use std::fs;
@@ -33,8 +33,9 @@ pub const CHECK: (&str, &str, &str) = if cfg!(windows) {
     )
 };
 
-/// Variables that would lead our programs to another session, project or repository.
-const FOREIGN: [&str; 4] = ["RALPH_", "CLAUDE", "GIT_", "XDG_"];
+/// Variables that would lead our programs to another session, project or repository, or name another client than the
+/// one the demo plays.
+const FOREIGN: [&str; 5] = ["RALPH_", "CLAUDE", "GIT_", "XDG_", "AI_AGENT"];
 
 pub struct Sandbox {
     folder: TempDir,
@@ -90,7 +91,7 @@ impl Sandbox {
 
     /// Prepares one of our programs so that it does not touch the user's files.
     pub fn command(&self, name: &str, now: Stamp) -> Command {
-        let mut command = Command::new(self.program(name));
+        let mut command = lookup::command(self.program(name));
         for (variable, _) in std::env::vars_os() {
             if FOREIGN.iter().any(|prefix| variable.to_string_lossy().starts_with(prefix)) {
                 command.env_remove(variable);

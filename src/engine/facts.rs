@@ -30,20 +30,27 @@ impl Facts {
         Facts { run, resolved, settings, turn, scan: None, checks }
     }
 
-    /// Adds what the project tells: HEAD, the task list, and the files if something may have been written.
-    pub fn gather_project(mut self, world: &World, project: &Project, tasks: Option<Tasks>) -> Facts {
-        self.turn.head = git::head(&project.root);
+    /// Adds what the checkout tells in which the agent works: HEAD, the task list, and the files if something may
+    /// have been written since they were scanned.
+    pub fn gather_project(
+        mut self,
+        world: &World,
+        work_tree: &Project,
+        tasks: Option<Tasks>,
+        was_scanned: bool,
+    ) -> Facts {
+        self.turn.head = git::head(&work_tree.root);
         self.turn.tasks = tasks;
-        if self.run.session.unscanned || !self.turn.wrote_nothing() {
-            self.turn.tree = self.scan(world, project);
+        if !was_scanned || !self.turn.wrote_nothing() {
+            self.turn.tree = self.scan(world, work_tree);
         }
         self
     }
 
-    /// Scans the project, if scans are enabled, and returns the state of its files.
-    fn scan(&mut self, world: &World, project: &Project) -> Option<TreeState> {
+    /// Scans the checkout, if scans are enabled, and returns the state of its files.
+    fn scan(&mut self, world: &World, work_tree: &Project) -> Option<TreeState> {
         if self.resolved.is_on("scan.enabled") {
-            self.scan = Some(scan::scan(world, project, &self.resolved, ScanBudget::Hook));
+            self.scan = Some(scan::scan(world, work_tree, &self.resolved, ScanBudget::Hook));
         }
         self.scan.as_ref()?.tree
     }
@@ -54,14 +61,14 @@ impl Facts {
 
     /// Adds how the check commands ran. What they wrote is not the agent's progress, so the next turn is measured
     /// against the files as they are now. If the commands changed while they ran, the results prove nothing.
-    pub fn with_checks(mut self, world: &World, project: &Project, runs: &[CheckRun]) -> Facts {
+    pub fn with_checks(mut self, world: &World, work_tree: &Project, runs: &[CheckRun]) -> Facts {
         let commands = &self.checks.commands;
         let all_ran = runs.len() == commands.len() || runs.last().is_some_and(|run| !run.run.passed());
         let is_current = all_ran && runs.iter().zip(commands).all(|(run, command)| run.command == *command);
         let checks = if is_current { checks::summarize(runs) } else { Checks::Outdated };
         self.turn.check_results = runs.iter().map(|run| run.result(world.now)).collect();
         if !matches!(checks, Checks::Passed(_)) {
-            self.turn.tree_after_checks = Some(self.scan(world, project).unwrap_or_default());
+            self.turn.tree_after_checks = Some(self.scan(world, work_tree).unwrap_or_default());
         }
         self.turn.checks = checks;
         self

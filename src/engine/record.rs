@@ -8,7 +8,7 @@ use crate::store::user::circuit;
 use crate::store::world::World;
 
 /// Records an ending and the breaker, before the state is saved: if that fails, the loop ends again at its next
-/// turn. Returns what could not be written, as notes for the user.
+/// turn. The caller holds the lock of the state. Returns what could not be written, as notes for the user.
 pub fn turn(
     world: &World,
     project: &Project,
@@ -16,10 +16,7 @@ pub fn turn(
     before: &ArmedLoop,
     after: &ArmedLoop,
 ) -> Vec<String> {
-    let mut notes = Vec::new();
-    if before.is_alive() && !after.is_alive() {
-        notes = ending::record(world, project, session, after);
-    }
+    let mut notes = ending(world, project, session, before, after);
     let note = |error| format!("could not save the circuit breaker: {error:#}");
     if after.circuit != before.circuit {
         let saved = circuit::save(world, project, session, &after.run_id, &after.circuit);
@@ -29,4 +26,16 @@ pub fn turn(
         notes.extend(circuit::note_trip(world, project, session, after).err().map(note));
     }
     notes
+}
+
+/// Records an ending alone, for which no lock is needed.
+pub fn ending(
+    world: &World,
+    project: &Project,
+    session: &str,
+    before: &ArmedLoop,
+    after: &ArmedLoop,
+) -> Vec<String> {
+    let ends = before.is_alive() && !after.is_alive();
+    if ends { ending::record(world, project, session, after) } else { Vec::new() }
 }

@@ -4,6 +4,7 @@
 //! loop's turn, so the user is shown the answer and the command itself prompts the agent to continue.
 
 use super::Call;
+use super::submission::{self, EXPANDED, SUBMITTED};
 use crate::claude::hook::answer::Answer;
 use crate::claude::settings::{self, Settings, permissions};
 use crate::claude::transcript;
@@ -17,33 +18,62 @@ use crate::store::{Project, World, config};
 use anyhow::Result;
 
 pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {
-    let Call { world, project, session, .. } = *call;
+    let Call { world, session, .. } = *call;
     let Some(command) = command.strip_prefix("ralph:").and_then(slash::find) else {
         return Ok(Answer::silent());
     };
-    if armed::exists(world, project, session) {
+    // The text of the other event may be longer, so this one's length says nothing.
+    if submission::was_run(call, SUBMITTED, text) {
+        let _ = handoff::leave(
+            world,
+            session,
+            command,
+            "Ralph has run this command; its context tells you the rest.",
+        );
+        return Ok(Answer::silent());
+    }
+    let (told, for_agent) = run(call, command, text)?;
+    // A prompt that is blocked has no other event.
+    let Some(for_agent) = for_agent else { return Ok(Answer::block(told)) };
+    submission::note_run(call, EXPANDED, text);
+    let mut answer = Answer::tell(told);
+    if handoff::leave(world, session, command, &for_agent).is_err() {
+        // The command has taken effect, so the agent must still be told.
+        answer.context = Some(("UserPromptExpansion", in_context(call, for_agent)));
+    }
+    Ok(answer)
+}
+
+/// Returns what a command has for the agent as context, which the client would cut without regard to its guidance.
+pub fn in_context(call: &Call, for_agent: String) -> String {
+    let Call { project, session, .. } = *call;
+    let state = project.state();
+    let place = format!("the user's message, or {}, the loop of session {session}", state.display());
+    prompt::in_context(for_agent, &place)
+}
+
+/// Runs a slash command. Returns what the user and the agent are told; without the second there is nothing to do for
+/// the agent.
+pub fn run(call: &Call, command: &str, text: &str) -> Result<(String, Option<String>)> {
+    let Call { world, project, session, .. } = *call;
+    if armed::exists(world, project, session)? {
         note_interruption(call)?;
     }
-    let (told, for_agent) = match slash::run(world, project, session, command, text) {
+    // A command works where the agent does.
+    let mut world = world.clone();
+    world.working_dir = call.input.cwd.clone().unwrap_or(world.working_dir);
+    let world = &world;
+    let (mut told, for_agent) = match slash::run(world, project, session, command, text) {
         Ok(reply) if command == "start" => (reply.user + &permission_note(call), reply.agent),
         Ok(reply) => (reply.user, reply.agent),
         Err(failure) => (failure.to_string(), None),
     };
-    let for_agent = match for_agent {
-        Some(text) => text,
-        None => match continuation(world, project, session) {
-            Some(text) => {
-                format!("The user ran a Ralph command and has seen its output. Do not reply to it.\n{text}")
-            }
-            None => return Ok(Answer::block(told)),
-        },
-    };
-    let mut answer = Answer::tell(told);
-    if handoff::leave(world, session, command, &for_agent).is_err() {
-        // The command has taken effect, so the agent must still be told.
-        answer.context = Some(("UserPromptExpansion", for_agent));
-    }
-    Ok(answer)
+    let for_agent = for_agent.or_else(|| {
+        let (text, notes) = continuation(world, project, session)?;
+        notes.iter().for_each(|note| told.push_str(&format!("\n{note}")));
+        Some(format!("The user ran a Ralph command and has seen its output. Do not reply to it.\n{text}"))
+    });
+    Ok((told, for_agent))
 }
 
 /// Returns what to add if the agent of this session may edit nothing without an answer.
@@ -64,12 +94,12 @@ fn permission_note(call: &Call) -> String {
 
 /// Pauses the loop if the transcript shows that the user pressed Esc, for which the client runs no hook.
 fn note_interruption(call: &Call) -> Result<()> {
-    let Call { world, project, session, input } = *call;
+    let Call { world, project, session, input, .. } = *call;
     let mut state = Locked::open(project, world.now)?;
-    let run = armed::load_armed(world, project, session, &state.document);
+    let run = armed::load_armed(world, project, session, &state.document)?;
     let (Some(mut run), Some(path)) = (run, input.transcript.as_deref()) else { return Ok(()) };
     let seen = transcript::read(path, &run).and_then(|gained| gained.interrupted_at);
-    run.session.interrupted_at = run.session.interrupted_at.max(seen);
+    run.note_interruption(seen);
     if run.pause_if_interrupted() {
         state.document.set_loop(session, &run)?;
         state.save()?;
@@ -77,17 +107,20 @@ fn note_interruption(call: &Call) -> Result<()> {
     Ok(())
 }
 
-/// Returns the prompt that continues the session's running loop, with the newest guidance.
-fn continuation(world: &World, project: &Project, session: &str) -> Option<String> {
-    if !armed::exists(world, project, session) {
+/// Returns the prompt that continues the session's running loop, with the newest guidance, and notes for the user.
+fn continuation(world: &World, project: &Project, session: &str) -> Option<(String, Vec<String>)> {
+    if !armed::exists(world, project, session).ok()? {
         return None;
     }
     let mut state = Locked::open(project, world.now).ok()?;
     let run = armed::load_armed(world, project, session, &state.document)
+        .ok()?
         .filter(|run| run.state == LoopState::Running)?;
     let resolved = config::load_for(world, project, &run);
     let context = BriefingContext { world, project, session, run: &run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, &mut state.document, None).ok()?;
     state.save().ok()?;
-    Some(prompt::continuation(&run, &Default::default(), &brief.lists, &resolved.settings(), world.now))
+    let settings = resolved.settings();
+    let prompt = prompt::continuation(&run, &Default::default(), &brief.lists, &settings, world.now);
+    Some((prompt, brief.notes))
 }

@@ -7,20 +7,22 @@ mod expansion;
 mod runner_guard;
 mod session;
 mod stop;
+mod submission;
 pub mod wake;
 
+use crate::claude::client::version::{OLDEST_WITH_STOP_CONTEXT, Version};
 use crate::claude::hook::answer::Answer;
 use crate::claude::hook::input::{self, Event, Input};
 use crate::store::runner::run_lock;
 use crate::store::state::stop as stops;
 use crate::store::user::armed;
-use crate::store::{Project, World, state};
+use crate::store::{Project, World, state, world};
 use anyhow::{Result, anyhow};
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
 /// Far above any real input.
-const MAX_INPUT_BYTES: u64 = 512 << 20;
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Runs a hook program, from stdin to stdout. `assumed` is the event if the input does not name one.
 pub fn main(assumed: &str) -> ExitCode {
@@ -53,6 +55,8 @@ fn read_stdin() -> std::io::Result<Vec<u8>> {
 struct Call<'a> {
     world: &'a World,
     project: &'a Project,
+    /// The checkout in which the agent works.
+    work_tree: &'a Project,
     session: &'a str,
     input: &'a Input,
 }
@@ -61,30 +65,45 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     let Some(session) = input.session_id.as_deref().filter(|id| state::usable_session_id(id)) else {
         return Ok(Answer::silent());
     };
+    // Before anything else is looked at: this is asked at every prompt of every session.
+    if matches!(&input.event, Event::Prompt { text } if !submission::concerns(world, session, text)) {
+        return Ok(Answer::silent());
+    }
     let project = Project::find(world, input.cwd.as_deref());
-    let call = Call { world, project: &project, session, input };
+    let mut call = Call { world, project: &project, work_tree: &project, session, input };
     if let Event::Expansion { command, arguments } = &input.event {
         return expansion::expand(&call, command, arguments);
     }
+    if let Event::Prompt { text } = &input.event {
+        return submission::submitted(&call, text);
+    }
     if world.run_id.is_some() && run_lock::drives(world, &project) {
-        return Ok(runner_guard::stop(&call));
+        return runner_guard::stop(&call);
     }
     // Most sessions have no loop: nothing else is read, locked or written for them.
     let kill_switch = stops::kill_switch(&project);
     let started = matches!(input.event, Event::SessionStart { .. });
-    if !kill_switch && !started && !armed::exists(world, &project, session) {
+    if !kill_switch && !started && !armed::exists(world, &project, session)? {
         return Ok(Answer::silent());
     }
     if kill_switch && !matches!(input.event, Event::Stop { .. }) {
         stop::kill(world, &project)?;
     }
+    let work_tree = input.cwd.as_deref().map_or_else(|| project.clone(), |cwd| project.work_tree(cwd));
+    call.work_tree = &work_tree;
     match &input.event {
         Event::Stop { .. } => stop::stop(&call, kill_switch),
         Event::StopFailure { error } => session::turn_failed(&call, error),
         Event::SessionStart { source } => session::started(&call, source),
         Event::SessionEnd { reason } => session::ended(&call, reason),
-        Event::Expansion { .. } | Event::Other(_) => Ok(Answer::silent()),
+        Event::Expansion { .. } | Event::Prompt { .. } | Event::Other(_) => Ok(Answer::silent()),
     }
+}
+
+/// Returns whether the client says that it continues a turn by context.
+fn takes_stop_context() -> bool {
+    let version = world::text("AI_AGENT").and_then(|agent| Version::of_agent(&agent));
+    version.is_some_and(|version| version >= OLDEST_WITH_STOP_CONTEXT)
 }
 
 /// Returns the answer of a hook that failed.

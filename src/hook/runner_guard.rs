@@ -7,22 +7,24 @@ use crate::claude::hook::input::Event;
 use crate::core::decide::completion;
 use crate::store::config;
 use crate::store::runner::runner_guard;
+use anyhow::Result;
 
 /// An agent that cannot fix the problems must come to an end all the same.
 const MAX_BLOCKS: u64 = 3;
 
-pub fn stop(call: &Call) -> Answer {
-    let Call { world, project, session, input } = *call;
-    let Event::Stop { message, .. } = &input.event else { return Answer::silent() };
+pub fn stop(call: &Call) -> Result<Answer> {
+    let Call { world, project, session, input, .. } = *call;
+    let Event::Stop { message, .. } = &input.event else { return Ok(Answer::silent()) };
     let settings = config::load(world, project).settings();
     // An agent that is blocked or asks a question has nothing to finish.
     if message.as_deref().is_some_and(|message| completion::asks_for_person(message, &settings)) {
-        return Answer::silent();
+        return Ok(Answer::silent());
     }
-    let problems = runner_guard::runner_check(world, project);
+    let problems = runner_guard::runner_check(world, project)?;
     if problems.is_empty() || runner_guard::count_block(world, session) >= MAX_BLOCKS {
-        return Answer::silent();
+        return Ok(Answer::silent());
     }
     let told = format!("Before this iteration may end:\n- {}", problems.join("\n- "));
-    Answer { block: Some(told), message: Some(format!("Ralph: {}", problems.join("; "))), context: None }
+    let answer = Answer::continue_turn(told, None, super::takes_stop_context());
+    Ok(answer.also(&format!("Ralph: {}", problems.join("; "))))
 }

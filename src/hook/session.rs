@@ -15,7 +15,7 @@ use crate::scan::{self, ScanBudget};
 use crate::store::config;
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::state::{ending, expiry};
-use crate::store::user::{armed, history};
+use crate::store::user::{armed, given};
 use anyhow::Result;
 
 pub fn started(call: &Call, source: &str) -> Result<Answer> {
@@ -26,11 +26,11 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
     }
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
-    told.extend(purge_guidance(call, &mut state.document, &settings)?);
+    told.extend(purge_guidance(call, &mut state.document)?);
     let expiration_ms = settings.session_expiration_ms;
     let expired = expiry::close(world, project, session, &mut state.document, expiration_ms)?;
     let mut answer = Answer::silent();
-    if let Some(mut run) = armed::load_armed(world, project, session, &state.document) {
+    if let Some(mut run) = armed::load_armed(world, project, session, &state.document)? {
         match run.state {
             LoopState::Running => {
                 let context = reopen_running(call, &mut run, source, &mut state.document, &mut told)?;
@@ -51,7 +51,7 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
         state.document.set_loop(session, &run)?;
     }
     if source == "clear" {
-        told.extend(orphans(call, &state.document));
+        told.extend(orphans(call, &state.document)?);
     }
     for line in told {
         let line = if line.starts_with("Ralph") { line } else { format!("Ralph: {line}") };
@@ -63,11 +63,15 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
     Ok(answer)
 }
 
-fn purge_guidance(call: &Call, document: &mut Document, settings: &Settings) -> Result<Option<String>> {
-    let mut guidance = document.guidance();
-    guidance.bring_back_to(call.world.now);
-    let purged = guidance.purge_over_age(call.world.now, settings.guidance_max_age_ms);
-    if !purged.is_empty() {
+fn purge_guidance(call: &Call, document: &mut Document) -> Result<Option<String>> {
+    let Call { world, project, .. } = *call;
+    let mut guidance = given::guidance(world, project, document)?;
+    if guidance.is_empty() {
+        return Ok(None);
+    }
+    let brought_back = guidance.bring_back_to(world.now);
+    let purged = guidance.purge_over_age(world.now, config::guidance_max_age_ms(world, project, document));
+    if brought_back || !purged.is_empty() {
         document.set_guidance(&guidance)?;
     }
     Ok(guidance::purged(&purged))
@@ -91,14 +95,15 @@ fn reopen_running(
     document: &mut Document,
     told: &mut Vec<String>,
 ) -> Result<String> {
-    let Call { world, project, session, .. } = *call;
+    let Call { world, project, work_tree, session, .. } = *call;
     let resolved = config::load_for(world, project, run);
     let settings = resolved.settings();
     let compacted = source == "compact";
     observe(call, run, if compacted { Mark::Seen } else { Mark::Reopened }, &settings);
     reopen(run, source);
+    run.session.work_tree = project.name_of(work_tree);
     let enabled = resolved.is_on("scan.enabled");
-    let scan = enabled.then(|| scan::scan(world, project, &resolved, ScanBudget::Hook));
+    let scan = enabled.then(|| scan::scan(world, work_tree, &resolved, ScanBudget::Hook));
     let context = BriefingContext { world, project, session, run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, document, scan)?;
     told.extend(brief.notes);
@@ -106,14 +111,14 @@ fn reopen_running(
         let position = message::position(run, &settings, world.now);
         told.push(format!("{position} · continues at the end of the next turn"));
     }
-    Ok(prompt::full(run, &brief.lists, &settings, world.now))
+    Ok(prompt::full_in_context(run, &brief.lists, &settings, &project.state(), world.now))
 }
 
 /// Returns whether there is a reason to take the lock. A state file that cannot be read matters only to a session with
 /// an armed loop; a damaged one is moved aside under the lock.
 fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool> {
     let Call { world, project, session, .. } = *call;
-    let own = armed::exists(world, project, session);
+    let own = armed::exists(world, project, session)?;
     let seen = match state::peek(project) {
         Ok(None) => return Ok(false),
         Ok(Some(document)) if !document.newer_than_us() => document,
@@ -122,26 +127,30 @@ fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool
         Err(error) if own => return Err(error.into()),
         Err(_) => return Ok(false),
     };
-    // A state file that came with the repository does not count.
-    let ours = |id: &str, run: &StoredLoop| {
-        armed::is_armed(world, project, id, &run.run_id) || history::contains(world, project, &run.run_id)
-    };
     let concerned = |run: &StoredLoop| {
         (source == "clear" && run.is_alive())
             || expiry::is_expired(run, world.now, settings.session_expiration_ms)
     };
-    let mut others = seen.loops().into_iter().filter(|(id, _)| id != session);
-    Ok(own
-        || others.any(|(id, run)| concerned(&run) && ours(&id, &run))
-        || !seen.guidance().purge_over_age(world.now, settings.guidance_max_age_ms).is_empty())
+    // A state file that came with the repository does not count.
+    let others = || {
+        let loops = armed::load_started(world, project, &seen).loops;
+        loops.iter().any(|(id, run)| id != session && concerned(run))
+    };
+    if own || others() {
+        return Ok(true);
+    }
+    let mut guidance = given::guidance(world, project, &seen)?;
+    let max_age_ms = || config::guidance_max_age_ms(world, project, &seen);
+    Ok(guidance.bring_back_to(world.now)
+        || (!guidance.is_empty() && !guidance.purge_over_age(world.now, max_age_ms()).is_empty()))
 }
 
 /// Describes the loops of other sessions after `/clear`, so that the cleared one can be adopted.
-fn orphans(call: &Call, document: &Document) -> Vec<String> {
+fn orphans(call: &Call, document: &Document) -> Result<Vec<String>> {
     let Call { world, project, session, .. } = *call;
     let mut told = Vec::new();
-    for (id, run) in document.loops() {
-        if id == session || !run.is_alive() || !armed::is_armed(world, project, &id, &run.run_id) {
+    for (id, run) in armed::load_all(world, project, document).loops {
+        if id == session || !run.is_alive() {
             continue;
         }
         let orphaned = run.session.orphaned_at.is_some();
@@ -154,7 +163,7 @@ fn orphans(call: &Call, document: &Document) -> Vec<String> {
             "found a loop {whose} ({session}): \"{task}\", {iterations}. Adopt it with /ralph:start --resume{flag}"
         ));
     }
-    told
+    Ok(told)
 }
 
 pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
@@ -170,6 +179,8 @@ pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
 
 pub fn turn_failed(call: &Call, error: &str) -> Result<Answer> {
     with_own_running_loop(call, |run, settings| {
+        // A turn began, so what the loop had waited for is over.
+        run.session.waiting = None;
         observe(call, run, Mark::Seen, settings);
         run.session.last_error = Some(clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100));
     })
@@ -177,13 +188,17 @@ pub fn turn_failed(call: &Call, error: &str) -> Result<Answer> {
 
 fn with_own_running_loop(call: &Call, change: impl FnOnce(&mut ArmedLoop, &Settings)) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
-    let seen = state::peek(project).ok().flatten();
+    let seen = match state::peek(project) {
+        // A Stop or a start moves it aside and says so.
+        Err(StateError::Damaged(..)) => None,
+        seen => seen?,
+    };
     if seen.is_none_or(|document| document.loop_of(session).is_none_or(|run| run.state != LoopState::Running))
     {
         return Ok(Answer::silent());
     }
     let mut state = Locked::open(project, world.now)?;
-    let own = armed::load_armed(world, project, session, &state.document);
+    let own = armed::load_armed(world, project, session, &state.document)?;
     if let Some(mut run) = own.filter(|run| run.state == LoopState::Running) {
         let settings = config::load_for(world, project, &run).settings();
         change(&mut run, &settings);
@@ -200,7 +215,8 @@ fn observe(call: &Call, run: &mut ArmedLoop, mark: Mark, settings: &Settings) {
         tools_that_write: gained.tools_that_write,
         edits: gained.edits,
     });
-    account(run, &Turn { mark, gained, ..Turn::default() }, settings, call.world.now);
+    let turn = Turn { mark, gained, ..Turn::default() };
+    account(run, &turn, settings, call.world.now);
     run.session.transcript.carried = carried.unwrap_or(run.session.transcript.carried);
-    run.pause_if_interrupted();
+    run.catch_up(turn.gained.as_ref(), call.world.now);
 }

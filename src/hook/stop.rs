@@ -21,14 +21,14 @@ use crate::store::{Project, World, config, tasks};
 use anyhow::Result;
 
 pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
-    let was_armed = armed::exists(call.world, call.project, call.session);
+    let was_armed = armed::exists(call.world, call.project, call.session)?;
     if is_gone(call.project)? && !(was_armed && call.project.claude_dir().is_dir()) {
         stops::clear_kill_switch(call.project);
-        return Ok(end_lost(call, "is missing").map_or_else(Answer::silent, |(answer, _)| answer));
+        return Ok(end_lost(call, "is missing")?.map_or_else(Answer::silent, |(answer, _)| answer));
     }
     let mut state = Locked::open(call.project, call.world.now)?;
-    let Some(run) = load(call, &state) else { return without_loop(call, state, kill_switch) };
-    let mut facts = gather(call, run, kill_switch);
+    let Some(run) = load(call, &state)? else { return without_loop(call, state, kill_switch) };
+    let mut facts = gather(call, run, &state, kill_switch)?;
     let (mut after, mut decision) = facts.decide(call.world.now);
     let mut call = *call;
     let later;
@@ -39,27 +39,29 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
         later = call.world.later();
         call.world = &later;
         state = Locked::open(call.project, call.world.now)?;
-        let Some(run) = load(&call, &state) else { return without_loop(&call, state, kill_switch) };
-        facts = after_checks(&call, facts, run, &checks, kill_switch);
+        let Some(run) = load(&call, &state)? else { return without_loop(&call, state, kill_switch) };
+        facts = after_checks(&call, facts, (run, &state), &checks, kill_switch)?;
         (after, decision) = facts.decide(call.world.now);
     }
     record_and_answer(&call, state, &facts, after, &decision)
 }
 
-fn load(call: &Call, state: &Locked) -> Option<ArmedLoop> {
+fn load(call: &Call, state: &Locked) -> Result<Option<ArmedLoop>> {
     armed::load_armed(call.world, call.project, call.session, &state.document)
 }
 
 /// Gathers what the hook's input, the transcript and the project tell. A loop that is paused or about to be
 /// killed needs no look at the project.
-fn gather(call: &Call, run: ArmedLoop, kill_switch: bool) -> Facts {
-    let Call { world, project, input, .. } = *call;
-    let turn = told_by_client(world, input, &run, kill_switch);
+fn gather(call: &Call, run: ArmedLoop, state: &Locked, kill_switch: bool) -> Result<Facts> {
+    let Call { world, project, work_tree, input, .. } = *call;
+    let turn = told_by_client(world, input, &run, kill_switch)?;
+    let turn = Turn { work_tree: project.name_of(work_tree), ..turn };
+    let was_scanned = state.document.scanned_in() == turn.work_tree && !run.session.unscanned;
     let resolved = config::load_for(world, project, &run);
-    let tasks = tasks::read(project, &run.tasks);
+    let tasks = tasks::read(work_tree, &run.tasks);
     let looks = run.state == LoopState::Running && !kill_switch;
     let facts = Facts::new(run, resolved, turn);
-    if looks { facts.gather_project(world, project, tasks) } else { facts }
+    Ok(if looks { facts.gather_project(world, work_tree, tasks, was_scanned) } else { facts })
 }
 
 /// Runs the check commands until they end or the loop is stopped.
@@ -68,24 +70,30 @@ fn run_checks(call: &Call, facts: &Facts) -> Vec<CheckRun> {
     let stopped = || {
         let run = state::peek(project).ok().flatten().and_then(|document| document.loop_of(session));
         stops::kill_switch(project)
-            || stops::stopped_all_at(world) != facts.turn.stopped_all_at
+            || stops::stopped_all_at(world).is_ok_and(|at| at != facts.turn.stopped_all_at)
             || run.is_some_and(|run| !run.is_alive())
     };
-    facts.checks.run(&project.root, &stopped, &mut |_| {})
+    facts.checks.run(&call.work_tree.root, &stopped, &mut |_| {})
 }
 
 /// Returns the facts about the loop as it is after the checks ran.
-fn after_checks(call: &Call, before: Facts, run: ArmedLoop, checks: &[CheckRun], kill_switch: bool) -> Facts {
+fn after_checks(
+    call: &Call,
+    before: Facts,
+    (run, state): (ArmedLoop, &Locked),
+    checks: &[CheckRun],
+    kill_switch: bool,
+) -> Result<Facts> {
     let kill_switch = kill_switch || stops::kill_switch(call.project);
     let run_id = before.run.run_id.clone();
-    let mut facts = if run == before.run { before } else { gather(call, run, kill_switch) };
+    let mut facts = if run == before.run { before } else { gather(call, run, state, kill_switch)? };
     facts.turn.kill_switch = kill_switch;
-    facts.turn.stopped_all_at = stops::stopped_all_at(call.world);
+    facts.turn.stopped_all_at = stops::stopped_all_at(call.world)?;
     if facts.run.run_id != run_id {
         // The agent claimed completion of another run.
         facts.turn.message = None;
     }
-    facts.with_checks(call.world, call.project, checks)
+    Ok(facts.with_checks(call.world, call.work_tree, checks))
 }
 
 /// Records the decision, saves the state, releases the lock, and answers.
@@ -105,7 +113,8 @@ fn record_and_answer(
         notes.push("the project's checks did not run: `ralph trust` shows them".into());
     }
     after.given.files = resolved.files.clone();
-    let mut warnings = resolved.warnings.clone();
+    let mut warnings: Vec<String> =
+        resolved.warnings.iter().map(|warning| format!("settings: {warning}")).collect();
     let mut lists = GuidanceLists::default();
     if matches!(decision, Decision::Continue(_)) {
         after.session.unscanned = false;
@@ -117,7 +126,7 @@ fn record_and_answer(
     }
     let joined = warnings.join("\n");
     if joined != after.told.warnings {
-        notes.extend(warnings.iter().map(|warning| format!("settings: {warning}")));
+        notes.extend(warnings);
         after.told.warnings = joined;
     }
     let mut answer = match decision {
@@ -125,20 +134,23 @@ fn record_and_answer(
         Decision::Ended => Answer::tell(message::ended(&after, settings, now)),
         Decision::Paused => Answer::tell(message::paused(&after, settings, now)),
         Decision::Wait => Answer::tell(message::waiting(&after, settings, now)),
-        Decision::Continue(note) => Answer {
-            block: Some(prompt::continuation(&after, note, &lists, settings, now)),
-            message: Some(message::continuing(&after, note, settings, now)),
-            // Not in the prompt, which the client repeats with every later one and which stays short.
-            context: note.repeat_task.then(|| ("Stop", prompt::full(&after, &lists, settings, now))),
-        },
+        Decision::Continue(note) => {
+            let prompt = prompt::continuation(&after, note, &lists, settings, now);
+            let lost = note.repeat_task.then(|| prompt::whole_task(&after, settings, now));
+            let answer = Answer::continue_turn(prompt, lost, super::takes_stop_context());
+            answer.also(&message::continuing(&after, note, settings, now))
+        }
     };
     answer = answer.with_notes(&notes).with_notes(&state.moved_aside);
+    if matches!(decision, Decision::Continue(_) | Decision::Wait | Decision::Ended) {
+        after.told.work_tree = after.session.work_tree.clone();
+    }
     if after != *before {
         state.document.set_loop(session, &after)?;
     }
     if let Err(error) = save(call, state, turn.kill_switch) {
         // What was decided is still told, but a loop that cannot count must not continue.
-        let told = Answer { block: None, ..answer };
+        let told = answer.without_continuing();
         return Ok(told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}")));
     }
     if ends_now || *decision == Decision::Ended {
@@ -151,8 +163,17 @@ fn record_and_answer(
 /// Answers for a session whose loop is not in the state: one that is armed has ended by that.
 fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
+    let is_armed = armed::exists(world, project, session)?;
+    if is_armed {
+        state.keep_unreadable(session, world.now)?;
+    }
+    if is_armed && is_elsewhere(call, &state)? {
+        // A start that was to take the loop over was killed halfway.
+        armed::disarm(world, project, session);
+        return Ok(Answer::silent());
+    }
     let how = if state.moved_aside.is_some() { "was damaged" } else { "does not contain the loop" };
-    let lost = if armed::exists(world, project, session) { end_lost(call, how) } else { None };
+    let lost = if is_armed { end_lost(call, how)? } else { None };
     let mut answer = Answer::silent();
     if let Some((told, run)) = lost {
         answer = told;
@@ -165,6 +186,13 @@ fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Ans
     })
 }
 
+/// Returns whether the run that is armed for this session is alive in another one.
+fn is_elsewhere(call: &Call, state: &Locked) -> Result<bool> {
+    let own = armed::load_from_record(call.world, call.project, call.session)?;
+    let alive = || state.document.loops().filter(|(_, run)| run.is_alive());
+    Ok(own.is_some_and(|own| alive().any(|(id, run)| id != call.session && run.run_id == own.run_id)))
+}
+
 /// Saves the state and releases the lock. For a kill switch, it first ends the loops of the other sessions.
 fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
     let Call { world, project, session, .. } = *call;
@@ -174,15 +202,15 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
     let killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     state.save()?;
     drop(state);
-    stops::clear_kill_switch(project);
-    ending::announce_all(world, project, &killed);
+    killed.clear_switch(project);
+    ending::announce_all(world, project, &killed.ended);
     Ok(())
 }
 
 /// Ends a loop that is armed but not in the state file. What is known of it is how it was started.
-fn end_lost(call: &Call, how: &str) -> Option<(Answer, ArmedLoop)> {
+fn end_lost(call: &Call, how: &str) -> Result<Option<(Answer, ArmedLoop)>> {
     let Call { world, project, session, .. } = *call;
-    let mut run = armed::load_from_record(world, project, session)?;
+    let Some(mut run) = armed::load_from_record(world, project, session)? else { return Ok(None) };
     let reason = format!("{} {how}; the counts are those of its start", project.state().display());
     run.end(Outcome::Error, reason, world.now);
     run.told.ending = true;
@@ -191,7 +219,7 @@ fn end_lost(call: &Call, how: &str) -> Option<(Answer, ArmedLoop)> {
     let answer = answer.with_notes(&ending::record(world, project, session, &run));
     ending::settle(world, project, session, &run);
     ending::announce(project, &run, &resolved);
-    Some((answer, run))
+    Ok(Some((answer, run)))
 }
 
 /// Ends every loop of the project for a kill switch that another hook than Stop saw.
@@ -201,7 +229,9 @@ pub fn kill(world: &World, project: &Project) -> Result<()> {
         let killed = ending::kill_all(world, project, None, &mut state.document)?;
         state.save()?;
         drop(state);
-        ending::announce_all(world, project, &killed);
+        killed.clear_switch(project);
+        ending::announce_all(world, project, &killed.ended);
+        return Ok(());
     }
     stops::clear_kill_switch(project);
     Ok(())
@@ -209,23 +239,23 @@ pub fn kill(world: &World, project: &Project) -> Result<()> {
 
 /// Returns whether there is no state file; one that merely cannot be looked at is there.
 fn is_gone(project: &Project) -> Result<bool> {
-    Ok(project.resolve(&project.state())?.try_exists().is_ok_and(|exists| !exists))
+    Ok(project.file(&project.state())?.try_exists().is_ok_and(|exists| !exists))
 }
 
 /// Returns what the hook's input and the transcript tell about the turn.
-fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bool) -> Turn {
-    let Event::Stop { message, continued, background } = &input.event else { return Turn::default() };
+fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bool) -> Result<Turn> {
+    let Event::Stop { message, continued, background } = &input.event else { return Ok(Turn::default()) };
     let gained = input.transcript.as_deref().and_then(|path| transcript::read(path, run));
     let message = message.clone().or_else(|| gained.as_ref()?.last_text.clone());
-    Turn {
+    Ok(Turn {
         message,
         kill_switch,
-        stopped_all_at: stops::stopped_all_at(world),
+        stopped_all_at: stops::stopped_all_at(world)?,
         background: background.clone(),
         mark: mark(input, gained.as_ref(), *continued),
         gained,
         ..Turn::default()
-    }
+    })
 }
 
 /// Returns what this Stop says about time. It means that the model has answered, even if the transcript does

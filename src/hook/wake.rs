@@ -11,7 +11,7 @@ use crate::core::decide::Note;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState, WaitingFor};
 use crate::core::time::runtime::Event;
-use crate::scan::briefing;
+use crate::scan::briefing::{self, BriefingContext};
 use crate::store::user::armed;
 use crate::store::world::{self, Instant, World};
 use crate::store::{Project, config, state};
@@ -50,7 +50,7 @@ fn watch() -> Option<String> {
     let session = input.session_id.as_deref()?;
     let world = World::from_env().ok()?;
     let project = Project::find(&world, input.cwd.as_deref());
-    if !armed::exists(&world, &project, session) {
+    if !armed::exists(&world, &project, session).ok()? {
         return None;
     }
     let transcript = input.transcript.as_deref()?;
@@ -71,12 +71,14 @@ fn watch() -> Option<String> {
         let drained = run.session.transcript.queue.is_empty() || began.elapsed() > QUEUE_DEADLINE;
         if drained && quiet_since.elapsed() >= IDLE_AFTER {
             let document = state::peek(&project).ok()??;
-            let settings = config::load_for(&world, &project, &current).settings();
+            let resolved = &config::load_for(&world, &project, &current);
+            let (world, project, run) = (&world, &project, &current);
+            let context = BriefingContext { world, project, session, run, resolved, told: true };
             return Some(prompt::continuation(
                 &current,
                 &Note { earlier_advice: current.pending.advice.clone(), ..Note::default() },
-                &briefing::last_told(&document),
-                &settings,
+                &briefing::stored(&context, &document).ok()?,
+                &resolved.settings(),
                 world.now,
             ));
         }
@@ -102,7 +104,7 @@ fn stopped_for_user(world: &World, project: &Project, session: &str, began: Inst
 
 fn running_loop(world: &World, project: &Project, session: &str) -> Option<ArmedLoop> {
     let document = state::peek(project).ok()??;
-    armed::load_armed(world, project, session, &document).filter(|run| run.state == LoopState::Running)
+    armed::load_armed(world, project, session, &document).ok()?.filter(|run| run.state == LoopState::Running)
 }
 
 enum Activity {
@@ -114,6 +116,10 @@ enum Activity {
 
 fn activity(path: &Path, run: &mut ArmedLoop) -> Activity {
     let before = run.session.transcript.offset;
+    if path.symlink_metadata().is_err() {
+        // The agent took it along into another checkout, so it is at work.
+        return Activity::Turn;
+    }
     let Some(gained) = transcript::read(path, run) else { return Activity::Quiet };
     let sent = |event: &Event| matches!(event, Event::Prompt | Event::Sent | Event::Result(_));
     let turn = gained.evidence.iter().any(|evidence| sent(&evidence.event));

@@ -143,7 +143,7 @@ impl Inbox {
     /// Watches for a stop given elsewhere, and reports it until the run ends.
     pub fn watch_stops(&self, world: &World, project: &Project, session: &str) -> std::io::Result<()> {
         let (world, project, session) = (world.clone(), project.clone(), session.to_owned());
-        let before = stops::stopped_all_at(&world);
+        let before = stops::stopped_all_at(&world).unwrap_or_default();
         self.watch(move |sender| {
             loop {
                 std::thread::sleep(STOP_POLL);
@@ -151,7 +151,7 @@ impl Inbox {
                     state::peek(&project).ok().flatten().and_then(|document| document.loop_of(&session));
                 let stopped = run.is_some_and(|run| !run.is_alive())
                     || stops::kill_switch(&project)
-                    || stops::stopped_all_at(&world) != before;
+                    || stops::stopped_all_at(&world).is_ok_and(|at| at != before);
                 if stopped && sender.send(Message::Stopped).is_err() {
                     return;
                 }

@@ -23,12 +23,13 @@ use crate::scan::{self, ScanBudget};
 use crate::store::process::checks::CheckRun;
 use crate::store::process::program::Ended;
 use crate::store::project::{Project, git};
-use crate::store::runner::logs::Log;
+use crate::store::runner::logs::{self, Log};
+use crate::store::runner::run_lock::HeldProject;
+use crate::store::runner::runner_guard;
 use crate::store::runner::snapshot::{self, Rules, Snapshot};
-use crate::store::runner::{run_lock, runner_guard};
-use crate::store::state::Locked;
+use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
-use crate::store::user::stalls;
+use crate::store::user::{armed, stalls};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
 use serde_json::json;
@@ -54,6 +55,8 @@ pub struct Iteration {
     pub(super) took: Duration,
     pub(super) end: AgentEnd,
     pub(super) report: Report,
+    /// Why its agent may still be running.
+    pub(super) left: Option<String>,
     pub(super) usage: Usage,
 }
 
@@ -62,6 +65,7 @@ impl Iteration {
     pub(super) fn error(&self) -> Option<String> {
         match &self.end {
             AgentEnd::Interrupted(_) | AgentEnd::Stopped => None,
+            AgentEnd::Lost(words) | AgentEnd::Restarted(words) => Some(words.clone()),
             end if end.is_failure() => Some(self.report.error().unwrap_or_else(|| end.to_string())),
             _ => self.report.error(),
         }
@@ -94,13 +98,14 @@ pub enum Attempt {
 struct IterationKeeper<'a> {
     world: &'a World,
     project: &'a Project,
+    held: &'a HeldProject,
     run_id: &'a str,
     iteration: u64,
 }
 
 impl Keeper for IterationKeeper<'_> {
     fn started(&self, pid: u32) {
-        run_lock::note_agent(self.project, pid);
+        self.held.note_agent(pid);
     }
 
     fn silent(&self, silence: &Silence) {
@@ -112,7 +117,11 @@ impl Keeper for IterationKeeper<'_> {
 impl Runner<'_> {
     /// Waits until the next iteration may begin and prepares it. Returns `None` if the run ended meanwhile.
     pub(super) fn prepare(&mut self) -> Result<Option<Prepared>> {
+        // The user may have changed one with `ralph config`.
+        let limits = armed::limits(self.world, self.project, SESSION, &self.run.run_id)?;
+        self.run.limits = limits.or(self.run.limits.take());
         let (resolved, settings) = self.settings();
+        self.report_warnings(&resolved);
         let run_settings = resolved.run_settings();
         if self.run.iteration > 0 && self.failures == 0 {
             let until = Instant::now() + span(run_settings.delay_ms);
@@ -137,10 +146,27 @@ impl Runner<'_> {
         Ok(Some(Prepared { number, mode, resolved, prompt, before, head }))
     }
 
+    /// Tells the user once what is new about the settings.
+    fn report_warnings(&mut self, resolved: &Resolved) {
+        let joined = resolved.warnings.join("\n");
+        if joined != self.run.told.warnings {
+            resolved.warnings.iter().for_each(|warning| self.screen.note(&format!("settings: {warning}")));
+            self.run.told.warnings = joined;
+        }
+    }
+
     /// Takes a snapshot of the task list. One that the agent broke it must fix first, and until then it is compared with
     /// the list before that: nothing is forgotten by waiting an iteration.
     fn take_snapshot(&mut self, run_settings: &RunSettings) -> Option<Snapshot> {
-        if let Some(before) = snapshot::load(self.world, self.project, &self.run.run_id) {
+        let earlier = match snapshot::load(self.world, self.project, &self.run.run_id) {
+            Ok(earlier) => earlier,
+            Err(error) => {
+                // It stays, so that the agent's changes are judged once it can be read again.
+                self.screen.warn(&format!("{error:#}"));
+                return None;
+            }
+        };
+        if let Some(before) = earlier {
             let problems = runner_guard::list_problems(self.project, &before);
             if !problems.is_empty() {
                 self.require(&problems);
@@ -201,12 +227,22 @@ impl Runner<'_> {
         let world = &self.world.later();
         let enabled = resolved.is_on("scan.enabled");
         let scan = enabled.then(|| scan::scan(world, self.project, resolved, ScanBudget::Hook));
-        let mut state = Locked::open(self.project, world.now)?;
         let (project, run) = (self.project, &self.run);
         let context = BriefingContext { world, project, session: SESSION, run, resolved, told: true };
+        let mut state = match Locked::open(self.project, world.now) {
+            // What cannot be locked now can still be read, and is written after the iteration.
+            Err(StateError::Other(error)) => {
+                self.screen.warn(&format!("could not save the state: {error:#}"));
+                let document = state::peek(project)?.unwrap_or_default();
+                return briefing::stored(&context, &document);
+            }
+            state => state?,
+        };
         let brief = briefing::prepare(&context, &mut state.document, scan)?;
         self.scanned_at = state.document.scanned_at();
-        state.save()?;
+        if let Err(error) = state.save() {
+            self.screen.warn(&format!("could not save the state: {error:#}"));
+        }
         brief.notes.iter().for_each(|note| self.screen.note(note));
         Ok(brief.lists)
     }
@@ -229,23 +265,34 @@ impl Runner<'_> {
             heartbeat: run_settings.heartbeat,
         };
         let mut reader = agent.reader(self.screen.shows_text());
-        let mut log = Log::open(&self.logs, prepared.number, agent.unlogged());
+        let mut log = Log::open(self.project, prepared.number, agent.unlogged());
         let keeper = IterationKeeper {
             world: self.world,
             project: self.project,
+            held: &self.held,
             run_id: &self.run.run_id,
             iteration: prepared.number,
         };
-        let (end, report) =
+        let supervisor::Outcome { end, report, left } =
             supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &keeper);
+        self.logged_bytes += log.length();
+        if let Some(left) = &left {
+            self.screen.warn(left);
+            self.held.keep_record();
+        }
         if let Some(error) = log.close() {
             self.screen.warn(&error);
+        }
+        if self.logged_bytes > logs::TRIM_EVERY_BYTES {
+            self.logged_bytes = 0;
+            let trimmed = logs::create(self.project).ok().and_then(|dir| logs::trim(&dir));
+            trimmed.iter().for_each(|note| self.screen.note(note));
         }
         let usage = self.charge(&report);
         let took = began.elapsed();
         // The wait before it is not runtime.
         self.run.last_hook_timestamp = started_at.seconds();
-        Iteration { prepared, started_at, took, end, report, usage }
+        Iteration { prepared, started_at, took, end, report, left, usage }
     }
 
     /// Adds up what the agent used, whatever else comes of the iteration. A continued conversation reports its
@@ -273,7 +320,9 @@ impl Runner<'_> {
             AgentEnd::Ended(Ended::NotStarted(why)) => {
                 Some((Outcome::Error, format!("the agent could not be started: {why}")))
             }
-            _ => None,
+            AgentEnd::Lost(words) => Some((Outcome::Error, words.clone())),
+            // A second agent beside it would be worse than none.
+            _ => iteration.left.as_ref().map(|left| (Outcome::Error, left.clone())),
         };
         let failures = std::mem::take(&mut self.failures);
         let ended = match &iteration.report.failure {
@@ -366,14 +415,19 @@ impl Runner<'_> {
         let ignored = (failed && claimed).then_some(Ignored::AgentFailed);
         let turn = Turn { message, ignored, mark: Mark::Answered, gained: Some(gained), ..Turn::default() };
         let before = snapshot::load(self.world, self.project, &self.run.run_id);
-        let violations =
-            before.map_or_else(Vec::new, |before| runner_guard::list_problems(self.project, &before));
+        let violations = match before {
+            Ok(before) => {
+                before.map_or_else(Vec::new, |before| runner_guard::list_problems(self.project, &before))
+            }
+            Err(error) => vec![format!("the task list cannot be compared: {error:#}")],
+        };
         let mut tasks = tasks::read_reviewed(self.project, &self.run.tasks, self.plan.options.skip_review);
         if !violations.is_empty() {
             tasks = Some(Tasks { violations, ..tasks.unwrap_or_default() });
         }
+        let was_scanned = !self.run.session.unscanned;
         let facts = Facts::new(self.run.clone(), iteration.prepared.resolved.clone(), turn);
-        facts.gather_project(&self.world.later(), self.project, tasks)
+        facts.gather_project(&self.world.later(), self.project, tasks, was_scanned)
     }
 
     fn gained(&self, iteration: &Iteration) -> Gained {

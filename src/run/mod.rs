@@ -27,24 +27,25 @@ use iteration::Attempt;
 use pace::Waited;
 use saved::RunOptions;
 use screen::Screen;
-use target::Target;
+use target::{Reap, Target};
 use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;
 use crate::core::decide::{Decision, Note};
 use crate::core::outcome::{Exit, Outcome};
-use crate::core::record::ArmedLoop;
+use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::settings::{Resolved, Settings};
 use crate::core::time::Stamp;
 use crate::engine;
 use crate::store::config;
 use crate::store::project::Project;
-use crate::store::runner::{logs, run_lock, runner_guard, snapshot, summary};
-use crate::store::state::{Locked, ending, stop as stops};
+use crate::store::runner::run_lock::HeldProject;
+use crate::store::runner::{runner_guard, snapshot, summary};
+use crate::store::state::ending::{self, Killed};
+use crate::store::state::{self, Locked, StateError, stop as stops};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The session id of a run in the project's state: there is one run at a time.
@@ -82,11 +83,13 @@ pub struct Runner<'a> {
     world: &'a World,
     project: &'a Project,
     plan: RunPlan,
+    held: HeldProject,
     run: ArmedLoop,
     /// The loop as it was last recorded.
     recorded: ArmedLoop,
     screen: Screen,
-    logs: PathBuf,
+    /// What was logged since the logs were last looked at.
+    logged_bytes: u64,
     inbox: Inbox,
     has_keyboard: bool,
     began: Instant,
@@ -123,26 +126,59 @@ impl From<Waited> for Next {
     }
 }
 
-/// Ends what a runner that died left running. Returns whether its agent was still there.
-pub fn reap_left_behind(project: &Project) -> bool {
-    let Some(lock) = run_lock::left_behind(project) else { return false };
+/// What a runner that died had left running.
+#[derive(Debug, Default)]
+pub struct LeftBehind {
+    /// Its agent was there, and was ended.
+    pub agent: bool,
+    pub container: Option<String>,
+    /// Why its agent may still be running.
+    pub unended: Option<String>,
+}
+
+/// Ends what a runner that died left running.
+pub fn reap_left_behind(held: &HeldProject) -> LeftBehind {
+    let Some(lock) = held.left_behind() else { return LeftBehind::default() };
     let agent = lock.living_agent();
     #[cfg(unix)]
     if let Some(pid) = agent.and_then(|pid| rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)) {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
+    let mut unended = None;
     if !lock.run_id.is_empty() {
-        Target::Local.reap(&lock.run_id, true);
-        // A name that begins with a dash would be an option.
-        if let Some(name) = lock.container.filter(|name| !name.starts_with('-')) {
-            Target::Container { name, workdir: None }.reap(&lock.run_id, false);
-        }
+        let container = lock.container.clone().map(|name| Target::Container { name, workdir: None });
+        let sandbox = lock.sandbox.clone().map(|name| Target::Sandbox { name });
+        let reap = |target: Target| target.reap(&lock.run_id, Reap::CutOff).err();
+        let _ = Target::Local.reap(&lock.run_id, Reap::AtOnce);
+        unended = container.or(sandbox).and_then(reap);
     }
-    agent.is_some()
+    LeftBehind { agent: agent.is_some(), container: lock.container, unended }
+}
+
+/// Gives a run its ending whose runner died just before that. Returns it.
+pub fn end_left_behind(world: &World, project: &Project) -> Result<Option<ArmedLoop>> {
+    let is_left = |run: StoredLoop| run.engine == Engine::Runner && run.is_alive();
+    if !state::peek(project)
+        .is_ok_and(|seen| seen.and_then(|seen| seen.loop_of(SESSION)).is_some_and(is_left))
+    {
+        return Ok(None);
+    }
+    let mut state = Locked::open(project, world.now)?;
+    let Some(run) = ending::end_dead_run(world, project, &mut state.document)? else { return Ok(None) };
+    state.save()?;
+    drop(state);
+    ending::announce_all(world, project, std::slice::from_ref(&run));
+    Ok(Some(run))
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(world: &'a World, project: &'a Project, plan: RunPlan, screen: Screen) -> Result<Runner<'a>> {
+    pub fn new(
+        world: &'a World,
+        project: &'a Project,
+        plan: RunPlan,
+        held: HeldProject,
+        screen: Screen,
+    ) -> Result<Runner<'a>> {
         let inbox = Inbox::new();
         inbox.watch_signals()?;
         inbox.watch_stops(world, project, SESSION)?;
@@ -165,8 +201,9 @@ impl<'a> Runner<'a> {
             recorded: run.clone(),
             run,
             plan,
+            held,
             screen,
-            logs: logs::dir(project)?,
+            logged_bytes: 0,
             inbox,
             has_keyboard,
             began: Instant::now(),
@@ -264,16 +301,19 @@ impl<'a> Runner<'a> {
     /// Ends the loop by a stop that was given elsewhere. Returns false if there is none after all.
     fn is_stopped_elsewhere(&mut self) -> Result<bool> {
         if stops::kill_switch(self.project) {
-            self.kill_others()?;
-            stops::clear_kill_switch(self.project);
+            self.kill_others()?.clear_switch(self.project);
             self.end(Outcome::Killed, ".claude/STOP_LOOP was found");
             return Ok(true);
         }
-        if stops::stopped_all_at(self.world) != self.run.timing.stop_all_seen {
+        if stops::stopped_all_at(self.world).is_ok_and(|at| at != self.run.timing.stop_all_seen) {
             self.end(Outcome::Stopped, "`ralph stop --all` was run");
             return Ok(true);
         }
-        let state = Locked::open(self.project, self.now())?;
+        let state = match Locked::open(self.project, self.now()) {
+            // The stop is reported again until it can be read.
+            Err(StateError::Other(_)) => return Ok(false),
+            state => state?,
+        };
         let Some(stopped) = state.document.loop_of(SESSION).filter(|run| !run.is_alive()) else {
             return Ok(false);
         };
@@ -282,20 +322,24 @@ impl<'a> Runner<'a> {
     }
 
     /// Ends the other loops of the project for the kill switch, which means all of them.
-    fn kill_others(&self) -> Result<()> {
+    fn kill_others(&self) -> Result<Killed> {
         let world = self.world.later();
         let mut state = Locked::open(self.project, world.now)?;
         let killed = ending::kill_all(&world, self.project, Some(SESSION), &mut state.document)?;
         state.save()?;
         drop(state);
-        ending::announce_all(&world, self.project, &killed);
-        Ok(())
+        ending::announce_all(&world, self.project, &killed.ended);
+        Ok(killed)
     }
 
     /// Restores a task list that the agent left unusable. The snapshot stays while the list has changes against the
     /// rules: the run may be continued.
     fn restore_tasks(&mut self, world: &World) {
-        let Some(before) = snapshot::load(world, self.project, &self.run.run_id) else { return };
+        let before = match snapshot::load(world, self.project, &self.run.run_id) {
+            Ok(Some(before)) => before,
+            Ok(None) => return,
+            Err(error) => return self.screen.warn(&format!("could not check the task list: {error:#}")),
+        };
         let reviews = matches!(self.run.outcome, Some(Outcome::Blocked | Outcome::Decide));
         match runner_guard::restore(self.project, &before, reviews, world.now) {
             Ok(note) => note.iter().for_each(|note| self.screen.note(note)),
@@ -318,37 +362,40 @@ impl<'a> Runner<'a> {
 
     /// Records the ending, reports it, and releases the project.
     fn conclude(mut self) -> Exit {
-        summary::flush(&self.logs);
+        summary::flush(self.project);
         let world = self.world.later();
         let (resolved, settings) = self.settings();
         self.restore_tasks(&world);
         self.count_duration();
         self.run.told.ending = true;
-        for note in engine::record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
+        let state = Locked::open(self.project, world.now).map_err(anyhow::Error::from);
+        let record = if state.is_ok() { engine::record::turn } else { engine::record::ending };
+        for note in record(&world, self.project, SESSION, &self.recorded, &self.run) {
             self.screen.note(&note);
         }
         let mut ended_elsewhere = false;
-        let saved =
-            Locked::open(self.project, world.now).map_err(anyhow::Error::from).and_then(|mut state| {
-                let present = state.document.loop_of(SESSION).filter(|run| run.run_id == self.run.run_id);
-                ended_elsewhere = present.is_some_and(|run| !run.is_alive());
-                state.document.set_loop(SESSION, &self.run)?;
-                state.save()
-            });
-        if let Err(error) = saved {
-            self.screen.warn(&format!("could not save the ending: {error:#}"));
+        let saved = state.and_then(|mut state| {
+            let present = state.document.loop_of(SESSION).filter(|run| run.run_id == self.run.run_id);
+            ended_elsewhere = present.is_some_and(|run| !run.is_alive());
+            state.document.set_loop(SESSION, &self.run)?;
+            state.save()
+        });
+        match saved {
+            Ok(()) => ending::settle(&world, self.project, SESSION, &self.run),
+            // It stays armed, so that the next call ends it in the state too.
+            Err(error) => self.screen.warn(&format!("could not save the ending: {error:#}")),
         }
-        ending::settle(&world, self.project, SESSION, &self.run);
         runner_guard::forget_blocks(&world);
-        run_lock::release(self.project);
-        // An ending elsewhere was announced there.
-        if !ended_elsewhere && let Some(note) = ending::announce(self.project, &self.run, &resolved) {
-            self.screen.note(&note);
-        }
         if self.run.outcome == Some(Outcome::Complete) {
             saved::forget(&world, self.project);
         } else {
             self.save_to_continue();
+        }
+        // Before the user's command hears of the end: it may start the next run.
+        self.held.release();
+        // An ending elsewhere was announced there.
+        if !ended_elsewhere && let Some(note) = ending::announce(self.project, &self.run, &resolved) {
+            self.screen.note(&note);
         }
         let table = messages::table(&self, &settings, world.now);
         let exit = self.run.outcome.unwrap_or(Outcome::Error).exit();

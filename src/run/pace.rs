@@ -138,7 +138,7 @@ pub fn wait_for_call(runner: &mut Runner, run_settings: &RunSettings) -> Result<
     if per_hour == 0 {
         return Ok(Waited::Elapsed);
     }
-    let mut rate = calls::load(runner.world, runner.project);
+    let mut rate = calls::load(runner.world, runner.project)?;
     while let Some(until) = rate.next_allowed(per_hour, runner.now()) {
         let wait = Wait::for_calls(per_hour, until, runner.now());
         match wait.hold(runner)? {

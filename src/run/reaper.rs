@@ -1,12 +1,20 @@
-//! Ends stray processes of a run: everything an agent starts inherits `RALPH_RUN_ID`, also what left its process
-//! group.
+//! Ends stray processes of a run. Everything an agent starts inherits `RALPH_RUN_ID`, also what left its process group;
+//! inside a container it inherits a resource limit too, which a cleared environment, `setsid` and a lost parent leave
+//! as it is.
 
-use crate::store::process::program;
-use std::process::Command;
+use crate::store::process::program::{self, Ended};
+use crate::store::process::{group, lookup};
+use crate::store::project::fingerprint;
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Names the run to everything it starts.
 pub const VARIABLE: &str = "RALPH_RUN_ID";
+/// Names the run to its guard inside a container.
+const GUARD_VARIABLE: &str = "RALPH_GUARD_OF";
 
 /// How long a container engine may take to answer.
 const MAX_ENGINE_WAIT: Duration = Duration::from_secs(30);
@@ -14,38 +22,166 @@ const MAX_ENGINE_WAIT: Duration = Duration::from_secs(30);
 /// From TERM to KILL inside a container, in tenths of a second: as long as for a local group.
 pub const CONTAINER_GRACE: u32 = 20;
 
-/// Ends every process whose environment has the entry `$1`, with nothing but a shell: TERM and a grace period of `$2`
-/// tenths of a second, if there is one, then KILL. A zombie shows no environment, so none is waited for.
-const SCRIPT: &str = r#"entry=$1 left=$2
+/// Starts the words after `$1` with this limit on their resident memory, which Linux reports and does not enforce.
+const MARKED: &str = r#"ulimit -m "$1" 2>/dev/null; shift; exec "$@""#;
+
+/// Ends every process that has the entry `$1` or `$2` in its environment or the limit `$4`, with nothing but a shell: TERM
+/// and a grace period of `$3` tenths of a second, if there is one, then KILL. Zombies do not count. Fails if one is left.
+const REAP: &str = r#"entry=$1 other=$2 grace=$3 limit="^Max resident set  *$4 "
 marked() {
   for pid; do
-    if tr '\0' '\n' 2>/dev/null < "/proc/$pid/environ" | grep -qxF -- "$entry"; then echo "$pid"; fi
+    read -r stat 2>/dev/null < "/proc/$pid/stat"
+    case ${stat##*) } in Z* | X*) continue ;; esac
+    if grep -q "$limit" "/proc/$pid/limits" 2>/dev/null ||
+      tr '\0' '\n' 2>/dev/null < "/proc/$pid/environ" | grep -qxF -e "$entry" -e "$other"; then echo "$pid"; fi
   done
 }
 all() { for dir in /proc/[0-9]*; do echo "${dir#/proc/}"; done; }
-found=$(marked $(all))
-[ "$found" ] || exit 0
-[ "$left" -gt 0 ] && kill -TERM $found 2>/dev/null
-while [ "$left" -gt 0 ] && [ "$(marked $found)" ]; do
-  sleep 0.1 2>/dev/null || { sleep 1; left=$((left - 9)); }
-  left=$((left - 1))
-done
-for look in 1 2 3 4 5; do
+rest() { sleep 0.1 2>/dev/null || { sleep 1; left=$((left - 9)); }; left=$((left - 1)); }
+reap() {
+  left=$grace
   found=$(marked $(all))
-  [ "$found" ] || break
-  kill -KILL $found 2>/dev/null
-done
-exit 0"#;
+  [ "$found" ] || return 0
+  [ "$left" -gt 0 ] && kill -TERM $found 2>/dev/null
+  while [ "$left" -gt 0 ] && [ "$(marked $found)" ]; do rest; done
+  left=50
+  while found=$(marked $(all)); [ "$found" ]; do
+    [ "$left" -gt 0 ] || return 1
+    kill -KILL $found 2>/dev/null
+    rest
+  done
+}
+"#;
 
-/// Ends the processes of a run inside a container.
-pub fn reap_container(name: &str, run_id: &str, grace: u32) {
-    let mut docker = Command::new("docker");
-    docker.args(["exec", "-i", name, "sh", "-c", SCRIPT, "sh", &entry(run_id), &grace.to_string()]);
-    program::run(docker, b"", MAX_ENGINE_WAIT);
+/// Waits until stdin closes without a word, which means that we are gone. The agent may be just starting then, so it
+/// looks more than once.
+const GUARD: &str =
+    "echo ready; exec >/dev/null 2>&1; read -r word && exit 0; for look in 1 2 3; do reap; sleep 1; done";
+
+/// Does the same for a sandbox, from outside: the words stop it.
+const SANDBOX_GUARD: &str =
+    r#"trap '' HUP INT TERM; echo ready; read -r word && exit 0; exec "$@" >/dev/null 2>&1"#;
+
+/// Returns words that start the others inside a container so that they and everything they start can be found.
+pub fn marked(words: &[String], run_id: &str) -> Vec<String> {
+    let start = ["sh", "-c", MARKED, "sh", &limit_kib(run_id).to_string()].map(str::to_owned);
+    start.into_iter().chain(words.iter().cloned()).collect()
 }
 
-fn entry(run_id: &str) -> String {
-    format!("{VARIABLE}={run_id}")
+/// Returns a limit that no other run has: beyond any memory, so that a program which looks at it sees no bound.
+fn limit_kib(run_id: &str) -> u64 {
+    (1 << 42) | (fingerprint(run_id.as_bytes()) & ((1 << 42) - 1))
+}
+
+/// Returns the arguments of [`REAP`] for processes with one of these variables.
+fn arguments(run_id: &str, variables: [&str; 2], grace: u32) -> [String; 4] {
+    let [entry, other] = variables.map(|variable| entry(variable, run_id));
+    [entry, other, grace.to_string(), (limit_kib(run_id) * 1024).to_string()]
+}
+
+/// Ends the processes of a run inside a container. An error says why they may still run.
+pub fn reap_container(name: &str, run_id: &str, grace: u32) -> Result<(), String> {
+    let mut docker = lookup::command("docker");
+    docker.args(["exec", "-i", name, "sh", "-c", &format!("{REAP}reap"), "sh"]);
+    // A guard goes with them: it must not take the next agent of this run for the one it was to end.
+    docker.args(arguments(run_id, [VARIABLE, GUARD_VARIABLE], grace));
+    let said = program::run(docker, b"", MAX_ENGINE_WAIT);
+    let lower = said.stderr.to_lowercase();
+    // Nothing runs in a container that does not run.
+    let is_down =
+        ["no such container", "is not running", "is restarting"].iter().any(|words| lower.contains(words));
+    match said.ended {
+        Ended::Exit(0) => Ok(()),
+        Ended::Exit(1) if is_down => Ok(()),
+        Ended::Exit(1) if said.stderr.is_empty() => Err("a process is still there after KILL".into()),
+        _ => Err(said.complaint()),
+    }
+}
+
+/// Stops a sandbox, and the agent with it.
+pub fn stop_sandbox(name: &str) -> Result<(), String> {
+    let mut docker = lookup::command("docker");
+    docker.args(["sandbox", "stop", name]);
+    let said = program::run(docker, b"", MAX_ENGINE_WAIT);
+    if said.passed() { Ok(()) } else { Err(said.complaint()) }
+}
+
+fn entry(variable: &str, run_id: &str) -> String {
+    format!("{variable}={run_id}")
+}
+
+/// A process that ends an agent which no signal of ours reaches, if we are gone: its stdin closes then, however that
+/// happened. Inside a container even the end of every process on this side closes it.
+pub struct Guard(Child);
+
+impl Guard {
+    pub fn in_container(name: &str, run_id: &str) -> Result<Guard, String> {
+        let mut docker = lookup::command("docker");
+        docker.args(["exec", "-i", "-e", &entry(GUARD_VARIABLE, run_id), name]);
+        docker.args(["sh", "-c", &format!("{REAP}{GUARD}"), "sh"]);
+        // It does not find itself.
+        Guard::start(docker.args(arguments(run_id, [VARIABLE, VARIABLE], CONTAINER_GRACE)))
+    }
+
+    pub fn of_sandbox(name: &str) -> Result<Guard, String> {
+        let docker = lookup::command("docker");
+        let mut shell = lookup::command("sh");
+        shell
+            .args(["-c", SANDBOX_GUARD, "ralph-guard"])
+            .arg(docker.get_program())
+            .args(["sandbox", "stop", name]);
+        Guard::start(&mut shell)
+    }
+
+    /// Starts it and waits until it is ready: an agent that begins before it could be left behind.
+    fn start(command: &mut Command) -> Result<Guard, String> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A signal to our whole group must not end the guard too.
+        group::lead(command);
+        let mut guard = Guard(command.spawn().map_err(|error| error.to_string())?);
+        let (sender, ready) = channel();
+        let (stdout, stderr) = (guard.0.stdout.take(), guard.0.stderr.take());
+        let listen = move || {
+            let is_ready = stdout.is_some_and(|mut stdout| stdout.read_exact(&mut [0]).is_ok());
+            let mut said = String::new();
+            if !is_ready {
+                let _ = stderr.map(|stderr| stderr.take(4096).read_to_string(&mut said));
+            }
+            let _ = sender.send(is_ready.then_some(()).ok_or(said));
+        };
+        Builder::new().spawn(listen).map_err(|error: io::Error| error.to_string())?;
+        let silent = || Err(format!("no answer within {}s", MAX_ENGINE_WAIT.as_secs()));
+        ready.recv_timeout(MAX_ENGINE_WAIT).unwrap_or_else(|_| silent()).map(|()| guard)
+    }
+
+    /// Lets it do its work while we are still here.
+    pub fn leave(mut self) {
+        drop(self.0.stdin.take());
+    }
+
+    /// Returns whether it ended although we are here, as in a container that stopped; `soon` waits a moment for that.
+    pub fn ends(&mut self, soon: bool) -> bool {
+        const POLL: Duration = Duration::from_millis(20);
+        const MAX_POLLS: usize = 100;
+        let polls = if soon { MAX_POLLS } else { 0 };
+        for _ in 0..polls {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return true;
+            }
+            std::thread::sleep(POLL);
+        }
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Guard {
+    /// Sends it away: the agent has ended.
+    fn drop(&mut self) {
+        if let Some(mut stdin) = self.0.stdin.take() {
+            let _ = stdin.write_all(b"done\n");
+        }
+        self.ends(true);
+    }
 }
 
 /// Kills the processes of a run on this machine.
@@ -53,7 +189,7 @@ fn entry(run_id: &str) -> String {
 pub fn reap(run_id: &str) {
     /// A process may start another one while we look.
     const MAX_LOOKS: usize = 5;
-    let _ = (0..MAX_LOOKS).take_while(|_| kill_marked(&entry(run_id))).count();
+    let _ = (0..MAX_LOOKS).take_while(|_| kill_marked(&entry(VARIABLE, run_id))).count();
 }
 
 /// The environment of other processes cannot be read here; ending the group has to do.
@@ -79,7 +215,6 @@ fn kill_marked(entry: &str) -> bool {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
-    use std::process::Child;
 
     fn sleeper(variables: &[(&str, &str)]) -> Child {
         let mut command = Command::new("sleep");
@@ -87,10 +222,10 @@ mod tests {
     }
 
     /// Reaps the processes of one run among others, however it is done.
-    fn only_this_run_is_killed(run_id: &str, reap: impl FnOnce()) {
+    fn only_this_run_is_killed(run_id: &str, more: Option<Child>, reap: impl FnOnce()) {
         let longer = format!("{run_id}0");
         let large = "x".repeat(100 << 10);
-        let mut ours = [
+        let mut ours = vec![
             sleeper(&[(VARIABLE, run_id)]),
             sleeper(&[("A", "b"), (VARIABLE, run_id), ("Z", "y")]),
             sleeper(&[("A", &large), ("B", &large), (VARIABLE, run_id)]),
@@ -98,8 +233,9 @@ mod tests {
         let mut others = [
             sleeper(&[]),
             sleeper(&[(VARIABLE, &longer)]),
-            sleeper(&[("NO_RALPH_RUN_ID", run_id), ("X", &entry(run_id))]),
+            sleeper(&[("NO_RALPH_RUN_ID", run_id), ("X", &entry(VARIABLE, run_id))]),
         ];
+        ours.extend(more);
         reap();
         for child in &mut ours {
             child.wait().unwrap();
@@ -114,16 +250,24 @@ mod tests {
     #[test]
     fn only_processes_with_exactly_this_run_id_are_killed() {
         let run_id = format!("run-{}", std::process::id());
-        only_this_run_is_killed(&run_id, || reap(&run_id));
+        only_this_run_is_killed(&run_id, None, || reap(&run_id));
     }
 
     #[test]
-    fn the_script_for_containers_does_the_same() {
-        for grace in ["0", "3"] {
+    fn the_script_for_containers_finds_cleared_environments_too() {
+        for grace in [0, 3] {
             let run_id = format!("container-{grace}-{}", std::process::id());
-            only_this_run_is_killed(&run_id, || {
-                let script = ["-c", SCRIPT, "sh", &entry(&run_id), grace];
-                assert!(Command::new("sh").args(script).status().unwrap().success());
+            let words = marked(&["env", "-i", "setsid", "sleep", "600"].map(str::to_owned), &run_id);
+            let cleared = Command::new(&words[0]).args(&words[1..]).spawn().unwrap();
+            let name = || std::fs::read_to_string(format!("/proc/{}/comm", cleared.id())).unwrap();
+            while name() != "sleep\n" {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            only_this_run_is_killed(&run_id, Some(cleared), || {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("{REAP}reap"), "sh"]);
+                shell.args(arguments(&run_id, [VARIABLE, GUARD_VARIABLE], grace));
+                assert!(shell.status().unwrap().success());
             });
         }
     }

@@ -10,7 +10,7 @@ use crate::store::process::program::Ended;
 use crate::store::project::git;
 use crate::store::runner::summary::{self, Row};
 use crate::store::runner::{logs, runner_guard};
-use crate::store::state::Locked;
+use crate::store::state::{Locked, StateError};
 use crate::store::tasks;
 use anyhow::Result;
 use serde_json::json;
@@ -30,7 +30,7 @@ impl Runner<'_> {
         self.run.tally.stuck_iterations += u64::from(row.stuck_count > 0);
         self.run.tally.recorded_seconds += row.seconds();
         self.recorded_attempts = self.attempts;
-        if let Err(error) = summary::add(&self.logs, &row) {
+        if let Err(error) = summary::add(self.project, &row) {
             self.screen.warn(&format!("no row in the summary: {error:#}"));
         }
         let error = iteration.error();
@@ -105,12 +105,20 @@ impl Runner<'_> {
     /// Saves the loop between two iterations, unless it was stopped elsewhere meanwhile: then it ends.
     pub(super) fn save(&mut self) -> Result<()> {
         let world = self.world.later();
+        let mut state = match Locked::open(self.project, world.now) {
+            // Like a full disk, this does not end the run: the next iteration tries again.
+            Err(StateError::Other(error)) => {
+                self.screen.warn(&format!("could not save the state: {error:#}"));
+                self.save_to_continue();
+                return Ok(());
+            }
+            state => state?,
+        };
         for note in engine::record::turn(&world, self.project, SESSION, &self.recorded, &self.run) {
             self.screen.warn(&note);
         }
         self.recorded = self.run.clone();
         self.save_to_continue();
-        let mut state = Locked::open(self.project, world.now)?;
         let present = state.document.loop_of(SESSION).filter(|run| run.run_id == self.run.run_id);
         if let Some(stopped) = present.filter(|run| !run.is_alive()) {
             self.end(stopped.outcome.unwrap_or(Outcome::Stopped), stopped.reason.unwrap_or_default());

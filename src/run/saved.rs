@@ -7,15 +7,17 @@ use super::target::Target;
 use super::{Context, OnLimit, RunPlan};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, StoredLoop};
-use crate::store::file::{self, Privacy};
+use crate::store::file::{self, Backup};
 use crate::store::project::Project;
+use crate::store::user::history;
 use crate::store::world::World;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-const MAX_FILE_BYTES: u64 = 64 << 20;
+/// A prompt of the largest size, in JSON.
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// A run that can be continued.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +28,9 @@ pub struct Saved {
     /// The conversation to continue, and its cost so far.
     #[serde(default)]
     pub conversation: Option<(String, f64)>,
+    /// The whole prompt, in the same file as the run: a crash cannot leave one run with the prompt of another.
+    #[serde(default)]
+    pub prompt: Option<String>,
 }
 
 /// How a run was asked to work.
@@ -41,44 +46,48 @@ pub struct RunOptions {
     pub prompt_file: Option<PathBuf>,
 }
 
-fn path(world: &World, project: &Project, extension: &str) -> Result<PathBuf> {
-    Ok(world.data_dir()?.join("prompts").join(format!("{}.{extension}", project.key())))
+fn path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("prompts").join(format!("{}.json", project.key())))
 }
 
 /// Saves the plan of a run that begins or continues.
 pub fn save(world: &World, project: &Project, plan: &RunPlan) -> Result<()> {
-    file::create_dir(&world.data_dir()?.join("prompts"))?;
-    file::replace(&path(world, project, "md")?, plan.task.as_bytes(), Privacy::Private)?;
-    update(world, project, plan, &plan.run)
+    file::replace_private(&path(world, project)?, &bytes(plan, &plan.run)?)
 }
 
 /// Saves the run as it is after an iteration.
 pub fn update(world: &World, project: &Project, plan: &RunPlan, run: &ArmedLoop) -> Result<()> {
-    let saved = Saved {
+    file::replace_unsynced(&path(world, project)?, &bytes(plan, run)?)
+}
+
+fn bytes(plan: &RunPlan, run: &ArmedLoop) -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec(&Saved {
         run: StoredLoop::clone(run),
         commands: run.commands.clone(),
         options: plan.options.clone(),
         conversation: plan.conversation.clone(),
-    };
-    file::replace_unsynced(&path(world, project, "json")?, &serde_json::to_vec(&saved)?)
+        prompt: Some(plan.task.clone()),
+    })?)
 }
 
 pub fn forget(world: &World, project: &Project) {
-    for path in ["json", "md"].into_iter().filter_map(|extension| path(world, project, extension).ok()) {
-        let _ = std::fs::remove_file(path);
-    }
+    let _ = path(world, project).map(std::fs::remove_file);
+}
+
+/// The record as it is now, to be put back if a start fails halfway.
+pub fn backup(world: &World, project: &Project) -> Result<Backup> {
+    Backup::of(path(world, project)?, MAX_FILE_BYTES)
 }
 
 /// Returns the last run of this project, if it did not complete. A record that cannot be read is an error: another run
 /// in its place would have none of its checks.
 pub fn unfinished(world: &World, project: &Project) -> Result<Option<Saved>> {
-    let path = path(world, project, "json")?;
-    let Some(bytes) = file::read_bounded(&path, MAX_FILE_BYTES)? else { return Ok(None) };
-    let saved: Saved =
-        serde_json::from_slice(&bytes).with_context(|| format!("{} is not valid", path.display()))?;
-    Ok(Some(saved).filter(|saved| saved.run.outcome != Some(Outcome::Complete)))
-}
-
-pub fn prompt(world: &World, project: &Project) -> Option<String> {
-    String::from_utf8(file::read_bounded(&path(world, project, "md").ok()?, MAX_FILE_BYTES).ok()??).ok()
+    let saved: Option<Saved> = file::read_record(&path(world, project)?, MAX_FILE_BYTES)?;
+    let Some(saved) = saved else { return Ok(None) };
+    // A runner may have died after it recorded the ending and before it forgot the run.
+    let is_complete =
+        |entry: &history::Run| entry.run_id == saved.run.run_id && entry.outcome == Outcome::Complete;
+    let has_completed = saved.run.outcome == Some(Outcome::Complete)
+        || history::runs(world, project)?.iter().any(is_complete);
+    Ok(Some(saved).filter(|_| !has_completed))
 }

@@ -6,7 +6,7 @@
 use super::agent::{AgentEvent, OutputReader, Report};
 use super::inbox::{Inbox, Message, StopSignal};
 use super::screen::Screen;
-use super::target::Target;
+use super::target::{Reap, Target};
 use crate::core::time::heartbeat::{self, Beat, Heartbeat, Silence};
 use crate::store::process::group::Group;
 use crate::store::process::program::{self, Ended};
@@ -27,6 +27,10 @@ pub enum AgentEnd {
     Lingered,
     Interrupted(StopSignal),
     Stopped,
+    /// Its container stopped or was removed, in these words.
+    Lost(String),
+    /// Its container stopped and runs again.
+    Restarted(String),
 }
 
 impl AgentEnd {
@@ -43,6 +47,7 @@ impl fmt::Display for AgentEnd {
             AgentEnd::Lingered => write!(f, "done, but it did not exit and was ended"),
             AgentEnd::Interrupted(signal) => write!(f, "interrupted: {}", signal.words()),
             AgentEnd::Stopped => write!(f, "stopped"),
+            AgentEnd::Lost(words) | AgentEnd::Restarted(words) => write!(f, "{words}"),
         }
     }
 }
@@ -67,6 +72,8 @@ const DRAIN: Duration = Duration::from_millis(1500);
 const MAX_LINGER: Duration = Duration::from_secs(10);
 /// How long to wait for the end of a process that got TERM and KILL, also inside a container.
 const KILL_DEADLINE: Duration = Duration::from_secs(8);
+/// The exit code of `docker exec` if its process was killed.
+const KILLED: i32 = 137;
 
 /// What the runner keeps while an agent runs.
 pub trait Keeper {
@@ -77,6 +84,20 @@ pub trait Keeper {
     fn silent(&self, silence: &Silence);
 }
 
+/// How an agent ended and what it said.
+pub struct Outcome {
+    pub end: AgentEnd,
+    pub report: Report,
+    /// Why it may still be running.
+    pub left: Option<String>,
+}
+
+impl Outcome {
+    fn not_started(end: AgentEnd) -> Outcome {
+        Outcome { end, report: Report::default(), left: None }
+    }
+}
+
 /// Runs the agent to its end.
 pub fn run(
     mut launch: Launch,
@@ -85,23 +106,33 @@ pub fn run(
     log: &mut Log,
     screen: &mut Screen,
     keeper: &dyn Keeper,
-) -> (AgentEnd, Report) {
+) -> Outcome {
     let (number, words) = (launch.number, &launch.words);
     let mut report = Report::default();
-    let not_started =
-        |error: std::io::Error| AgentEnd::Ended(Ended::NotStarted(format!("{}: {error}", words[0])));
+    let not_started = |error: std::io::Error| {
+        Outcome::not_started(AgentEnd::Ended(Ended::NotStarted(format!("{}: {error}", words[0]))))
+    };
+    // Before the agent: whatever happens to us from here on, it ends.
+    let started_at = launch.target.started_at();
+    let mut guard = match launch.target.guard(launch.run_id) {
+        Ok(guard) => guard,
+        Err(why) => {
+            let lost = launch.target.lost(None);
+            return Outcome::not_started(lost.unwrap_or(AgentEnd::Ended(Ended::NotStarted(why))));
+        }
+    };
     let sender = inbox.sender.clone();
     let exited = move |status| drop(sender.send(Message::Exited { of: number, status }));
     let mut command = launch.target.command(words, launch.project, launch.run_id);
     let process = match program::start(&mut command, std::mem::take(&mut launch.prompt).into_bytes(), exited)
     {
         Ok(process) => process,
-        Err(error) => return (not_started(error), report),
+        Err(error) => return not_started(error),
     };
     keeper.started(process.group.leader);
     if let Err(error) = inbox.read_outputs(process.stdout, process.stderr, number) {
-        process.group.end();
-        return (not_started(error), report);
+        launch.target.end(launch.run_id, &process.group);
+        return not_started(error);
     }
     let now = Instant::now();
     let mut supervisor = Supervisor {
@@ -118,16 +149,32 @@ pub fn run(
         ticked: now,
         keeper,
     };
-    let end = supervisor.supervise(inbox, reader, &mut report, log, screen);
+    let mut end = supervisor.supervise(inbox, reader, &mut report, log, screen);
     // What the leader left in its group, then what left the group.
     supervisor.group.end_rest();
-    launch.target.reap(launch.run_id, supervisor.interrupts > 1);
+    let how = match &end {
+        _ if supervisor.interrupts > 1 => Reap::AtOnce,
+        AgentEnd::Ended(Ended::Exit(_) | Ended::Signal(_)) => Reap::Rest,
+        _ => Reap::CutOff,
+    };
     let failed = matches!(&end, AgentEnd::Ended(Ended::Exit(code)) if *code != 0);
+    // A container that stops ends the agent and the guard alike, one a moment after the other.
+    let was_killed = matches!(end, AgentEnd::Ended(Ended::Exit(KILLED)));
+    if failed && guard.as_mut().is_some_and(|guard| guard.ends(was_killed)) {
+        end = launch.target.lost(started_at.as_deref()).unwrap_or(end);
+    }
+    // Nothing runs in a container that does not run.
+    let is_lost = matches!(end, AgentEnd::Lost(_));
+    let left = launch.target.reap(launch.run_id, how).err().filter(|_| !is_lost);
+    // With something of the agent left, it may try where we failed.
+    if let Some(guard) = guard.filter(|_| left.is_some()) {
+        guard.leave();
+    }
     reader.finish(failed, &mut |event| {
         screen.show(&event);
         report.add(event);
     });
-    (end, report)
+    Outcome { end, report, left }
 }
 
 struct Supervisor<'a> {

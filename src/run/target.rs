@@ -1,11 +1,15 @@
 //! Where the agent runs. Another target is another variant here.
 
 use super::agent::{MAX_ANSWER_WAIT, Unavailable, ask};
-use super::reaper::{self, CONTAINER_GRACE};
+use super::reaper::{self, CONTAINER_GRACE, Guard};
+use super::supervisor::AgentEnd;
 use crate::store::process::group::Group;
+use crate::store::process::lookup;
+use crate::store::runner::run_lock::RunLock;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
@@ -21,19 +25,31 @@ pub enum Target {
     Sandbox { name: String },
 }
 
+/// How an iteration came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reap {
+    /// The agent ended by itself.
+    Rest,
+    /// The agent was cut off, or its runner died.
+    CutOff,
+    /// Like `CutOff`, without a grace period.
+    AtOnce,
+}
+
 impl Target {
     /// Returns the command that runs these words there, in the project, with piped streams.
     pub fn command(&self, words: &[String], project: &Path, run_id: &str) -> Command {
-        let mut command = Command::new("docker");
+        let mut command = lookup::command("docker");
         match self {
             Target::Local => {
-                command = Command::new(&words[0]);
+                command = lookup::command(&words[0]);
                 // Its session would be taken for one inside the session in which Ralph was started.
                 command.args(&words[1..]).env(reaper::VARIABLE, run_id).env_remove("CLAUDECODE");
             }
             Target::Container { name, workdir } => {
                 command.args(["exec", "-i", "-e", &format!("{}={run_id}", reaper::VARIABLE)]);
-                command.args(workdir.iter().flat_map(|dir| ["-w", dir])).arg(name).args(words);
+                command.args(workdir.iter().flat_map(|dir| ["-w", dir])).arg(name);
+                command.args(reaper::marked(words, run_id));
             }
             // The sandbox knows its agent and takes only the arguments for it.
             Target::Sandbox { name } => {
@@ -83,22 +99,87 @@ impl Target {
         }
     }
 
+    /// Adds where the agent runs to what others are told of the run.
+    pub fn told(&self, mut told: RunLock) -> RunLock {
+        match self {
+            Target::Local => {}
+            Target::Container { name, .. } => told.container = Some(name.clone()),
+            Target::Sandbox { name } => told.sandbox = Some(name.clone()),
+        }
+        told
+    }
+
+    /// Starts what ends the agent if we are killed; a local one has the guard of its process group.
+    pub fn guard(&self, run_id: &str) -> Result<Option<Guard>, String> {
+        match self {
+            Target::Local => Ok(None),
+            Target::Container { name, .. } => Guard::in_container(name, run_id).map(Some),
+            Target::Sandbox { name } => Guard::of_sandbox(name).map(Some),
+        }
+    }
+
     /// Ends a running iteration: TERM, a grace period, then KILL. `docker exec` passes no signal on, so inside a
-    /// container a second call does it, while the first still delivers the agent's last output.
+    /// container a second call does it, while the first still delivers the agent's last output. Whether that worked
+    /// is asked by [`Target::reap`].
     pub fn end(&self, run_id: &str, group: &Group) {
-        self.container().into_iter().for_each(|name| reaper::reap_container(name, run_id, CONTAINER_GRACE));
+        if let Target::Container { name, .. } = self {
+            let _ = reaper::reap_container(name, run_id, CONTAINER_GRACE);
+        }
         group.end();
     }
 
-    /// Ends what is left of an iteration: processes inside a container do not end with the client that started
-    /// them, and local ones may have left their group. `at_once` skips the grace period.
-    pub fn reap(&self, run_id: &str, at_once: bool) {
-        let grace = if at_once { 0 } else { CONTAINER_GRACE };
-        match self {
-            Target::Local => reaper::reap(run_id),
+    /// Ends what is left of an iteration: an agent inside a container or a sandbox does not end with the client that
+    /// started it, and local processes may have left their group. An error says why something may still run.
+    pub fn reap(&self, run_id: &str, how: Reap) -> Result<(), String> {
+        let grace = if how == Reap::AtOnce { 0 } else { CONTAINER_GRACE };
+        let ended = match self {
+            Target::Local => {
+                reaper::reap(run_id);
+                Ok(())
+            }
             Target::Container { name, .. } => reaper::reap_container(name, run_id, grace),
-            Target::Sandbox { .. } => {}
+            Target::Sandbox { .. } if how == Reap::Rest => Ok(()),
+            Target::Sandbox { name } => reaper::stop_sandbox(name),
+        };
+        let place = || self.place().unwrap_or_default();
+        ended.map_err(|why| format!("the agent {} could not be ended: {why}", place()))
+    }
+
+    /// Returns when the container was started, which changes with a restart.
+    pub fn started_at(&self) -> Option<String> {
+        ask(
+            "docker",
+            &["inspect", "--format", "{{.State.StartedAt}}", self.container()?],
+            MAX_ANSWER_WAIT,
+            "",
+        )
+        .ok()
+    }
+
+    /// Returns what happened to a container that ended the agent in it. The engine may learn of its end a moment later,
+    /// so it is asked more than once.
+    pub fn lost(&self, started_at: Option<&str>) -> Option<AgentEnd> {
+        const LOOKS: usize = 20;
+        let name = self.container()?;
+        let in_mid_run = |what: &str| format!("container {name} {what} in mid-run");
+        let mut lost = None;
+        for look in 0..LOOKS {
+            std::thread::sleep(if look == 0 { Duration::ZERO } else { Duration::from_millis(100) });
+            lost = match self.check() {
+                Ok(()) if started_at.is_some() && self.started_at().as_deref() != started_at => {
+                    return Some(AgentEnd::Restarted(in_mid_run("was restarted")));
+                }
+                Ok(()) => None,
+                Err(failure) if failure.message.starts_with("there is no container") => {
+                    return Some(AgentEnd::Lost(in_mid_run("was removed")));
+                }
+                Err(failure) if failure.message.ends_with("is not running") => {
+                    Some(AgentEnd::Lost(in_mid_run("stopped")))
+                }
+                Err(_) => return None,
+            };
         }
+        lost
     }
 
     /// Returns where the agent runs, if that is not here.

@@ -3,15 +3,15 @@
 use super::Scan;
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::guidance::merge::GuidanceLists;
-use crate::core::guidance::{self, Entry, Guidance, GuidanceScope};
+use crate::core::guidance::{self, Guidance, GuidanceScope};
 use crate::core::record::{ArmedLoop, StoredLoop};
 use crate::core::settings::Resolved;
-use crate::core::text::clean;
 use crate::core::time;
 use crate::store::state::Document;
-use crate::store::user::armed;
+use crate::store::user::{armed, given};
 use crate::store::{Project, World};
 use anyhow::Result;
+use std::collections::HashSet;
 
 /// The loop that a briefing is for.
 #[derive(Clone, Copy)]
@@ -52,19 +52,22 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
         findings = document.findings();
         if let Some(scan) = scan {
             warnings.clone_from(&scan.warnings);
+            let is_complete = scan.at.is_some();
             findings = keep(world, document, scan, findings, &mut notes)?;
+            if is_complete {
+                document.set_scanned_in(&run.session.work_tree)?;
+            }
         }
     } else if !document.findings().is_empty() {
         document.set_findings(&Vec::new(), world.now)?;
     }
     let waived = own.waived();
-    let lists = GuidanceLists::merge(&own, &findings);
-    notes.extend(withheld(&own, &lists));
-    if context.told {
-        let mut guidance = guidance;
-        guidance.deliver(&lists.told());
-        document.set_guidance(&guidance)?;
-    }
+    let lists = GuidanceLists::merge(&own, context.session, &findings);
+    let told = if context.told { lists.told() } else { HashSet::new() };
+    let mut guidance = guidance;
+    let overruled = guidance.deliver(context.session, &told, &lists.overruled);
+    notes.extend(guidance::withheld(&overruled));
+    document.set_guidance(&guidance)?;
     findings.retain(|finding| finding.severity == Severity::Critical && !waived.contains(&finding.id));
     Ok(Briefing { lists, notes, warnings, critical: findings })
 }
@@ -76,40 +79,19 @@ fn scope<'a>(session: &'a str, run: &StoredLoop) -> GuidanceScope<'a> {
 /// Drops the guidance that is stale for every loop that is alive in this project.
 fn freshen(context: &BriefingContext, document: &mut Document, notes: &mut Vec<String>) -> Result<Guidance> {
     let BriefingContext { world, project, session, run, resolved, .. } = *context;
-    let mut guidance = document.guidance();
+    let mut guidance = given::guidance(world, project, document)?;
     guidance.bring_back_to(world.now);
     let max_age = resolved.settings().guidance_max_age_ms;
     // Other loops are read only where there is something to drop.
     let stale = guidance.clone().purge_stale(&[scope(session, run)], world.now, max_age);
-    let loops = if stale.is_empty() { Vec::new() } else { document.loops() };
-    let others = loops.iter().filter(|(id, run)| {
-        id != session && run.is_alive() && armed::is_armed(world, project, id, &run.run_id)
-    });
+    let loops = if stale.is_empty() { Vec::new() } else { armed::load_all(world, project, document).loops };
+    let others = loops.iter().filter(|(id, run)| id != session && run.is_alive());
     let scopes: Vec<GuidanceScope> =
         std::iter::once(scope(session, run)).chain(others.map(|(id, run)| scope(id, run))).collect();
     let purged = guidance.purge_stale(&scopes, world.now, max_age);
     notes.extend(guidance::purged(&purged));
     document.set_guidance(&guidance)?;
     Ok(guidance)
-}
-
-/// Says which encouraged guidance is not told to the agent because a finding contradicts it.
-fn withheld(guidance: &Guidance, lists: &GuidanceLists) -> Option<String> {
-    let told = |entry: &&Entry| {
-        lists.encouraged.iter().any(|word| guidance::key(&word.text) == guidance::key(&entry.text))
-    };
-    let held: Vec<_> = guidance
-        .encouraged
-        .iter()
-        .filter(|entry| !entry.delivered && !told(entry))
-        .map(|entry| format!("\"{}\"", clean::excerpt(&entry.text, 60)))
-        .collect();
-    (!held.is_empty()).then(|| {
-        format!(
-            "guidance not sent because a finding contradicts it: {} (`ralph-guidance allow ID` overrules the finding)",
-            held.join(", ")
-        )
-    })
 }
 
 /// Keeps the findings of a scan. While the first scan is not finished, those of the last finished one are used, and
@@ -137,8 +119,11 @@ fn keep(
     Ok(findings)
 }
 
-/// Returns the lists as they were last told.
-pub fn last_told(document: &Document) -> GuidanceLists {
-    let guidance = document.guidance();
-    GuidanceLists::merge(&guidance, &document.findings())
+/// Returns the lists for a loop as the state has them.
+pub fn stored(context: &BriefingContext, document: &Document) -> Result<GuidanceLists> {
+    let BriefingContext { world, project, session, run, resolved, .. } = *context;
+    let max_age = resolved.settings().guidance_max_age_ms;
+    let guidance = given::guidance(world, project, document)?;
+    let own = guidance.fresh_for(&scope(session, run), world.now, max_age);
+    Ok(GuidanceLists::merge(&own, session, &document.findings()))
 }

@@ -6,6 +6,7 @@
 pub mod briefing;
 mod directory;
 mod fingerprint;
+mod ignore_budget;
 mod refresh;
 mod rules;
 mod snapshot;
@@ -18,6 +19,7 @@ use crate::core::time::Stamp;
 use crate::store::project::Project;
 use crate::store::world::{World, file_clock};
 use rules::{Rules, grouping, surroundings};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 #[doc(hidden)]
@@ -55,15 +57,35 @@ pub enum ScanBudget {
 impl ScanBudget {
     fn duration(self) -> Duration {
         match self {
-            ScanBudget::Hook => Duration::from_secs(1),
+            ScanBudget::Hook => Duration::from_millis(700),
             ScanBudget::Start => Duration::from_secs(10),
             ScanBudget::Command => Duration::from_secs(600),
         }
     }
 }
 
+/// More directories that are left out are counted, not named.
+const MAX_NAMED: usize = 3;
+/// How far a scan may be over its deadline before its result is not waited for.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// Scans the project within the budget. A rule of the project's own cannot be interrupted, so with such rules the scan
+/// runs in a thread, and one that is late is left to itself: what an earlier scan found still counts.
 pub fn scan(world: &World, project: &Project, resolved: &Resolved, budget: ScanBudget) -> Scan {
     let deadline = Instant::now() + budget.duration();
+    if resolved.list("scan.rules").is_empty() {
+        return scan_until(world, project, resolved, deadline);
+    }
+    let (world, project, resolved) = (world.clone(), project.clone(), resolved.clone());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(scan_until(&world, &project, &resolved, deadline)));
+    receiver.recv_timeout(budget.duration() + GRACE).unwrap_or_else(|_| Scan {
+        warnings: vec!["scan.rules: the rules take too long, so the scan was stopped; simplify them".into()],
+        ..Scan::default()
+    })
+}
+
+fn scan_until(world: &World, project: &Project, resolved: &Resolved, deadline: Instant) -> Scan {
     let rules = Rules::new(world.home.as_deref(), resolved);
     let (snapshot, complete) = refresh::refresh(world, project, &rules, deadline, file_clock());
     let (at, tree) = (snapshot.completed_at, complete.then(|| snapshot.state()));
@@ -74,5 +96,17 @@ pub fn scan(world: &World, project: &Project, resolved: &Resolved, budget: ScanB
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let mut ids = std::collections::HashSet::new();
     findings.retain(|finding| ids.insert(finding.id.clone()));
-    Scan { findings, files: snapshot.files().count(), complete, at, tree, warnings: rules.warnings }
+    let mut warnings = rules.warnings;
+    warnings.extend(told(&snapshot.left_out));
+    Scan { findings, files: snapshot.files().count(), complete, at, tree, warnings }
+}
+
+/// Says what is left out because of its ignore files, the first few by name.
+fn told(left_out: &BTreeSet<String>) -> Vec<String> {
+    let mut told: Vec<String> =
+        left_out.iter().take(MAX_NAMED).map(|path| ignore_budget::told(path)).collect();
+    if left_out.len() > MAX_NAMED {
+        told.push(format!("scan: {} more directories are left out", left_out.len() - MAX_NAMED));
+    }
+    told
 }

@@ -3,19 +3,26 @@
 
 use super::directory::OpenDirectory;
 use super::fingerprint::Stat;
+use super::ignore_budget::IgnoreBudget;
 use super::rules::Rules;
 use super::rules::check;
 use super::snapshot::{Directory, File, Snapshot, is_ignore_file, join};
 use super::walk::{self, Walk, threads};
+use crate::core::guidance::finding::Finding;
 use crate::store::project::{Project, fingerprint as hash, ignores};
 use crate::store::world::World;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Files that one thread compares before it looks at the clock and takes the next ones.
 const FILES_AT_ONCE: usize = 512;
+
+/// More findings are not kept; the worst hundred are used.
+const MAX_FINDINGS: usize = 20_000;
 
 /// Loads the snapshot, brings it up to date and saves it where it changed. Returns it, and whether everything was
 /// compared before the deadline. `now` is the time by the clock that stamps files, in nanoseconds.
@@ -27,7 +34,9 @@ pub fn refresh(
     now: i64,
 ) -> (Snapshot, bool) {
     let user_ignores = ignores::of_user(world, &project.root);
-    let walk = Walk { root: &project.root, exclude: &rules.exclude, user_ignores, deadline, now };
+    let root = project.root.as_path();
+    let budget = Arc::new(IgnoreBudget::new(root));
+    let walk = Walk { root, exclude: &rules.exclude, user_ignores, deadline, budget, now };
     let known = Snapshot::load(world, project).filter(|snapshot| snapshot.rules == rules.hash);
     let mut snapshot = known.unwrap_or_else(|| Snapshot::new(rules.hash));
     let ignores = walk.outside_ignores();
@@ -35,9 +44,11 @@ pub fn refresh(
         snapshot.list_everything();
     }
     let Some(root) = OpenDirectory::root(&project.root) else { return (snapshot, false) };
-    let refresh =
-        Refresh { root, walk, rules, changed: AtomicBool::new(false), late: AtomicBool::new(false) };
+    let findings = snapshot.files().map(|file| file.findings.len()).sum();
+    let (changed, late) = (AtomicBool::new(false), AtomicBool::new(false));
+    let refresh = Refresh { root, walk, rules, changed, late, findings: AtomicUsize::new(findings) };
     refresh.update_listings(&mut snapshot);
+    refresh.take_back(&mut snapshot);
     refresh.walk_pending(&mut snapshot);
     let reached_end = refresh.compare_files(&mut snapshot);
     if reached_end && snapshot.pending.is_empty() && snapshot.files().all(|file| file.fingerprint.is_known())
@@ -58,6 +69,8 @@ struct Refresh<'a> {
     /// Something is known that the saved snapshot does not say.
     changed: AtomicBool,
     late: AtomicBool,
+    /// In all files together.
+    findings: AtomicUsize,
 }
 
 impl Refresh<'_> {
@@ -143,9 +156,20 @@ impl Refresh<'_> {
             self.note_change();
         }
         self.late.fetch_or(!listing.late.is_empty(), Ordering::Relaxed);
+        snapshot.left_out.extend(listing.left_out);
         let below = listing.directories.into_keys().chain(listing.late);
         snapshot.pending.extend(below.filter(|path| !snapshot.directories.contains_key(path)));
         true
+    }
+
+    /// Leaves directories pending that were left out and whose ignore files fit by now.
+    fn take_back(&self, snapshot: &mut Snapshot) {
+        let is_list = |path: &str| Path::new(path).is_absolute();
+        let fits = |path: &&String| {
+            !path.is_empty() && !is_list(path) && self.walk.budget.allows(&self.walk.root.join(path))
+        };
+        let fitting: Vec<String> = snapshot.left_out.iter().filter(fits).cloned().collect();
+        snapshot.pending.extend(fitting);
     }
 
     /// Walks the directories that are pending. What is known of their files is kept, and so is everything below
@@ -169,6 +193,8 @@ impl Refresh<'_> {
                 listing.directories.insert(path, known);
             }
         }
+        snapshot.left_out.retain(|path| !is_below(&roots, path));
+        snapshot.left_out.extend(listing.left_out);
         snapshot.directories = others;
         snapshot.directories.extend(listing.directories);
         snapshot.pending = listing.late;
@@ -215,6 +241,7 @@ impl Refresh<'_> {
             return false;
         }
         let open = self.root.open(path);
+        let mut exempt = first;
         for file in files {
             let stat = open.as_ref().and_then(|open| Some((open, open.stat(&file.name)?)));
             let Some((open, stat)) = stat.filter(|(_, stat)| stat.is_file) else {
@@ -224,7 +251,7 @@ impl Refresh<'_> {
             if file.matches(&stat) {
                 continue;
             }
-            if !first && self.is_late() {
+            if !std::mem::take(&mut exempt) && self.is_late() {
                 return false;
             }
             self.read(open, path, file, &stat);
@@ -243,12 +270,19 @@ impl Refresh<'_> {
             true => open.open_file(&file.name).and_then(|mut file| check::read(&mut file, stat.size).ok()),
             false => Some(Vec::new()),
         };
-        // A file that cannot be read is tried again at the next scan.
-        let recent = recent || bytes.is_none();
         let content = bytes.as_ref().filter(|_| by_content).map_or(0, |bytes| hash(bytes));
         let changed = !same || content != file.content;
+        // A file that cannot be read is tried again at the next scan.
+        let recent = recent || bytes.is_none();
         if changed {
-            file.findings = check::judge(self.rules, &path, &bytes.unwrap_or_default());
+            let over = || Instant::now() > self.walk.deadline + walk::GRACE;
+            let judged = check::judge(self.rules, &path, &bytes.unwrap_or_default(), over);
+            let Some(found) = judged else {
+                self.is_late();
+                return false;
+            };
+            self.findings.fetch_sub(file.findings.len(), Ordering::Relaxed);
+            file.findings = self.bounded(found);
             (file.fingerprint, file.content) = (fingerprint, content);
         }
         if changed || recent != file.recent {
@@ -256,6 +290,13 @@ impl Refresh<'_> {
         }
         file.recent = recent;
         changed
+    }
+
+    /// Returns as many of a file's findings as all files together may have.
+    fn bounded(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
+        let before = self.findings.fetch_add(findings.len(), Ordering::Relaxed);
+        findings.truncate(MAX_FINDINGS.saturating_sub(before));
+        findings
     }
 
     fn note_change(&self) {

@@ -31,6 +31,9 @@ pub struct Snapshot {
     pub next: String,
     /// Directories that still have to be listed, with everything below them.
     pub pending: BTreeSet<String>,
+    /// Directories that are not listed because their ignore files are over the budget.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub left_out: BTreeSet<String>,
     /// By their path relative to the root, which is empty for the root itself.
     pub directories: BTreeMap<String, Directory>,
 }

@@ -1,6 +1,7 @@
 //! Lists the files of the project that git does not ignore.
 
 use super::fingerprint::{Fingerprint, Stat, mix};
+use super::ignore_budget::{self, IgnoreBudget};
 use super::snapshot::{Directory, File};
 use crate::store::file;
 use crate::store::project::{fingerprint as hash, git, ignores, layout};
@@ -9,13 +10,16 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Directories that never hold the project's own work.
 const SKIPPED: [&str; 9] =
     [".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".mypy_cache"];
+
+/// How far a walk may be over its deadline before it is given up; a directory is listed to its end within that.
+pub const GRACE: Duration = Duration::from_millis(50);
 
 pub struct Walk<'a> {
     pub root: &'a Path,
@@ -24,6 +28,7 @@ pub struct Walk<'a> {
     /// The user's own ignore file, where git has one.
     pub user_ignores: Option<PathBuf>,
     pub deadline: Instant,
+    pub budget: Arc<IgnoreBudget>,
     /// The time by the clock that stamps files, in nanoseconds.
     pub now: i64,
 }
@@ -34,6 +39,8 @@ pub struct Listing {
     pub directories: BTreeMap<String, Directory>,
     /// Directories for which there was no time.
     pub late: BTreeSet<String>,
+    /// Directories that are not listed because their ignore files are over the budget.
+    pub left_out: BTreeSet<String>,
 }
 
 impl Walk<'_> {
@@ -49,15 +56,33 @@ impl Walk<'_> {
     /// Lists these directories and everything below them, or only down to a depth.
     pub fn list(&self, roots: &BTreeSet<String>, max_depth: Option<usize>) -> Listing {
         let paths: Vec<_> = roots.iter().map(|path| self.root.join(path)).collect();
-        let Some(mut builder) = self.builder(&paths) else { return Listing::default() };
+        let left_out = Arc::new(Mutex::new(BTreeSet::new()));
+        let Some(mut builder) = self.builder(&paths, &left_out) else { return Listing::default() };
         let (listing, first) = (Mutex::new(Listing::default()), AtomicBool::new(true));
+        let given_up = AtomicBool::new(false);
         builder.max_depth(max_depth).build_parallel().run(|| {
             Box::new(|entry| {
+                if Instant::now() > self.deadline + GRACE {
+                    given_up.store(true, Ordering::Relaxed);
+                    return WalkState::Quit;
+                }
                 let visited = entry.ok().and_then(|entry| self.visit(&entry, &listing, &first));
                 visited.unwrap_or(WalkState::Continue)
             })
         });
-        listing.into_inner().unwrap_or_default()
+        if given_up.into_inner() {
+            // Half a directory must not look like a whole one.
+            return Listing { late: roots.clone(), ..Listing::default() };
+        }
+        let mut listing = listing.into_inner().unwrap_or_default();
+        let left_out = left_out.lock().map(|mut left_out| std::mem::take(&mut *left_out));
+        // A list keeps its whole path, which tells it from a directory of the project.
+        let name = |path: PathBuf| match path.is_dir() {
+            true => self.relative(&path),
+            false => path.to_str().map(str::to_owned),
+        };
+        listing.left_out = left_out.unwrap_or_default().into_iter().filter_map(name).collect();
+        listing
     }
 
     fn visit(&self, entry: &DirEntry, listing: &Mutex<Listing>, first: &AtomicBool) -> Option<WalkState> {
@@ -91,17 +116,16 @@ impl Walk<'_> {
         if stat.is_recent(self.now) { Fingerprint::default() } else { stat.fingerprint() }
     }
 
-    fn builder(&self, roots: &[PathBuf]) -> Option<WalkBuilder> {
+    fn builder(&self, roots: &[PathBuf], left_out: &Arc<Mutex<BTreeSet<PathBuf>>>) -> Option<WalkBuilder> {
         let (first, others) = roots.split_first()?;
         let mut builder = WalkBuilder::new(first);
         others.iter().for_each(|path| {
             builder.add(path);
         });
-        if roots.iter().flat_map(|path| path.ancestors()).any(has_endless_ignores) {
+        let with_lists = roots.iter().all(|path| self.budget.allows(path));
+        if !with_lists {
+            left_out.lock().ok()?.insert(self.root.to_owned());
             builder.git_ignore(false).ignore(false).parents(false);
-        }
-        if ignores::of_repository(self.root).is_some_and(|list| is_endless(&list)) {
-            builder.git_exclude(false);
         }
         if !self.exclude.is_empty() {
             let mut overrides = OverrideBuilder::new(self.root);
@@ -113,19 +137,42 @@ impl Walk<'_> {
                 builder.overrides(overrides);
             }
         }
-        if let Some(list) = &self.user_ignores {
+        // The repository's list overrules the user's.
+        for list in self.user_ignores.iter().chain(&ignores::of_repository(self.root)) {
+            if !ignore_budget::is_fit(self.root, list) {
+                left_out.lock().ok()?.insert(list.clone());
+                continue;
+            }
             // Patterns in it are relative to the top of the repository, as git reads them.
             builder.current_dir(git::top(self.root).unwrap_or(self.root));
             // One that cannot be read ignores nothing.
             let _ = builder.add_ignore(list);
         }
-        // `git_global` would search for the user's ignore file at a cost above that of a whole warm scan.
-        builder.git_global(false).hidden(false).require_git(false).follow_links(false).threads(threads());
-        builder.filter_entry(|entry| {
+        // `git_global` would search for the user's ignore file at a cost above that of a whole warm scan, and
+        // `git_exclude` would read whatever a `.git` in any folder names, to its end.
+        builder
+            .git_global(false)
+            .git_exclude(false)
+            .hidden(false)
+            .require_git(false)
+            .follow_links(false)
+            .threads(threads());
+        let has_worktrees = git::has_worktrees(self.root);
+        let (budget, left_out) = (self.budget.clone(), left_out.clone());
+        builder.filter_entry(move |entry| {
             let name = entry.file_name();
             let skipped = is_state(name) || SKIPPED.iter().any(|other| name == *other);
             let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-            !skipped && (!is_dir || !has_endless_ignores(entry.path()))
+            // A worktree in the project is another checkout: what happens there is not this one's work.
+            let is_other = || has_worktrees && git::is_linked_worktree(entry.path());
+            let fits = || {
+                let fits = !with_lists || budget.allows(entry.path());
+                if !fits && let Ok(mut left_out) = left_out.lock() {
+                    left_out.insert(entry.path().to_owned());
+                }
+                fits
+            };
+            !skipped && (!is_dir || (!is_other() && fits()))
         });
         Some(builder)
     }
@@ -135,16 +182,6 @@ impl Walk<'_> {
         let path = path.strip_prefix(self.root).ok()?.to_str()?;
         Some(if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() })
     }
-}
-
-/// Returns whether a directory has an ignore file that is a device, a pipe or huge: the walker would read it to an
-/// end that never comes.
-fn has_endless_ignores(directory: &Path) -> bool {
-    [".gitignore", ".ignore"].iter().any(|name| is_endless(&directory.join(name)))
-}
-
-fn is_endless(list: &Path) -> bool {
-    list.metadata().is_ok_and(|meta| !meta.is_dir() && !ignores::is_fit(&meta))
 }
 
 /// Returns whether Ralph writes the file, or the user writes it for Ralph: it is not the project's work.

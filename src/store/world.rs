@@ -39,7 +39,7 @@ impl World {
                 .or_else(|| Some(dirs::home_dir()?.join(".config")))
                 .map(|dir| dir.join("git")),
             home: dirs::home_dir(),
-            data_dir: path("RALPH_DATA_DIR").or_else(|| Some(dirs::data_local_dir()?.join("ralph"))),
+            data_dir: data_dir(),
             config_dir: path("RALPH_CONFIG_DIR").or_else(|| Some(dirs::config_dir()?.join("ralph"))),
         })
     }
@@ -49,8 +49,8 @@ impl World {
         World { now: now().unwrap_or(self.now).max(self.now), ..self.clone() }
     }
 
-    /// A world of its own, at the beginning of time.
-    #[cfg(test)]
+    /// A world of its own, at the beginning of time; for tests and fuzz targets.
+    #[doc(hidden)]
     pub fn at(working_dir: &Path, data_dir: &Path) -> Self {
         World {
             now: Stamp(1),
@@ -75,6 +75,11 @@ impl World {
     pub fn user_config(&self) -> Option<PathBuf> {
         Some(self.config_dir.as_ref()?.join("config.json"))
     }
+}
+
+/// The folder of the user's records.
+pub fn data_dir() -> Option<PathBuf> {
+    path("RALPH_DATA_DIR").or_else(|| Some(dirs::data_local_dir()?.join("ralph")))
 }
 
 /// A variable that is set, not empty, and text.

@@ -153,6 +153,7 @@ mod tests {
             usage: Usage::default(),
             checks: Vec::new(),
             commands: serde_json::Map::new(),
+            given: Default::default(),
         };
         let rows = [row("implement", "abc"), row("review", "def"), row("implement", "")];
         let facts =

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 pub fn table(resolved: &Resolved, unknown: &[String]) -> String {
     let rows = resolved.rows.iter().map(|row| one(resolved, row.key));
-    let notes = resolved.warnings.iter().chain(unknown);
+    let notes = resolved.warnings.iter();
+    let notes = notes.chain(unknown.iter().filter(|note| !resolved.warnings.contains(note)));
     rows.chain(notes.map(|note| format!("Note: {}\n", clean::line(note)))).collect()
 }
 
@@ -36,14 +37,19 @@ pub fn json(resolved: &Resolved, only: Option<&Key>) -> String {
     format!("{}\n", json!({"settings": settings, "warnings": resolved.warnings}))
 }
 
-/// `trusted` tells of a command in the project's file whether it is executed.
-fn line(row: &Row, trusted: bool) -> String {
-    let value = match &row.value {
+/// Returns the value as people read it.
+pub fn value(row: &Row) -> String {
+    match &row.value {
         Value::Null => "none".into(),
         Value::String(text) => clean::excerpt(text, 24),
         Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |n| n.to_string()),
         other => clean::visible(&other.to_string()),
-    };
+    }
+}
+
+/// `trusted` tells of a command in the project's file whether it is executed.
+fn line(row: &Row, trusted: bool) -> String {
+    let value = value(row);
     let mut source = match row.source {
         Source::Default | Source::Flag | Source::Preset => row.source.name().to_owned(),
         _ => format!("{}: {}", row.source.name(), clean::line(&row.place)),

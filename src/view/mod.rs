@@ -1,5 +1,6 @@
 //! What people look at.
 
+pub mod activity;
 pub mod archive;
 pub mod config;
 pub mod diff;

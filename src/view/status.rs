@@ -1,5 +1,6 @@
 //! The status of a project, for people at 80 columns and for scripts.
 
+use super::activity::Activity;
 use super::guidance;
 use super::paint::{Paint, bar};
 use crate::core::decide::limits;
@@ -7,7 +8,8 @@ use crate::core::decide::turn::Tasks;
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::message;
-use crate::core::record::{ArmedLoop, Engine, LoopState, WaitingFor};
+use crate::core::outcome::Outcome;
+use crate::core::record::{ArmedLoop, ClientStatus, Engine, LoopState};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
@@ -34,8 +36,10 @@ pub struct Shown {
     pub settings: Settings,
     /// Its tasks as they are now.
     pub tasks: Option<Tasks>,
-    /// Its runner was killed; the next `ralph run` continues it.
-    pub runner_gone: bool,
+    /// What its client or its runner's process shows.
+    pub client: ClientStatus,
+    /// The question with which it ended waits for an answer.
+    pub open_question: bool,
     /// What is left of the runner's calls; nothing without a limit.
     pub calls: Option<Calls>,
 }
@@ -53,20 +57,34 @@ const WIDTH: usize = 80;
 const MAX_CONSTRAINTS: usize = 10;
 const LABEL: usize = 11;
 const VALUE: usize = WIDTH - LABEL - 3;
+/// How many entries of a guidance list are shown.
+const MAX_GUIDANCE: usize = 10;
+/// The columns that the text of an entry gets before its notes move to the next row.
+const MIN_TEXT: usize = 24;
 
 impl Status {
+    /// Returns the status of a project that cannot be read, with the reason.
+    pub fn unreadable(project: PathBuf, why: String, now: Stamp) -> Status {
+        let (guidance, constraints) = (Guidance::default(), json!([]));
+        Status { project, now, loops: Vec::new(), guidance, constraints, notes: vec![why] }
+    }
+
     pub fn human(&self, paint: Paint) -> String {
         let title = clean::excerpt(&format!("Ralph · {}", self.project.display()), WIDTH);
         let mut out = format!("{}\n", paint.bold(title));
         if self.loops.is_empty() {
             out.push_str("\nNo loop in this project. Start one in Claude Code: /ralph:start TASK\n");
         }
-        for shown in &self.loops {
+        let (full, brief): (Vec<_>, Vec<_>) = self.loops.iter().partition(|shown| self.is_full(shown));
+        for shown in full {
             out.push_str(&format!(
                 "\n{}\n{}",
-                shown.headline(paint),
+                shown.headline(self.now, paint),
                 table(&shown.rows(self.now, paint), paint)
             ));
+        }
+        if !brief.is_empty() {
+            out.push_str(&format!("\n{}", lines(&brief, self.now, paint)));
         }
         for rows in [self.guidance_rows(paint), self.constraint_rows(paint)] {
             if !rows.is_empty() {
@@ -80,15 +98,42 @@ impl Status {
         out
     }
 
+    /// Returns whether a loop is shown in full: this session's own, and those that have not ended. If there is neither,
+    /// the one that ended last.
+    fn is_full(&self, shown: &Shown) -> bool {
+        let is_current = |shown: &Shown| shown.own || shown.run.is_alive();
+        is_current(shown)
+            || self.loops.first().is_some_and(|first| !is_current(first) && std::ptr::eq(first, shown))
+    }
+
+    /// Returns a line for each loop: the project is another one than the user's current one.
+    pub fn brief(&self, paint: Paint) -> String {
+        let title = clean::excerpt(&format!("Ralph · {}", self.project.display()), WIDTH);
+        let notes: String = self.notes.iter().map(|note| clean::excerpt(note, WIDTH) + "\n").collect();
+        let loops: Vec<&Shown> = self.loops.iter().collect();
+        format!("{}\n{}{notes}", paint.bold(title), lines(&loops, self.now, paint))
+    }
+
     fn guidance_rows(&self, paint: Paint) -> Vec<(&'static str, String)> {
         let mut rows = Vec::new();
         for (title, list) in
             [("Encouraged", &self.guidance.encouraged), ("Forbidden", &self.guidance.forbidden)]
         {
-            for (index, entry) in list.iter().enumerate() {
-                let tail = format!(" ({})", guidance::notes(entry, self.now));
-                let text = clean::excerpt(&entry.text, VALUE.saturating_sub(clean::columns(&tail)));
-                rows.push((if index == 0 { title } else { "" }, text + &paint.dim(tail)));
+            let mut label = title;
+            for entry in list.iter().take(MAX_GUIDANCE) {
+                let tail = format!("({})", clean::excerpt(&guidance::notes(entry, self.now), VALUE - 4));
+                let left = VALUE.saturating_sub(clean::columns(&tail) + 1);
+                if left >= MIN_TEXT || clean::columns(&entry.text) <= left {
+                    let text = clean::excerpt(&entry.text, left);
+                    rows.push((label, format!("{text} {}", paint.dim(tail))));
+                } else {
+                    rows.push((label, clean::excerpt(&entry.text, VALUE)));
+                    rows.push(("", format!("  {}", paint.dim(tail))));
+                }
+                label = "";
+            }
+            if let more @ 1.. = list.len().saturating_sub(MAX_GUIDANCE) {
+                rows.push(("", paint.dim(format!("{more} more: `ralph-guidance list`"))));
             }
         }
         rows
@@ -123,6 +168,10 @@ impl Status {
     }
 }
 
+fn lines(loops: &[&Shown], now: Stamp, paint: Paint) -> String {
+    loops.iter().map(|shown| shown.line(now, paint) + "\n").collect()
+}
+
 /// Formats rows of a label and a value; a longer value continues below.
 fn table(rows: &[(&str, String)], paint: Paint) -> String {
     let mut out = String::new();
@@ -133,18 +182,38 @@ fn table(rows: &[(&str, String)], paint: Paint) -> String {
 }
 
 impl Shown {
-    fn headline(&self, paint: Paint) -> String {
-        let own = if self.own { paint.dim(" · this session") } else { String::new() };
-        let headline = match (self.run.state, self.run.outcome) {
-            (LoopState::Running, _) if self.runner_gone => {
-                paint.yellow("◌ interrupted: the runner is gone, `ralph run` continues")
+    fn activity(&self, now: Stamp) -> Activity<'_> {
+        Activity::of(&self.run, &self.client, now)
+    }
+
+    /// Returns what the loop is doing, behind its sign, within so many columns.
+    fn state(&self, now: Stamp, width: usize, paint: Paint) -> String {
+        let activity = self.activity(now);
+        let line = clean::excerpt(&activity.line(now), width - 2);
+        match activity {
+            Activity::Working => paint.green(format!("● {line}")),
+            Activity::Waiting(_) | Activity::Asking(_) | Activity::Idle(_) => {
+                paint.yellow(format!("○ {line}"))
             }
-            (LoopState::Running, _) => paint.green("● running"),
-            (LoopState::Paused, _) => paint.yellow("◐ paused"),
-            (LoopState::Stopped, Some(outcome)) => format!("{} ended: {}", paint.dim("■"), outcome.words()),
-            (LoopState::Stopped, None) => format!("{} ended", paint.dim("■")),
-        };
-        headline + &own
+            Activity::Paused(_) => paint.yellow(format!("◐ {line}")),
+            Activity::ClientClosed | Activity::Orphaned(_) => paint.yellow(format!("◌ {line}")),
+            Activity::Ended(_) => format!("{} {line}", paint.dim("■")),
+        }
+    }
+
+    fn headline(&self, now: Stamp, paint: Paint) -> String {
+        let own = if self.own { " · this session" } else { "" };
+        self.state(now, WIDTH - clean::columns(own), paint) + &paint.dim(own)
+    }
+
+    /// Returns the loop in one line: `■ ended: complete · 12 turns · 3h ago · run 1a2b3c4d · TASK`.
+    fn line(&self, now: Stamp, paint: Paint) -> String {
+        let run = &self.run;
+        let ago = time::span(now - run.ended_at.unwrap_or(run.last_seen()));
+        let (turns, id) = (message::turns(run.iteration), message::short_id(&run.run_id));
+        let rest = format!("· {turns} · {ago} ago · run {id} · {}", clean::line(&run.task));
+        let [state, plain] = [paint, Paint::new(false)].map(|paint| self.state(now, WIDTH / 2, paint));
+        format!("{state} {}", clean::excerpt(&rest, WIDTH - 1 - clean::columns(&plain)))
     }
 
     fn rows(&self, now: Stamp, paint: Paint) -> Vec<(&'static str, String)> {
@@ -154,7 +223,10 @@ impl Shown {
         if !self.own {
             rows.push(("Session", fit(&self.session_id)));
         }
-        rows.extend(run.reason.as_ref().map(|reason| ("Reason", fit(reason))));
+        if let (Some(outcome), Some(reason)) = (run.outcome, &run.reason) {
+            let reason = clean::excerpt(&format!("{}: {reason}", outcome.words()), 3 * VALUE);
+            rows.extend(labelled("Reason", &reason));
+        }
         rows.push(("Iterations", iterations(run.iteration, settings.max_iterations)));
         rows.push(("Time", message::times(run, settings, now)));
         rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));
@@ -163,8 +235,7 @@ impl Shown {
         rows.push(("Circuit", self.circuit(paint)));
         rows.extend(self.stuck().map(|stuck| ("Stuck", stuck)));
         if let Some(reported) = self.reported() {
-            let labels = ["Reported"].into_iter().chain(std::iter::repeat(""));
-            rows.extend(labels.zip(clean::wrap(&reported, VALUE)));
+            rows.extend(labelled("Reported", &reported));
         }
         rows.extend(self.recommendation().map(|text| ("Recommends", fit(text))));
         if let Some(length) = run.output_characters {
@@ -173,48 +244,52 @@ impl Shown {
         }
         rows.extend(self.calls.as_ref().map(|calls| ("Calls", calls.text(now))));
         rows.extend(self.usage().map(|usage| ("Usage", usage)));
-        rows.extend(self.waiting().map(|what| ("Waiting", waiting_text(what, now))));
-        if let Some(error) = &run.session.last_error {
-            rows.push((
-                "Last error",
-                match run.engine {
-                    Engine::InSession => {
-                        format!("{} (send any prompt to continue)", clean::excerpt(error, 34))
-                    }
-                    Engine::Runner => clean::excerpt(error, 200),
-                },
-            ));
-        }
-        if run.session.orphaned_at.is_some() && run.is_alive() {
-            rows.push(("Orphaned", "the session was cleared; adopt it with /ralph:start --resume".into()));
+        if let Some(error) = &run.session.last_error
+            && !matches!(self.activity(now), Activity::Idle(_))
+        {
+            let width = if run.engine == Engine::Runner { 200 } else { VALUE };
+            rows.push(("Last error", clean::excerpt(error, width)));
         }
         let (label, at) = run.ended_at.map_or(("Last turn", run.last_seen()), |ended| ("Ended", ended));
         let id = message::short_id(&run.run_id);
         rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
-        if let Some(next) = run.outcome.and_then(|outcome| message::next_step(run, outcome)) {
-            let labels = ["Next"].into_iter().chain(std::iter::repeat(""));
-            rows.extend(labels.zip(clean::wrap(&next, VALUE)));
+        if let Some(next) = self.next(now) {
+            rows.extend(labelled("Next", &next));
         }
         rows
     }
 
-    /// Returns what it waits for. A runner that is gone waits for nothing.
-    fn waiting(&self) -> Option<&WaitingFor> {
-        let waiting = self.run.session.waiting.as_ref().filter(|_| !self.runner_gone);
-        waiting.map(|waiting| &waiting.what)
+    /// Returns what the user can do for the loop to continue.
+    fn next(&self, now: Stamp) -> Option<String> {
+        let resume = message::resume_command(&self.run);
+        Some(match self.activity(now) {
+            Activity::Working | Activity::Waiting(_) => return None,
+            Activity::Asking(_) => "answer it in Claude Code".into(),
+            Activity::Idle(_) => "send any prompt; the loop continues at the end of its turn".into(),
+            Activity::Paused(_) => format!("{resume}, or /ralph:stop"),
+            Activity::ClientClosed => {
+                format!("claude --resume {}, then any prompt", clean::line(&self.session_id))
+            }
+            Activity::Orphaned(_) => resume.into(),
+            Activity::Ended(Some(Outcome::Decide | Outcome::Blocked))
+                if !self.open_question && self.run.session.flags_to_allow.is_none() =>
+            {
+                resume.into()
+            }
+            Activity::Ended(outcome) => return message::next_step(&self.run, outcome?),
+        })
     }
 
     /// Returns whether the client is there, as far as that is known.
-    fn client(&self) -> &'static str {
-        let Shown { run, runner_gone, .. } = self;
-        let seen = match run.engine {
-            Engine::InSession => run.last_seen() > run.timing.armed_at,
-            Engine::Runner => !runner_gone,
-        };
-        match run.session.closed_at {
-            Some(_) => "closed",
-            None if run.is_alive() && seen => "open",
-            None => "unknown",
+    fn client_word(&self) -> &'static str {
+        let run = &self.run;
+        let is_hooked = run.engine == Engine::InSession && run.last_seen() > run.timing.armed_at;
+        match (&self.client, run.session.closed_at) {
+            (ClientStatus::Gone, _) if run.engine == Engine::InSession => "closed",
+            (ClientStatus::Unknown, Some(_)) => "closed",
+            (ClientStatus::Unknown, None) if run.is_alive() && is_hooked => "open",
+            (ClientStatus::Unknown | ClientStatus::Gone, _) => "unknown",
+            _ => "open",
         }
     }
 
@@ -301,6 +376,7 @@ impl Shown {
             "run_id": run.run_id,
             "engine": run.engine,
             "state": run.state,
+            "activity": self.activity(now).name(),
             "task": run.task,
             "iteration": run.iteration,
             "max_iterations": self.settings.max_iterations,
@@ -333,12 +409,17 @@ impl Shown {
             "output_characters": run.output_characters,
             "calls": self.calls,
             "usage": run.usage,
-            "orphaned": run.session.orphaned_at.is_some() || self.runner_gone,
+            "orphaned": run.session.orphaned_at.is_some() || self.activity(now).name() == "orphaned",
             "last_error": run.session.last_error,
-            "waiting": self.waiting().map(|what| json!({"for": what.name(), "until": what.until()})),
-            "client": self.client(),
+            "waiting": self.activity(now).waiting(),
+            "client": self.client_word(),
         })
     }
+}
+
+/// Returns a text of several lines as rows, the first one with a label.
+fn labelled(label: &'static str, text: &str) -> impl Iterator<Item = (&'static str, String)> {
+    [label].into_iter().chain(std::iter::repeat("")).zip(clean::wrap(text, VALUE))
 }
 
 impl Calls {
@@ -346,19 +427,6 @@ impl Calls {
         let left = format!("{} of {} left this hour", self.remaining, self.per_hour);
         self.frees_at
             .map_or(left.clone(), |at| format!("{left} · the next frees up in {}", time::span(at - now)))
-    }
-}
-
-fn waiting_text(what: &WaitingFor, now: Stamp) -> String {
-    let until = |what: &str, until: Stamp| {
-        format!("for the {what} until {}, {} left", until.minute(), time::span(until - now))
-    };
-    match what {
-        WaitingFor::User(queued) => format!("for your \"{}\"", clean::excerpt(&queued.text, 50)),
-        WaitingFor::Background(work) => format!("for background work: {}", clean::excerpt(work, 40)),
-        WaitingFor::UsageLimit(at) => until("usage limit", *at),
-        WaitingFor::Calls(at) => until("limit of calls", *at),
-        WaitingFor::Service(at) => until("service", *at),
     }
 }
 

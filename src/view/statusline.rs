@@ -1,30 +1,45 @@
 //! One line about a loop, for Claude Code's status line.
 
+use super::activity::Activity;
 use crate::core::decide::limits;
 use crate::core::guidance::Guidance;
 use crate::core::message;
-use crate::core::record::{ArmedLoop, LoopState};
+use crate::core::record::{ArmedLoop, Engine, LoopState, StoredLoop};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 
 const WIDTH: usize = 160;
 
-/// `Ralph 12/50 · Runtime: 3.2h/9.0h | Wall: 15.0h · circuit ok · 2 encouraged, 1 forbidden · ENDING SOON`.
-pub fn line(run: &ArmedLoop, guidance: &Guidance, settings: &Settings, now: Stamp) -> String {
-    let mut parts = vec![message::position(run, settings, now), circuit(run, settings)];
+/// `working · Ralph 12/50 · Runtime: 3.2h/9.0h | Wall: 15.0h · circuit ok · 2 encouraged, 1 forbidden · ENDING SOON`.
+/// What the loop is doing comes first, so that a narrow screen does not cut it.
+pub fn line(
+    run: &ArmedLoop,
+    activity: &Activity,
+    guidance: &Guidance,
+    settings: &Settings,
+    now: Stamp,
+) -> String {
+    let mut position = message::position(run, settings, now);
+    if run.engine == Engine::Runner {
+        position = position.replacen("Ralph", "ralph run", 1);
+    }
+    let mut parts = vec![activity.line(now), position, circuit(run, settings)];
     let counts = [("encouraged", &guidance.encouraged), ("forbidden", &guidance.forbidden)];
     let counts = counts.into_iter().filter(|(_, list)| !list.is_empty());
     let counts: Vec<String> = counts.map(|(what, list)| format!("{} {what}", list.len())).collect();
     if !counts.is_empty() {
         parts.push(counts.join(", "));
     }
-    match run.state {
-        LoopState::Paused => parts.push("PAUSED".into()),
-        LoopState::Running if limits::ending_soon(run, settings) => parts.push("ENDING SOON".into()),
-        _ => {}
+    if run.state == LoopState::Running && limits::ending_soon(run, settings) {
+        parts.push("ENDING SOON".into());
     }
     clean::excerpt(&parts.join(" · "), WIDTH)
+}
+
+/// `ended: complete · 12 turns`.
+pub fn ended(run: &StoredLoop, now: Stamp) -> String {
+    format!("{} · {}", Activity::Ended(run.outcome).line(now), message::turns(run.iteration))
 }
 
 /// Returns the breaker condition that is nearest to a trip.

@@ -3,7 +3,8 @@
 use crate::core::text::clean;
 use crate::store::config::ProjectCommands;
 use serde_json::{Map, Value, json};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -11,12 +12,15 @@ pub struct Entry {
     pub trusted: bool,
 }
 
-pub fn text(file: &Path, entries: &[Entry]) -> String {
-    let shown = |file: &Path| clean::visible(&file.display().to_string());
+/// Links of the project that are followed, each with its target.
+type Links = BTreeMap<PathBuf, PathBuf>;
+
+pub fn text(file: &Path, entries: &[Entry], links: &Links) -> String {
+    let mut out: String = links.iter().map(|(link, target)| followed(link, target)).collect();
+    let mut last = None;
     if entries.is_empty() {
-        return format!("There are no commands in {}.\n", shown(file));
+        return format!("There are no commands in {}.\n{out}", shown(file));
     }
-    let (mut out, mut last) = (String::new(), None);
     for Entry { found, trusted } in entries {
         if last.replace(&found.file) != Some(&found.file) {
             out.push_str(&format!("Commands in {}:\n", shown(&found.file)));
@@ -33,7 +37,21 @@ pub fn text(file: &Path, entries: &[Entry]) -> String {
     out
 }
 
-pub fn json(project: &Path, file: &Path, entries: &[Entry]) -> String {
+fn shown(path: &Path) -> String {
+    clean::visible(&path.display().to_string())
+}
+
+fn followed(link: &Path, target: &Path) -> String {
+    format!("The link {} is followed to {}\n", shown(link), shown(target))
+}
+
+/// Says that a link is followed from now on.
+pub fn allowed(link: &Path, target: &Path) -> String {
+    let more = "`ralph trust --revoke` withdraws trust. A link that leads elsewhere needs it again.\n";
+    followed(link, target) + more
+}
+
+pub fn json(project: &Path, file: &Path, entries: &[Entry], links: &Links) -> String {
     let commands: Map<String, Value> = entries
         .iter()
         .map(|entry| {
@@ -42,7 +60,9 @@ pub fn json(project: &Path, file: &Path, entries: &[Entry]) -> String {
         })
         .collect();
     let trusted = !entries.is_empty() && entries.iter().all(|entry| entry.trusted);
-    format!("{}\n", json!({"project": project, "file": file, "trusted": trusted, "keys": commands}))
+    let fields =
+        json!({"project": project, "file": file, "trusted": trusted, "keys": commands, "links": links});
+    format!("{fields}\n")
 }
 
 pub fn word(trusted: bool) -> &'static str {

@@ -26,7 +26,7 @@ fn demo(flags: &[&str]) -> Option<(Screen, TempDir)> {
         flags.join(" ")
     );
     words.extend(["sh", "-c", &line].map(Into::into));
-    Some((Screen::open(root, root, (80, 24), &words), folder))
+    Some((Screen::open(root, (80, 24), &words), folder))
 }
 
 fn left(folder: &TempDir) -> usize {

@@ -54,7 +54,7 @@ fn make_image() -> Result<String, String> {
         fs::create_dir(folder.path().join(name)).expect("a folder of the image");
     }
     fs::copy(BUSYBOX, folder.path().join("bin/busybox")).expect("busybox for the image");
-    for name in ["sh", "cat", "echo", "grep", "kill", "ps", "pwd", "setsid", "sleep", "touch", "tr"] {
+    for name in ["sh", "cat", "echo", "env", "grep", "kill", "ps", "pwd", "setsid", "sleep", "touch", "tr"] {
         std::os::unix::fs::symlink("busybox", folder.path().join("bin").join(name))
             .expect("a link in the image");
     }
@@ -144,7 +144,12 @@ impl User {
     }
 
     fn start_by(&self, mut command: Command, args: &[&str]) -> Running {
-        command.args(["run", "make it", "--delay", "0", "--max-iterations", "1"]).args(args).env_clear();
+        command.args(["run", "make it", "--delay", "0", "--max-iterations", "1"]).args(args);
+        self.start_in_project(command)
+    }
+
+    fn start_in_project(&self, mut command: Command) -> Running {
+        command.env_clear();
         // How docker is reached is the only thing that is inherited.
         let kept = std::env::vars_os()
             .filter(|(name, _)| name == "PATH" || name.to_string_lossy().starts_with("DOCKER_"));
@@ -155,6 +160,13 @@ impl User {
             .env("RALPH_NOW", self.clock.variable());
         command.current_dir(self.root.join("project"));
         Running::start(command, &self.root, MAX_WAIT)
+    }
+
+    /// Runs `ralph stop` to its end.
+    fn stop(&self) -> Output {
+        let mut command = with_default_signals(env!("CARGO_BIN_EXE_ralph"));
+        command.arg("stop");
+        self.start_in_project(command).wait()
     }
 
     fn run(&self, args: &[&str]) -> Output {
@@ -175,8 +187,9 @@ impl User {
     }
 }
 
-/// Works in the foreground, in the background and detached, and does not go when asked.
+/// Works in the foreground, in the background, detached and without its environment, and does not go when asked.
 const STUBBORN: &str = "trap '' TERM INT; sleep 7001 & setsid sleep 7002 >/dev/null 2>&1 </dev/null & \
+                        (env -i /bin/setsid /bin/sh -c '/bin/sleep 7006 & /bin/sleep 7007 &' >/dev/null 2>&1 </dev/null &); \
                         setsid sh -c 'trap \"\" TERM; sleep 7003' & echo begun; sleep 7004";
 
 #[test]
@@ -200,7 +213,8 @@ fn an_agent_in_a_container_reads_its_prompt_there_and_is_heard() {
 #[test]
 fn what_outlives_a_good_iteration_in_a_container_is_ended_too() {
     let Some(container) = Container::start() else { return };
-    let agent = "setsid sleep 7005 >/dev/null 2>&1 </dev/null & echo '<promise>COMPLETE</promise>'";
+    let agent = "setsid sleep 7005 >/dev/null 2>&1 </dev/null & \
+                 env -i /bin/setsid /bin/sleep 7006 >/dev/null 2>&1 </dev/null & echo '<promise>COMPLETE</promise>'";
 
     let output = User::new().run(&["--container", &container.name, "--agent-command", agent]);
 
@@ -283,6 +297,73 @@ fn ctrl_c_leaves_no_process_in_the_container() {
 
     assert_eq!(output.code, Some(130), "{output:?}");
     assert_eq!(container.processes(), [""; 0]);
+}
+
+#[test]
+fn an_agent_in_a_container_ends_with_a_killed_runner() {
+    let Some(container) = Container::start() else { return };
+    let user = User::new();
+    let args = ["--container", &container.name, "--agent-command", STUBBORN];
+
+    // The runner alone, then with it every process on this side.
+    let starts: [&dyn Fn() -> Running; 2] = [&|| user.start(&args), &|| user.start_apart(&args)];
+    for start in starts {
+        let running = start();
+        container.wait_for_process("sleep 7004");
+        container.wait_for_process("sleep 7007");
+        running.kill();
+        container.wait_until_empty();
+    }
+}
+
+#[test]
+fn a_stop_is_reported_once_nothing_of_the_agent_is_left_in_the_container() {
+    let Some(container) = Container::start() else { return };
+    let user = User::new();
+    let args = ["--container", &container.name, "--agent-command", STUBBORN];
+
+    let running = user.start(&args);
+    container.wait_for_process("sleep 7007");
+    let stopped = user.stop();
+    assert_eq!(container.processes(), [""; 0], "{stopped:?}");
+    assert!(stopped.code == Some(0) && stopped.stdout.contains("stopped"), "{stopped:?}");
+    assert_eq!(running.wait().code, Some(130));
+
+    let running = user.start_apart(&args);
+    container.wait_for_process("sleep 7007");
+    text(&docker(&["pause", &container.name]));
+    running.kill();
+    let stopped = user.stop();
+    assert_eq!(stopped.code, Some(70), "an agent that may work on is no ending: {stopped:?}");
+    assert!(stopped.stderr.contains("has not ended yet") && stopped.stderr.contains("paused"), "{stopped:?}");
+    text(&docker(&["unpause", &container.name]));
+    let stopped = user.stop();
+    assert_eq!((stopped.code, container.processes()), (Some(0), vec![]), "{stopped:?}");
+}
+
+#[test]
+fn a_container_that_stops_in_mid_run_is_named() {
+    let Some(container) = Container::start() else { return };
+    let user = User::new();
+    for (how, words) in [("kill", "stopped in mid-run"), ("restart", "was restarted in mid-run"), ("rm", "")]
+    {
+        let agent = "echo begun; sleep 7008";
+        let mut running = user.start(&["--new", "--container", &container.name, "--agent-command", agent]);
+        running.wait_until(|output| output.stdout.contains("begun"));
+        let args: &[&str] = match how {
+            "rm" => &["rm", "-f"],
+            "restart" => &["restart", "-t", "0"],
+            _ => &["kill"],
+        };
+        text(&docker(&[args, &[container.name.as_str()]].concat()));
+        let output = running.wait();
+        let named = format!("container {} {words}", container.name);
+        assert!(output.stdout.contains(&named) && output.stdout.contains("in mid-run"), "{how}: {output:?}");
+        assert_eq!(output.code, Some(if how == "restart" { 1 } else { 70 }), "{how}: {output:?}");
+        if how == "kill" {
+            text(&docker(&["start", &container.name]));
+        }
+    }
 }
 
 #[test]

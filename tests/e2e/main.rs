@@ -27,6 +27,7 @@ mod skip;
 mod tmux;
 
 mod continued;
+mod continuing;
 mod demo;
 mod docker;
 mod doctor;
@@ -40,7 +41,10 @@ mod release;
 mod runner;
 mod screen;
 mod session_recording;
+mod status_line;
 mod steering;
+mod submissions;
 mod support;
 mod terminal;
 mod terminal_svg;
+mod worktrees;

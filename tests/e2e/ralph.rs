@@ -35,7 +35,12 @@ pub fn plugin() -> &'static Path {
 
 /// A session with the plugin, or nothing where there is no client.
 pub fn session(api: &Api) -> Option<Session> {
-    Some(Session::new(&Client::find()?, api).plugin(plugin()).allow("Bash"))
+    Some(session_of(&Client::find()?, api))
+}
+
+/// A session of this client with the plugin.
+pub fn session_of(claude: &Path, api: &Api) -> Session {
+    Session::new(claude, api).plugin(plugin()).allow("Bash")
 }
 
 /// A turn that works: one command, then a word. Idle turns would end the loop as stuck.

@@ -54,7 +54,7 @@ fn status_typed_in_mid_loop_is_shown_at_the_end_of_the_turn_and_the_loop_goes_on
     queue(&session, &screen, "/ralph:status");
     api.answer(4);
     screen.wait_for("first, then continuing", SOON);
-    screen.wait_for("● running · this session", SOON);
+    screen.wait_for("● working · this session", SOON);
     let shown_at = the_loop(&session)["iteration"].as_u64().unwrap();
 
     api.answer_all();
@@ -108,7 +108,7 @@ fn after_esc_not_even_a_command_sends_the_agent_on() {
 
     let before = api.requests().len();
     screen.type_line("/ralph:status");
-    screen.wait_for("◐ paused · this session", SOON);
+    screen.wait_for("◐ paused: you interrupted the agent · this session", SOON);
     screen.type_line("/compact");
     screen.wait_until(|text| text.contains("Compacted") || text.contains("compaction"), SOON);
     screen.type_line("just say hello");

@@ -71,7 +71,7 @@ impl Terminal {
             .map(|word: String| OsString::from(word)),
         );
         words.extend(["bash", "--norc", "--noprofile", "-i"].map(Into::into));
-        let screen = Screen::open(&root, &root.join("project"), (columns, 30), &words);
+        let screen = Screen::open(&root.join("project"), (columns, 30), &words);
         screen.wait_for("shell>", SOON);
         Some(Terminal { screen, folder, clock })
     }

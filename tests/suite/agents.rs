@@ -2,6 +2,7 @@
 
 use crate::env::{Call, Env, Program, Run, names_in, wait_for, wait_until, write_program};
 use std::fs;
+use std::path::PathBuf;
 
 /// What every agent has. Its files are beside the project, so that they are not its work: `n` counts its starts,
 /// `prompt-N` is the prompt it was given. `wait_for NAME` blocks until the test creates that file.
@@ -20,6 +21,18 @@ result() { printf '{"type":"result","subtype":"success","is_error":false,"result
 limit() { printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s},"session_id":"s-1"}\n' "$1"
   printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"limit","total_cost_usd":0.1,"usage":{"output_tokens":3},"session_id":"s-1"}\n'; exit 1; }
 error() { printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":%s,"result":"API Error","total_cost_usd":0.1,"usage":{"output_tokens":3},"session_id":"s-1"}\n' "$1"; exit 1; }
+"#;
+
+/// `docker inspect` and `docker exec`, without a container.
+const DOCKER: &str = r#"#!/bin/sh
+verb=$1; shift
+[ "$verb" = inspect ] && { echo true; exit; }
+while [ "${1#-}" != "$1" ]; do
+  case $1 in -e) export "$2"; shift;; -w) shift;; esac
+  shift
+done
+shift
+exec "$@"
 "#;
 
 impl Env {
@@ -42,6 +55,14 @@ impl Env {
             .args(flags)
     }
 
+    /// Puts a docker on `PATH` that has one running container, which is this machine.
+    pub fn fake_docker(&self) {
+        let bin = self.base.join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        write_program(&bin.join("docker"), DOCKER);
+        self.var("PATH", &format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    }
+
     /// Creates a file beside the project; agents block on it with `wait_for`.
     pub fn touch(&self, name: &str) {
         fs::write(self.base.join(name), "").unwrap();
@@ -59,6 +80,15 @@ impl Env {
     pub fn prompt(&self, n: u32) -> String {
         let path = self.base.join(format!("prompt-{n}"));
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// Returns the file in the user's data folder that names the runner of this project.
+    pub fn run_record(&self) -> PathBuf {
+        let root = self.project.as_os_str().as_encoded_bytes();
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = root.iter().fold(0xcbf2_9ce4_8422_2325, step);
+        let name = self.project.file_name().unwrap().to_str().unwrap();
+        self.data().join(format!("runs/{name}-{hash:016x}.json"))
     }
 
     /// Returns how often the agent was started.

@@ -21,9 +21,11 @@ mod agents;
 mod env;
 mod transcript;
 
+mod crash;
 mod docs;
 mod files;
 mod guidance;
+mod hostile;
 mod runner;
 mod session;
 mod settings;

@@ -41,6 +41,20 @@ impl Transcript {
         self.entry(seconds, "user", json!({"isMeta": true, "message": message}))
     }
 
+    /// What our own Stop hook sent as context, with its fields in the client's order.
+    pub fn context(&self, seconds: i64) -> &Self {
+        let entry = json!({
+            "parentUuid": "727777e4-3a5c-416b-a4af-2e37f4d401cd",
+            "isSidechain": false,
+            "attachment": {
+                "type": "hook_additional_context", "content": ["go on"], "hookName": "Stop", "hookEvent": "Stop"
+            },
+            "type": "attachment",
+            "timestamp": stamp(seconds),
+        });
+        self.raw(format!("{entry}\n").as_bytes())
+    }
+
     pub fn text(&self, seconds: i64, text: &str) -> &Self {
         self.assistant(
             seconds,

@@ -24,11 +24,9 @@ fn status_json_has_the_fields_of_the_contract() {
     let env = Env::new();
     env.start("the task", &["--max-iterations", "9"]);
     env.at(100).turn(SESSION, "x").goes_on();
-    env.edit_state(|state| {
-        let entry = json!({"text": "small commits", "timestamp": crate::env::stamp(50)});
-        state["guidance"] = json!({"encouraged": [entry], "forbidden": []});
-        state["constraints"] = json!([{"id": "c1"}]);
-    });
+    let entry = json!({"text": "small commits", "timestamp": crate::env::stamp(50)});
+    env.set_guidance(json!({"encouraged": [entry], "forbidden": []}));
+    env.edit_state(|state| state["constraints"] = json!([{"id": "c1"}]));
     let status = env.at(200).status();
     assert_eq!(status["project"], json!(env.project));
     let record = &status["loops"][0];
@@ -63,7 +61,7 @@ fn status_json_of_an_empty_project_has_all_fields() {
     let env = Env::new();
     let status = env.status();
     assert_eq!((&status["loops"], &status["constraints"]), (&json!([]), &json!([])));
-    assert_eq!(status["guidance"], json!({"encouraged": [], "forbidden": [], "allowed": []}));
+    assert_eq!(status["guidance"], json!({"encouraged": [], "forbidden": [], "allowed": [], "ignored": []}));
     assert_eq!(env.history(), Vec::<Value>::new());
     assert!(!env.exists(".claude"));
     assert!(env.ralph(&["status"]).ok().contains("/ralph:start"));
@@ -91,11 +89,12 @@ fn status_fits_eighty_columns_in_every_state() {
     fits("after an error", &env.ralph(&["status"]).ok());
     env.event(Program::StopHook, SESSION, "SessionEnd").field("reason", "clear").run();
     fits("orphaned", &env.ralph(&["status"]).ok());
-    env.edit_state(|state| {
-        let entry =
-            json!({"text": "never touch anything generated ".repeat(20), "timestamp": crate::env::stamp(0)});
-        state["guidance"] = json!({"encouraged": [entry.clone()], "forbidden": [entry.clone(), entry]});
-    });
+    let entry =
+        json!({"text": "never touch anything generated ".repeat(20), "timestamp": crate::env::stamp(0)});
+    let guidance = json!({"encouraged": [entry.clone()], "forbidden": [entry.clone(), entry]});
+    env.edit_state(|state| state["guidance"] = guidance);
+    fits("guidance of a repository", &env.ralph(&["status"]).ok());
+    env.record_guidance();
     fits("guidance", &env.ralph(&["status"]).ok());
     env.ralph(&["stop"]).ok();
     fits("stopped", &env.ralph(&["status"]).ok());
@@ -165,6 +164,8 @@ fn hostile_text_is_cleaned_before_it_is_shown() {
         state["guidance"] = json!({"encouraged": [entry], "forbidden": []});
     });
     shown.push(env.ralph(&["status"]).ok());
+    env.record_guidance();
+    shown.push(env.ralph(&["status"]).ok());
     shown.push(env.ralph(&["stop"]).ok());
     shown.push(env.ralph(&["history"]).ok());
     shown.push(env.ralph(&["config"]).ok());
@@ -199,7 +200,7 @@ fn status_shows_state_task_iterations_and_times() {
     env.at(HOUR + 6).stop(SESSION).with(&transcript).says("x").run().goes_on();
     let text = env.at(2 * HOUR).ralph(&["status", "--session", SESSION]).ok();
     for part in [
-        "running",
+        "working",
         "this session",
         "make the suite green",
         "1/10",
@@ -236,10 +237,10 @@ fn install_stages_a_whole_plugin_and_leaves_other_files_alone() {
     let manifest: Value =
         serde_json::from_slice(&std::fs::read(target.join(".claude-plugin/plugin.json")).unwrap()).unwrap();
     assert_eq!(manifest["name"], "ralph");
-    for name in ["ralph", "ralph-stop-hook", "ralph-session-start-hook"] {
+    for name in ["ralph", "ralph-stop-hook", "ralph-session-start-hook", "ralph-guidance"] {
         assert!(crate::env::mode(&target.join("bin").join(name)) & 0o100 != 0, "{name} can be run");
     }
-    for command in ["start", "stop", "status", "config", "help"] {
+    for command in ralph::cli::loops::slash::COMMANDS {
         let text = std::fs::read_to_string(target.join(format!("commands/{command}.md"))).unwrap();
         assert!(!text.contains("$ARGUMENTS"), "free text never goes through a shell");
     }
@@ -272,4 +273,103 @@ fn the_client_is_open_or_closed_as_its_last_hook_said() {
     assert_eq!(env.shown(SESSION)["waiting"], json!({"for": "background", "until": null}));
     env.ralph(&["stop", "--session", SESSION]).ok();
     assert_eq!(client(), "unknown", "nothing watches the session of a loop that ended");
+}
+
+#[test]
+fn status_shows_this_sessions_loop_in_full_then_the_others_and_a_line_for_each_that_ended() {
+    let env = Env::new();
+    for (seconds, session, task) in [(0, SESSION, "the own task"), (10, OTHER, "the other task")] {
+        env.at(seconds).start_in(session, task, &[]);
+    }
+    for (seconds, session) in [(20, "ended-1"), (30, "ended-2")] {
+        env.at(seconds).start_in(session, &format!("the task of {session}"), &[]);
+        env.turn(session, DONE).ended("complete");
+    }
+    env.at(40).turn(SESSION, DONE).ended("complete");
+    let in_order = |text: &str, parts: &[&str]| {
+        let places: Vec<_> = parts.iter().map(|part| text.find(part)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{text}");
+    };
+    for text in [
+        env.at(100).ralph(&["status", "--session", SESSION]).ok(),
+        env.types(SESSION, "status", "").block.expect("an answer without a model call"),
+    ] {
+        in_order(
+            &text,
+            &[
+                "■ ended: complete · this session\n  Task        the own task",
+                "  Reason      task complete: ",
+                "● working\n  Task        the other task",
+                "■ ended: complete · 1 turn · 1m ago · run ",
+                " · the task of ended-2\n■ ended: complete · 1 turn",
+                " · the task of ended-1\n",
+            ],
+        );
+        assert_eq!(text.matches("  Task  ").count(), 2, "{text}");
+    }
+    let text = env.ralph(&["status"]).ok();
+    in_order(
+        &text,
+        &["● working\n  Task        the other task", "■ ended: complete · 1 turn", " · the own task\n"],
+    );
+    assert_eq!(text.matches("  Task  ").count(), 1, "{text}");
+    env.ralph(&["stop"]).ok();
+    let text = env.ralph(&["status"]).ok();
+    in_order(&text, &["■ ended: stopped\n  Task        the other task", "  Next  ", "■ ended: complete · "]);
+}
+
+#[test]
+fn status_of_all_projects_has_a_line_for_each_loop_elsewhere() {
+    let env = Env::new();
+    let elsewhere = |name: &str, args: &[&str]| {
+        let folder = env.base.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        env.call(Program::Ralph).args(args).cwd(&folder).run().ok()
+    };
+    env.start("the task here", &[]);
+    elsewhere("b", &["start", "--session", OTHER, "the task in b"]);
+    elsewhere("c", &["start", "--session", "s-c", "the task in c"]);
+    elsewhere("c", &["stop"]);
+    elsewhere("d", &["start", "--session", "s-d", "the task in d"]);
+    std::fs::write(env.base.join("d/.claude/ralph-state.json"), "damaged").unwrap();
+    elsewhere("gone", &["start", "--session", "s-e", "the task in e"]);
+    std::fs::remove_dir_all(env.base.join("gone")).unwrap();
+    let expected = |text: &str| {
+        let (here, others) =
+            text.split_once(&format!("\nRalph · {}\n", env.base.join("b").display())).unwrap();
+        assert!(here.contains("the task here") && here.contains("  Circuit"), "in full: {text}");
+        let masked = regex::Regex::new("run [0-9a-f]+").unwrap().replace_all(others, "run ID").into_owned();
+        let c = format!("\nRalph · {}\n", env.base.join("c").display());
+        assert!(
+            masked.starts_with(&format!(
+                "● working · 0 turns · 1m ago · run ID · the task in b\n{c}\
+                 ■ ended: stopped · 0 turns · 1m ago · run ID · the task in c\n"
+            )),
+            "{masked}"
+        );
+        assert!(masked.contains("is damaged") && !masked.contains("gone"), "{masked}");
+        fits("all projects", &masked.replace(env.base.to_str().unwrap(), ""));
+    };
+    env.at(90);
+    expected(&env.ralph(&["status", "--all"]).ok());
+    expected(&env.types(SESSION, "status", "--all").message.expect("the status"));
+    assert!(!env.ralph(&["status"]).ok().contains("the task in b"));
+    let all: Value = serde_json::from_str(&env.ralph(&["status", "--all", "--json"]).ok()).unwrap();
+    let tasks: Vec<_> =
+        all["projects"].as_array().unwrap().iter().map(|one| &one["loops"][0]["task"]).collect();
+    assert_eq!(
+        tasks,
+        [&json!("the task here"), &json!("the task in b"), &json!("the task in c"), &Value::Null]
+    );
+}
+
+#[test]
+fn status_in_a_running_session_does_not_wait_for_the_command_that_asks() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let transcript = env.transcript();
+    transcript.worked(1).queue(5, "enqueue", "/ralph:status");
+    env.at(20).stop(SESSION).with(&transcript).says("x").run().allows();
+    let text = env.types(SESSION, "status", "").message.expect("the status");
+    assert!(text.contains("● working · this session"), "{text}");
 }

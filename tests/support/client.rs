@@ -34,6 +34,18 @@ impl Client {
         }
         found
     }
+
+    /// An older version, by the alias under which the tests' package has it.
+    pub fn find_version(version: &str) -> Option<PathBuf> {
+        let folder = format!("tests/e2e/client/node_modules/claude-code-{version}");
+        let package = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let programs = installed_programs(&package.join("node_modules"));
+        let found = programs.into_iter().find(|program| runs(program, "--version"));
+        if found.is_none() {
+            skip(&format!("Claude Code {version} is not installed (npm ci --prefix tests/e2e/client)"));
+        }
+        found
+    }
 }
 
 /// The package of the platform comes first: where npm skips install scripts, `.bin/claude` only prints advice.

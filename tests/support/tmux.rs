@@ -2,16 +2,20 @@
 #![allow(dead_code, reason = "each test crate uses its own part of the support")]
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 use crate::client::{Session, runs};
 use crate::clock::MAX_WAIT;
 use crate::run::kill_process_group;
 use crate::skip::skip;
+
+/// The columns and rows of a plain terminal window, and of a large one.
+pub const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 
 const POLL: Duration = Duration::from_millis(50);
 
@@ -23,7 +27,8 @@ const LONG_TEXT: &str = "[Pastedtext";
 /// A running TUI; dropping it ends the client and its tmux server.
 pub struct Screen {
     server: String,
-    sockets: PathBuf,
+    /// Its own, because a test may drop the session's folder before its screen.
+    sockets: TempDir,
 }
 
 impl Screen {
@@ -55,18 +60,17 @@ impl Screen {
         words.extend(["--permission-mode", "default"].map(Into::into));
         words.extend(session.args().iter().map(OsString::from));
         words.extend(args.iter().map(Into::into));
-        let screen = Self::open(session.root(), &session.project(), size, &words);
+        let screen = Self::open(&session.project(), size, &words);
         screen.wait_until(prompt_is_ready, MAX_WAIT);
         screen
     }
 
-    /// Any program on a screen of this size. `root` is a temporary folder, for what tmux itself leaves.
-    pub fn open(root: &Path, working_dir: &Path, size: (u16, u16), words: &[OsString]) -> Self {
+    /// Any program on a screen of this size.
+    pub fn open(working_dir: &Path, size: (u16, u16), words: &[OsString]) -> Self {
         static SERVERS: AtomicUsize = AtomicUsize::new(0);
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let server = format!("ralph-e2e-{}-{number}", std::process::id());
-        // tmux leaves its socket behind; in the session's folder it goes away with the rest.
-        let screen = Self { server, sockets: root.to_owned() };
+        let screen = Self { server, sockets: tempfile::tempdir().expect("a temporary folder") };
 
         let mut command = screen.tmux();
         // Set before the session exists, so that a client that dies at once still leaves its last words.
@@ -109,6 +113,14 @@ impl Screen {
         self.wait_until(|screen| shows(&prompt_area(screen), text), MAX_WAIT);
     }
 
+    /// Pastes a text as a terminal does, in one piece, and sends it.
+    pub fn paste_and_send(&self, text: &str) {
+        self.control(&["set-buffer", "--", text]);
+        self.control(&["paste-buffer", "-p", "-t", "client"]);
+        self.wait_until(|screen| shows(&prompt_area(screen), text), MAX_WAIT);
+        self.key("Enter");
+    }
+
     /// Presses a key by tmux's name for it: `Escape`, `Enter`, `Up`, `C-c`.
     pub fn key(&self, name: &str) {
         self.control(&["send-keys", "-t", "client", name]);
@@ -128,6 +140,13 @@ impl Screen {
     /// Returns the text as soon as it contains `needle`; panics with the screen when that takes too long.
     pub fn wait_for(&self, needle: &str, timeout: Duration) -> String {
         self.poll(|screen| screen.contains(needle), timeout, &format!("`{needle}`"))
+    }
+
+    /// The same for words that a narrow screen may break anywhere.
+    pub fn wait_for_words(&self, words: &str, timeout: Duration) -> String {
+        let joined = |text: &str| text.split_whitespace().collect::<String>();
+        let needle = joined(words);
+        self.poll(|screen| joined(screen).contains(&needle), timeout, &format!("`{words}`"))
     }
 
     /// The same for any condition on the text.
@@ -151,6 +170,16 @@ impl Screen {
         }
     }
 
+    /// Kills the client without a chance to react.
+    pub fn kill(&self) {
+        self.leader().into_iter().for_each(kill_process_group);
+    }
+
+    fn leader(&self) -> Option<u32> {
+        let pane = self.tmux().args(["display-message", "-p", "-t", "client", "#{pane_pid}"]).output();
+        String::from_utf8_lossy(&pane.ok()?.stdout).trim().parse().ok()
+    }
+
     fn control(&self, args: &[&str]) -> String {
         let output = self.tmux().args(args).output().expect("tmux runs");
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -162,7 +191,7 @@ impl Screen {
         let mut command = Command::new("tmux");
         command.args(["-L", &self.server, "-f", "/dev/null"]).stdin(Stdio::null());
         // A tmux around the tests must not be taken for ours.
-        command.env_remove("TMUX").env("TMUX_TMPDIR", &self.sockets).env("LANG", "C.UTF-8");
+        command.env_remove("TMUX").env("TMUX_TMPDIR", self.sockets.path()).env("LANG", "C.UTF-8");
         command
     }
 }
@@ -170,8 +199,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         // Not `control`: a panic here, during another one, would abort the whole test run.
-        let pane = self.tmux().args(["display-message", "-p", "-t", "client", "#{pane_pid}"]).output();
-        let leader = pane.ok().and_then(|pane| String::from_utf8_lossy(&pane.stdout).trim().parse().ok());
+        let leader = self.leader();
         drop(self.tmux().arg("kill-server").stderr(Stdio::null()).status());
         // The client may survive the hangup.
         leader.into_iter().for_each(kill_process_group);

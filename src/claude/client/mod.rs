@@ -1,8 +1,10 @@
 //! Claude Code's own command line: its version, marketplaces and plugins. No shell, and a limit on each call.
 
 pub mod plugins;
+pub mod sessions;
 pub mod version;
 
+use crate::store::process::lookup;
 use crate::store::process::program::{self, Said};
 use crate::store::world::World;
 use anyhow::{Context, Result, ensure};
@@ -29,13 +31,13 @@ impl Client {
     pub fn find(world: &World, named: Option<&str>) -> Option<Client> {
         let program = match named {
             Some(path) if path.contains(std::path::is_separator) => {
-                Some(world.working_dir.join(path)).filter(|path| program::is_program(path))
+                Some(world.working_dir.join(path)).filter(|path| lookup::is_program(path))
             }
             _ => {
                 let home = named.is_none().then_some(world.home.as_ref()).flatten();
                 let folders =
                     [".local/bin", ".claude/local"].map(|folder| home.map(|home| home.join(folder)));
-                program::find(named.unwrap_or("claude"), &folders.into_iter().flatten().collect::<Vec<_>>())
+                lookup::find(named.unwrap_or("claude"), &folders.into_iter().flatten().collect::<Vec<_>>())
             }
         };
         Some(Client { program: program? })
@@ -47,7 +49,7 @@ impl Client {
 
     /// Prepares a call, outside of any session and without network traffic that it does not need.
     pub fn command(&self, args: &[impl AsRef<OsStr>], folder: &Path) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = lookup::command(&self.program);
         command.args(args).current_dir(folder);
         command.env("DISABLE_AUTOUPDATER", "1").env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
         for name in SESSION_VARIABLES {

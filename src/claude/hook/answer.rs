@@ -3,6 +3,9 @@
 use crate::core::text::clean;
 use serde_json::{Map, Value, json};
 
+/// The client replaces a longer context by a file and a preview. It counts UTF-16 units.
+const MAX_CONTEXT_UNITS: usize = 10_000;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Continues the agent with this prompt, or refuses a command with this answer.
@@ -24,6 +27,29 @@ impl Answer {
 
     pub fn block(reason: impl Into<String>) -> Self {
         Answer { block: Some(reason.into()), ..Answer::default() }
+    }
+
+    /// Continues a turn with this prompt, and with what the agent may have lost. `takes_context` says that the client
+    /// continues by context, which it shows as feedback and sends once; it calls a block an error and sends it twice.
+    /// A text that would not arrive whole as context goes into a block.
+    pub fn continue_turn(prompt: String, lost: Option<String>, takes_context: bool) -> Self {
+        let fits = |text: &str| text.encode_utf16().count() <= MAX_CONTEXT_UNITS;
+        let whole = lost.as_ref().map(|lost| format!("{prompt}\n\n{lost}"));
+        let text = whole.as_ref().unwrap_or(&prompt);
+        if takes_context && fits(text) {
+            return Answer { context: Some(("Stop", text.clone())), ..Answer::default() };
+        }
+        match (whole, lost) {
+            (Some(_), Some(lost)) if fits(&lost) => {
+                Answer { context: Some(("Stop", lost)), ..Answer::block(prompt) }
+            }
+            (whole, _) => Answer::block(whole.unwrap_or(prompt)),
+        }
+    }
+
+    /// Lets the turn end, and keeps what the user is told.
+    pub fn without_continuing(self) -> Self {
+        Answer { block: None, context: None, ..self }
     }
 
     /// Adds a line for the user.
@@ -56,5 +82,39 @@ impl Answer {
             fields.insert("hookSpecificOutput".into(), output);
         }
         if fields.is_empty() { String::new() } else { format!("{}\n", Value::Object(fields)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_continues_by_context_as_long_as_the_text_fits() {
+        let text = |units: usize| "x".repeat(units);
+        let block = |prompt: &str| Answer::block(prompt);
+        let context = |text: &str| Answer { context: Some(("Stop", text.to_owned())), ..Answer::default() };
+        let both = |prompt: &str, lost: &str| Answer { block: Some(prompt.to_owned()), ..context(lost) };
+        let (fits, long) = (text(10_000), text(10_001));
+        // One character, two of the client's units.
+        let wide = "😀".repeat(5_001);
+        for (name, prompt, lost, takes_context, expected) in [
+            ("context", "p", None, true, context("p")),
+            ("an older client", "p", None, false, block("p")),
+            ("just fits", &fits, None, true, context(&fits)),
+            ("too long", &long, None, true, block(&long)),
+            ("too long for it", &wide, None, true, block(&wide)),
+            ("long, an older client", &long, None, false, block(&long)),
+            ("with the task", "p", Some("task"), true, context("p\n\ntask")),
+            ("with the task, an older client", "p", Some("task"), false, both("p", "task")),
+            ("only the task fits", "p", Some(&*fits), true, both("p", &fits)),
+            ("a long task", "p", Some(&*long), true, block(&format!("p\n\n{long}"))),
+            ("a long task, an older client", "p", Some(&*long), false, block(&format!("p\n\n{long}"))),
+        ] {
+            let answer = Answer::continue_turn(prompt.to_owned(), lost.map(str::to_owned), takes_context);
+            assert!(answer == expected, "{name}");
+            let told = answer.also("line").without_continuing();
+            assert!(told == Answer::tell("line"), "{name}: what is not saved must not continue");
+        }
     }
 }

@@ -36,6 +36,10 @@ pub enum Event {
         command: String,
         arguments: String,
     },
+    /// What the user submits, before the agent reads it. A slash command is submitted and then expands.
+    Prompt {
+        text: String,
+    },
     /// An event that this version ignores.
     Other(String),
 }
@@ -63,6 +67,7 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
         "UserPromptExpansion" => {
             Event::Expansion { command: text("command_name"), arguments: text("command_args") }
         }
+        "UserPromptSubmit" => Event::Prompt { text: text("prompt") },
         other => Event::Other(other.to_owned()),
     };
     Ok(Input {
@@ -147,6 +152,12 @@ mod tests {
                    "command_args":"do \"it\" $(x)\n`y`"}"#,
                 Some("s"),
                 Event::Expansion { command: "ralph:start".into(), arguments: "do \"it\" $(x)\n`y`".into() },
+            ),
+            (
+                "a prompt",
+                r#"{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt_id":"q","prompt":"yes,\ntabs"}"#,
+                Some("s"),
+                Event::Prompt { text: "yes,\ntabs".into() },
             ),
         ];
         for (name, payload, session, event) in cases {

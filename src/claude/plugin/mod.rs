@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 15] = [
     (hooks::MANIFEST, include_str!("../../../.claude-plugin/plugin.json")),
     ("README.md", include_str!("../../../README.md")),
     ("hooks/hooks.json", include_str!("../../../hooks/hooks.json")),
@@ -24,7 +24,10 @@ const FILES: [(&str, &str); 12] = [
     ("commands/config.md", include_str!("../../../commands/config.md")),
     ("commands/encourage.md", include_str!("../../../commands/encourage.md")),
     ("commands/forbid.md", include_str!("../../../commands/forbid.md")),
+    ("commands/answer.md", include_str!("../../../commands/answer.md")),
     ("commands/scan.md", include_str!("../../../commands/scan.md")),
+    ("commands/history.md", include_str!("../../../commands/history.md")),
+    ("commands/reset.md", include_str!("../../../commands/reset.md")),
     ("commands/help.md", include_str!("../../../commands/help.md")),
 ];
 

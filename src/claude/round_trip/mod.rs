@@ -17,8 +17,8 @@ pub const KEY: &str = "sk-ant-not-a-key";
 /// The first reply only ends a turn, so the Stop hook must continue the loop; the second one ends the loop.
 const REPLIES: [&str; 2] = ["Looked at it.", "Done.\n\n<promise>COMPLETE</promise>"];
 const PROMPT: &str = "/ralph:start prove that the loop continues --max-iterations 3";
-/// How Claude Code introduces the prompt of a Stop hook.
-const FEEDBACK: &str = "Stop hook feedback";
+/// How Claude Code introduces the prompt of a Stop hook that blocks, and of one that adds context.
+const INTRODUCTIONS: [&str; 2] = ["Stop hook feedback", "Stop hook additional context"];
 const MAX_QUOTE: usize = 200;
 
 /// The scripted model.
@@ -109,7 +109,8 @@ impl RoundTrip {
             let why = "hooks run, but this Claude Code passes no slash commands to them; the agent runs them instead";
             return CheckNote::warning(why, "update it: claude update");
         }
-        if !self.turns.get(1).is_some_and(|turn| turn.contains(FEEDBACK)) {
+        let continued = |turn: &String| INTRODUCTIONS.iter().any(|words| turn.contains(words));
+        if !self.turns.get(1).is_some_and(continued) {
             let why = format!(
                 "hooks run, but the loop did not continue ({}): {}",
                 self.ended,
@@ -190,13 +191,15 @@ mod tests {
     fn each_result_has_its_own_diagnosis() {
         let stop = || hook("Stop", "success", 0);
         let expansion = || hook("UserPromptExpansion", "success", 0);
-        let second = "… Stop hook feedback:\\nRalph: iteration 2 of 3, runtime 1s …";
+        let second = "… Stop hook feedback:\\nRalph: 1 of 3 iterations done, runtime 1s …";
+        let by_context = "… Stop hook additional context: Ralph: 1 of 3 iterations done, runtime 1s …";
         let init =
             r#"{"type":"system","subtype":"init","plugin_errors":[{"type":"hook-load-failed"}]}"#.to_owned();
         let mut late = round_trip(&[expansion(), stop()], &["first", second]);
         late.in_time = false;
         for (name, round_trip, verdict, words) in [
             ("well", round_trip(&[expansion(), stop()], &["first", second]), Health::Ok, "2 turns"),
+            ("by context", round_trip(&[expansion(), stop()], &["first", by_context]), Health::Ok, "2 turns"),
             ("no hook", round_trip(&[], &["first"]), Health::Failure, "no Stop hook"),
             ("old client", round_trip(&[stop()], &["first"]), Health::Warning, "slash commands"),
             (

@@ -9,6 +9,7 @@ pub mod statusline;
 
 use crate::store::file::walk::entries;
 use crate::store::{Project, World, file};
+use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -65,7 +66,14 @@ impl Settings {
             (Scope::Project, project.claude_dir().join("settings.json")),
         ];
         let paths = parts.map(|path| (Scope::Managed, path)).chain(named).chain(user);
-        Settings { layers: paths.filter_map(|(scope, path)| layer(scope, path)).collect() }
+        let layer = |(scope, path): (Scope, PathBuf)| {
+            let bytes = match scope {
+                Scope::Local | Scope::Project => project.read(&path, MAX_BYTES),
+                Scope::Managed | Scope::User => file::read_bounded(&path, MAX_BYTES),
+            };
+            layer(scope, path, bytes.transpose()?)
+        };
+        Settings { layers: paths.filter_map(layer).collect() }
     }
 
     /// Returns the strongest boolean of this name, and its file.
@@ -123,8 +131,7 @@ pub fn is_truthy(value: &str) -> bool {
     ["1", "true", "yes", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-fn layer(scope: Scope, path: PathBuf) -> Option<Layer> {
-    let bytes = file::read_bounded(&path, MAX_BYTES).transpose()?;
+fn layer(scope: Scope, path: PathBuf, bytes: Result<Vec<u8>>) -> Option<Layer> {
     let values = bytes.and_then(|bytes| match bytes.trim_ascii() {
         b"" => Ok(Map::new()),
         bytes => file::parse_object(&path, bytes),

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 const STATUS_LINE: &str = "statusLine";
+/// Without it, Claude Code asks for the line only after an answer: a wait or a pause would not show.
+const REFRESH: &str = "refreshInterval";
+const REFRESH_SECONDS: u32 = 5;
 const MAX_BYTES: u64 = 16 << 20;
 /// Members that Claude Code adds when it installs a plugin, and leaves behind empty.
 const PLUGIN_RECORDS: [&str; 2] = ["enabledPlugins", "extraKnownMarketplaces"];
@@ -42,7 +45,10 @@ pub struct Change {
 
 /// The status line in the file.
 pub enum StatusLine {
-    Ours,
+    Ours {
+        /// It is also run while nothing happens; that of an earlier Ralph was not.
+        refreshes: bool,
+    },
     /// Another one, as text.
     Other(String),
     None,
@@ -76,11 +82,18 @@ impl SettingsFile {
     pub fn status_line(&self, command: &str) -> StatusLine {
         let Some(value) = json_edit::get(self.text(), STATUS_LINE) else { return StatusLine::None };
         let parsed: serde_json::Value = serde_json::from_str(&value).unwrap_or_default();
-        if parsed["command"] == command { StatusLine::Ours } else { StatusLine::Other(value) }
+        match parsed["command"] == command {
+            true => StatusLine::Ours { refreshes: parsed.get(REFRESH).is_some() },
+            false => StatusLine::Other(value),
+        }
     }
 
     pub fn with_status_line(&self, command: &str) -> Result<Change> {
-        let value = format!(r#"{{"type": "command", "command": {}}}"#, serde_json::Value::from(command));
+        let new = || format!(r#"{{"type": "command", "command": {}}}"#, serde_json::Value::from(command));
+        let is_ours = matches!(self.status_line(command), StatusLine::Ours { .. });
+        let value = json_edit::get(self.text(), STATUS_LINE).filter(|_| is_ours).unwrap_or_else(new);
+        let fields = value.trim_end().strip_suffix('}').unwrap_or(&value);
+        let value = format!(r#"{}, "{REFRESH}": {REFRESH_SECONDS}}}"#, fields.trim_end());
         let after = json_edit::set(self.text(), STATUS_LINE, &value).map_err(|why| anyhow!(why))?;
         Ok(Change { before: self.text.clone().unwrap_or_default(), after })
     }
@@ -115,7 +128,7 @@ impl SettingsFile {
         let Some(before) = self.text.clone().filter(|text| !text.trim().is_empty()) else { return Ok(None) };
         let recorded = recorded(world);
         let (mut after, mut done) = (before.clone(), None);
-        if let StatusLine::Ours = self.status_line(command) {
+        if let StatusLine::Ours { .. } = self.status_line(command) {
             (after, done) = match &recorded.status_line {
                 Some(value) => {
                     let restored = json_edit::set(&after, STATUS_LINE, value).map_err(|why| anyhow!(why))?;

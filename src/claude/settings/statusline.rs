@@ -8,6 +8,7 @@ pub struct Input {
     pub session_id: String,
     /// Where the session was started, or its current folder.
     pub folder: Option<PathBuf>,
+    pub transcript: Option<PathBuf>,
 }
 
 /// Parses the input; `None` if it names no session. Fields may be absent, null or of an unexpected type.
@@ -16,7 +17,9 @@ pub fn parse(bytes: &[u8]) -> Option<Input> {
     let workspace = &input["workspace"];
     let folders = [&workspace["project_dir"], &workspace["current_dir"], &input["cwd"]];
     let folder = folders.into_iter().filter_map(Value::as_str).find(|folder| !folder.is_empty());
-    Some(Input { session_id: input["session_id"].as_str()?.to_owned(), folder: folder.map(PathBuf::from) })
+    let transcript = input["transcript_path"].as_str().map(PathBuf::from);
+    let session_id = input["session_id"].as_str()?.to_owned();
+    Some(Input { session_id, folder: folder.map(PathBuf::from), transcript })
 }
 
 /// Returns the shell command that runs `ralph statusline` with this program.

@@ -1,32 +1,189 @@
 //! `ralph answer`: shows or answers the question in `ralph/decide.txt` or `ralph/blocked.txt`.
 
-use crate::cli::{Failure, Invocation};
-use crate::store::state::question;
+use super::slash::Reply;
+use super::start;
+use crate::cli::{Failure, Invocation, Project, World};
+use crate::core::message::short_id;
+use crate::core::outcome::Outcome;
+use crate::core::record::{ArmedLoop, Engine};
+use crate::core::request::StartRequest;
+use crate::core::text::clean;
+use crate::store::state;
+use crate::store::state::question::{self, Question};
+use crate::store::user::{answers, armed, asked};
 
-pub fn answer(call: &Invocation) -> Result<String, Failure> {
-    let (project, text) = (&call.project, call.text_or_stdin("text")?);
-    let open = match question::decide(project)? {
-        None => question::blocked(project)?,
-        open => open,
+pub fn command(call: &Invocation) -> Result<String, Failure> {
+    let text = call.text_or_stdin("text")?;
+    let own = call.session().map(|session| of_session(&call.world, &call.project, session)).transpose()?;
+    let question = match own.flatten() {
+        None => open_question(&call.world, &call.project)?.ok_or_else(no_question)?,
+        Some(question) => question,
     };
-    let Some(question) = open else {
-        return Err(Failure::refused("no open question in this project")
-            .hint("the agent asks one with <promise>DECIDE:question</promise>"));
-    };
+    if question.foreign {
+        return adopt(call, &question, &text);
+    }
     if text.trim().is_empty() {
-        let answer = match question.answer.as_str() {
-            "" => "Not answered yet. Answer with: ralph answer TEXT",
-            answer => answer,
-        };
-        return Ok(format!("{}\n\n{answer}", question.question));
+        return Ok(shown(&question, "ralph answer TEXT"));
     }
-    if !question.answer.is_empty() && !call.flag("replace") {
-        return Err(Failure::refused(format!("already answered: {}", question.answer))
-            .hint("overwrite the answer with --replace"));
-    }
-    question::answer(&question, &text)?;
-    let path = question.path.display();
+    save(&call.project, &question, &text, call.flag("replace"))?;
+    let path = clean::visible(&question.path.display().to_string());
     Ok(format!(
         "Answer saved in {path}. Continue with /ralph:start --resume in the session, or with `ralph run`."
     ))
+}
+
+/// Shows a question that no loop of this user asked. With a text, or with `--adopt` for the answer that it has, question
+/// and answer are kept with the user's own, and the next start or run tells them to the agent.
+fn adopt(call: &Invocation, question: &Question, text: &str) -> Result<String, Failure> {
+    let Invocation { world, project, .. } = call;
+    let adopts = call.flag("adopt");
+    if text.trim().is_empty() && !adopts {
+        let how = "answer it with `ralph answer TEXT`, or take its answer with `ralph answer --adopt`";
+        return Ok(format!(
+            "{}\n\nIgnored, because no loop of yours asked it: {how}",
+            shown(question, "ralph answer TEXT")
+        ));
+    }
+    let answered = match text.trim() {
+        "" if question.answer.is_empty() => {
+            return Err(
+                Failure::refused("the question has no answer to adopt").hint("use `ralph answer TEXT`")
+            );
+        }
+        "" => question.clone(),
+        text => save(project, question, text, call.flag("replace"))?,
+    };
+    let mut list = answers::load(world, project)?;
+    answers::add(&mut list, [answered.whole()]);
+    answers::save(world, project, &list)?;
+    question::file_away(project, &answered, world.now)?;
+    Ok(format!(
+        "Adopted with the answer \"{}\". The next /ralph:start or `ralph run` tells the agent.",
+        clean::excerpt(&answered.answer, 160)
+    ))
+}
+
+/// Shows the question with which the loop of this session ended, or answers it and resumes the loop.
+pub fn in_session(
+    world: &World,
+    project: &Project,
+    session: &str,
+    text: &str,
+    replace: bool,
+) -> Result<Reply, Failure> {
+    let question = match of_session(world, project, session)? {
+        None => return Err(not_own(world, project, session)?),
+        Some(question) => question,
+    };
+    if text.is_empty() {
+        return Ok(shown(&question, "/ralph:answer TEXT").into());
+    }
+    let question = save(project, &question, text, replace)?;
+    asked::take(world, session);
+    let request = StartRequest { resume: true, ..StartRequest::default() };
+    let resumed = start::start_with(world, project, session, &request, true, Some(question));
+    let mut reply = resumed.map_err(|failure| {
+        let message = format!("the answer is saved, but the loop is not resumed: {}", failure.message);
+        Failure { message, ..failure }
+    })?;
+    reply.user = format!("Answer saved.\n{}", reply.user);
+    Ok(reply)
+}
+
+/// Returns the question with which the loop of this session ended, if it is still there.
+pub fn of_session(world: &World, project: &Project, session: &str) -> anyhow::Result<Option<Question>> {
+    let own = own_loop(&started(world, project)?, session).cloned();
+    own.map_or(Ok(None), |run| question::of_loop(project, &run))
+}
+
+/// Returns who asked the question that is open in this project, and what it is.
+pub fn asked_by(world: &World, project: &Project) -> anyhow::Result<Option<String>> {
+    let is_open = |question: &Question| question.answer.is_empty() && !question.foreign;
+    let Some(open) = open_question(world, project)?.filter(is_open) else {
+        return Ok(None);
+    };
+    let loops = started(world, project)?;
+    let is_asker =
+        |run: &ArmedLoop| question::of_loop(project, run).is_ok_and(|own| own.as_ref() == Some(&open));
+    let asker = match loops.iter().find(|(_, run)| is_asker(run)) {
+        Some((_, run)) if run.engine == Engine::Runner => "`ralph run`".to_owned(),
+        Some((id, _)) => format!("session {}", short_id(id)),
+        None => "another loop".to_owned(),
+    };
+    Ok(Some(format!("{asker} asked: \"{}\"", clean::excerpt(open.asked(), 160))))
+}
+
+fn started(world: &World, project: &Project) -> anyhow::Result<Vec<(String, ArmedLoop)>> {
+    let document = state::peek(project)?.unwrap_or_default();
+    Ok(armed::load_started(world, project, &document).loops)
+}
+
+fn own_loop<'a>(loops: &'a [(String, ArmedLoop)], session: &str) -> Option<&'a ArmedLoop> {
+    loops.iter().find(|(id, _)| id == session).map(|(_, run)| run)
+}
+
+/// Returns the failure of an answer in a session that has nothing to answer.
+fn not_own(world: &World, project: &Project, session: &str) -> anyhow::Result<Failure> {
+    let loops = started(world, project)?;
+    let outcome = own_loop(&loops, session).and_then(|run| run.outcome);
+    let has_asked = matches!(outcome, Some(Outcome::Decide | Outcome::Blocked));
+    let what = match has_asked {
+        true => "the question of this session's loop is no longer open",
+        false => "no loop of this session waits for an answer",
+    };
+    Ok(match asked_by(world, project)? {
+        Some(other) => Failure::refused(format!("{what}; {other}"))
+            .hint("to answer that question, use `ralph answer TEXT` in a terminal"),
+        None if has_asked => Failure::refused(what).hint("continue with /ralph:start --resume"),
+        None => no_question(),
+    })
+}
+
+fn no_question() -> Failure {
+    Failure::refused("no open question in this project")
+        .hint("the agent asks one with <promise>DECIDE:question</promise>")
+}
+
+/// Returns a question of this project. One that a loop of the user asked comes first, then one without an answer.
+fn open_question(world: &World, project: &Project) -> anyhow::Result<Option<Question>> {
+    let mut questions: Vec<Question> = question::all(world, project)?.into_iter().flatten().collect();
+    questions.sort_by_key(|question| (question.foreign, !question.answer.is_empty()));
+    Ok(questions.into_iter().next())
+}
+
+/// Returns the answer that is to be handed to the agent. Refuses if a question is unanswered; a block may have been
+/// resolved without an answer.
+pub fn refuse_unanswered(
+    world: &World,
+    project: &Project,
+    request: &StartRequest,
+) -> Result<Option<Question>, Failure> {
+    match question::decide(world, project)? {
+        Some(question) if !question.answer.is_empty() => Ok(Some(question)),
+        Some(question) if !request.ignore_open_questions => Err(Failure::refused(format!(
+            "unanswered question in {}:\n{}",
+            question.path.display(),
+            clean::block(&question.question)
+        ))
+        .hint(
+            "answer it with /ralph:answer TEXT or `ralph answer TEXT`, or start with --ignore-open-questions",
+        )),
+        _ => Ok(question::blocked(world, project)?.filter(|blocked| !blocked.answer.is_empty())),
+    }
+}
+
+fn shown(question: &Question, command: &str) -> String {
+    match question.answer.as_str() {
+        "" => format!("{}\n\nNot answered yet. Answer with: {command}", question.question),
+        answer => format!("{}\n\n{answer}", question.question),
+    }
+}
+
+/// Saves the answer. Returns the question with it.
+fn save(project: &Project, question: &Question, text: &str, replace: bool) -> Result<Question, Failure> {
+    if !question.answer.is_empty() && !replace {
+        return Err(Failure::refused(format!("already answered: {}", question.answer))
+            .hint("overwrite the answer with --replace"));
+    }
+    Ok(question::answer(project, question, text)?)
 }

@@ -1,12 +1,18 @@
 //! `ralph-guidance`: what the user encourages, forbids and allows.
 
-use super::scan;
 use crate::cli::{Failure, Project, World};
 use crate::core::guidance::finding::Finding;
-use crate::core::guidance::{self, Change, Entry, List, MAX_TEXT_CHARS};
+use crate::core::guidance::merge::GuidanceLists;
+use crate::core::guidance::{
+    self, Change, Entry, Full, Guidance, List, MAX_ENTRIES, MAX_LOOP_CHARS, MAX_TEXT_CHARS, Overruling,
+};
+use crate::core::settings::Resolved;
 use crate::core::text::clean;
+use crate::core::time::duration;
+use crate::scan::{self, ScanBudget};
 use crate::store::config;
-use crate::store::state::{self, Locked};
+use crate::store::state::{self, Document, Locked};
+use crate::store::user::{armed, given};
 use crate::view;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +22,7 @@ pub enum Request {
     Remove(String),
     Clear,
     Allow(String),
+    Adopt,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,6 +46,17 @@ impl Request {
         }
     }
 
+    /// Returns the request to remove an entry.
+    pub fn remove(which: &str) -> Result<Request, Failure> {
+        match which.trim() {
+            "" => {
+                Err(Failure::usage("no number given")
+                    .hint("use --remove N; without a text, the list is shown"))
+            }
+            which => Ok(Request::Remove(which.to_owned())),
+        }
+    }
+
     /// Parses the text of a slash command. Flags come before or after the text; a word with dashes within it is text,
     /// as in "never use --force".
     pub fn from_text(list: List, text: &str) -> Result<Request, Failure> {
@@ -50,21 +68,31 @@ impl Request {
         {
             words = match *word {
                 "--" => return Request::give(list, &rest.join(" "), options),
-                "--for" => {
-                    options.set_for(rest.first().copied().unwrap_or_default())?;
-                    rest.get(1..).unwrap_or_default()
+                "--for" => options.take_for(rest)?,
+                word if word.starts_with("--for=") => {
+                    let value = [&[&word["--for=".len()..]], rest].concat();
+                    let left = options.take_for(&value)?.len();
+                    &rest[rest.len() - left..]
                 }
-                word if options.take(word)? => rest,
-                word => return Err(unknown(word)),
+                "--remove" => return Request::remove(&rest.join(" ")),
+                word if options.take(word) => rest,
+                word => match word.strip_prefix("--remove=") {
+                    Some(number) => return Request::remove(&[&[number], rest].concat().join(" ")),
+                    None => return Err(unknown(word)),
+                },
             };
         }
         loop {
             words = match words {
-                [rest @ .., "--for", value] => {
-                    options.set_for(value)?;
-                    rest
+                [rest @ .., word] if options.take(word) => rest,
+                _ if let Some(at) = trailing_for(words) => {
+                    let value = words[at..].join(" ");
+                    options.set_for(value["--for".len()..].trim_start_matches(['=', ' ']))?;
+                    &words[..at]
                 }
-                [rest @ .., word] if options.take(word)? => rest,
+                [_, .., "--remove", number] if number.parse::<usize>().is_ok() => {
+                    return Err(Failure::usage("a text and --remove were given").hint("use one of them"));
+                }
                 _ => return Request::give(list, &words.join(" "), options),
             };
         }
@@ -73,29 +101,43 @@ impl Request {
 
 impl Options {
     /// Takes a word if it is a flag by itself.
-    fn take(&mut self, word: &str) -> Result<bool, Failure> {
-        match (word, word.strip_prefix("--for=")) {
-            ("--pin", _) => self.pin = true,
-            ("--replace", _) => self.replace = true,
-            (_, Some(value)) => self.set_for(value)?,
-            _ => return Ok(false),
+    fn take(&mut self, word: &str) -> bool {
+        match word {
+            "--pin" => self.pin = true,
+            "--replace" => self.replace = true,
+            _ => return false,
         }
-        Ok(true)
+        true
+    }
+
+    /// Takes the duration at the beginning of the words. Returns the other words.
+    fn take_for<'a, 'w>(&mut self, words: &'a [&'w str]) -> Result<&'a [&'w str], Failure> {
+        let (value, rest) = words.split_at(duration::leading(words));
+        self.set_for(&value.join(" "))?;
+        Ok(rest)
     }
 
     pub fn set_for(&mut self, value: &str) -> Result<(), Failure> {
         let seconds = guidance::parse_span(value).ok_or_else(|| {
             Failure::usage(format!("invalid value for --for: '{value}'"))
-                .hint("use a duration such as 30m, 2h or 1d")
+                .hint("use a duration such as 30m, 1h 30m or 1d")
         })?;
         self.for_seconds = Some(seconds);
         Ok(())
     }
 }
 
+/// Returns where a `--for` begins that ends the text with its duration, or with one word that is none.
+fn trailing_for(words: &[&str]) -> Option<usize> {
+    let at = words.iter().rposition(|word| *word == "--for" || word.starts_with("--for="))?;
+    let inline = words[at].strip_prefix("--for=");
+    let value: Vec<&str> = inline.into_iter().chain(words[at + 1..].iter().copied()).collect();
+    (value.len() == 1 || duration::leading(&value) == value.len()).then_some(at).filter(|_| !value.is_empty())
+}
+
 fn unknown(word: &str) -> Failure {
-    Failure::usage(format!("unknown flag: {word}"))
-        .hint("flags are --pin, --for DURATION and --replace; put -- before a text that starts with dashes")
+    let otherwise = "flags are --pin, --for DURATION, --replace and --remove N; put -- before a text that starts with dashes";
+    Failure::unknown_flag(word, &["--pin", "--for", "--replace", "--remove"], otherwise)
 }
 
 pub fn run(
@@ -105,78 +147,185 @@ pub fn run(
     request: &Request,
     json: bool,
 ) -> Result<String, Failure> {
-    let max_age = config::load(world, project).settings().guidance_max_age_ms;
-    let as_json = |guidance| format!("{}\n", view::guidance::json(guidance, world.now));
+    let session = session.filter(|id| state::usable_session_id(id));
+    let resolved = config::load(world, project);
     if *request == Request::List {
-        let guidance = state::peek(project)?.map(|document| document.guidance()).unwrap_or_default();
+        let document = state::peek(project)?.unwrap_or_default();
+        let guidance = given::guidance(world, project, &document)?;
         return Ok(if json {
-            as_json(&guidance)
+            format!("{}\n", view::guidance::json(&guidance, world.now))
         } else {
-            view::guidance::listing(&guidance, world.now, max_age)
+            let max_age = config::guidance_max_age_ms(world, project, &document);
+            view::guidance::listing(&guidance, session, world.now, max_age)
         });
     }
+    let findings = findings(world, project, &resolved, request);
     let mut state = Locked::open(project, world.now)?;
-    let mut guidance = state.document.guidance();
+    let mut guidance = given::guidance(world, project, &state.document)?;
     guidance.bring_back_to(world.now);
+    let max_age = config::guidance_max_age_ms(world, project, &state.document);
     let expired = guidance.purge_over_age(world.now, max_age);
     let mut answer = match request {
         Request::Give { list, text, options } => {
-            let replaced = if options.replace { guidance.clear(*list) } else { Vec::new() };
-            let change = guidance.give(*list, entry(world, session, text, *options));
-            given(*list, text, &change, &replaced)
+            let replaced = if options.replace { guidance.clear(*list, session) } else { Vec::new() };
+            let mut entry = entry(world, session, text, *options);
+            let overruled_by = overruled_by(&guidance, *list, &entry, &findings);
+            let overruling =
+                |by: &String| Overruling { session_id: entry.session_id.clone(), by: by.clone() };
+            entry.overruled = overruled_by.iter().map(overruling).collect();
+            let change = guidance.give(*list, entry);
+            refuse_full(&guidance, session, &state.document)?;
+            given(*list, text, &change, &replaced, overruled_by.as_deref())
         }
         Request::Remove(which) => {
-            let removed = guidance.remove(which).ok_or_else(|| {
+            let removed = guidance.remove(which, session).ok_or_else(|| {
                 Failure::refused(format!("no such guidance: '{}'", clean::excerpt(which, 60)))
-                    .hint("`ralph-guidance list` shows all guidance")
+                    .hint("`ralph-guidance list` shows all guidance with its numbers")
             })?;
             format!("removed: {}", clean::excerpt(&removed.text, 200))
         }
         Request::Clear => {
             let lists = [List::Encouraged, List::Forbidden, List::Allowed];
-            let count: usize = lists.map(|list| guidance.clear(list).len()).iter().sum();
+            let count: usize = match session {
+                Some(_) => lists.map(|list| guidance.clear(list, session).len()).iter().sum(),
+                None => guidance.clear_all(),
+            };
             format!("cleared: {count} removed")
         }
         Request::Allow(id) => {
             let finding = find(world, project, &state.document.findings(), id)?;
             guidance.give(List::Allowed, entry(world, session, &finding.id, Options::default()));
+            refuse_full(&guidance, session, &state.document)?;
             format!("allowed: {} ({}) until it changes", finding.id, clean::line(&finding.file))
+        }
+        Request::Adopt => {
+            let adopted = adopt(world, session, &mut guidance)?;
+            refuse_full(&guidance, session, &state.document)?;
+            adopted
         }
         Request::List => String::new(),
     };
-    answer.push_str(&format!("; {} active", guidance.encouraged.len() + guidance.forbidden.len()));
+    answer.push_str(&format!("; {} active", guidance.count_for(session)));
     if !expired.is_empty() {
         answer.push_str(&format!(", {} expired and removed: {}", expired.len(), guidance::quoted(&expired)));
     }
-    state.document.set_guidance(&guidance)?;
-    state.save()?;
-    Ok(if json { as_json(&guidance) } else { answer })
+    if matches!(request, Request::Give { .. } | Request::Allow(_) | Request::Adopt) {
+        let own =
+            session.map(|id| armed::load_armed(world, project, id, &state.document)).transpose()?.flatten();
+        answer.push_str(&format!("; {}", reach(request, session, own.is_some_and(|run| run.is_alive()))));
+    }
+    given::save(world, project, &mut state, &guidance)?;
+    if json {
+        let mut shown = view::guidance::json(&guidance, world.now);
+        if let Some(note) = &state.moved_aside {
+            shown["notes"] = serde_json::json!([note]);
+        }
+        return Ok(format!("{shown}\n"));
+    }
+    let note = state.moved_aside.map(|note| format!("\nNote: {}", clean::line(&note)));
+    Ok(answer + &note.unwrap_or_default())
+}
+
+/// Makes the entries in the state that the user did not give the user's own, as if they were given now.
+fn adopt(world: &World, session: Option<&str>, guidance: &mut Guidance) -> Result<String, Failure> {
+    let foreign = std::mem::take(&mut guidance.foreign);
+    if foreign.is_empty() {
+        return Err(Failure::refused("nothing to adopt: you gave all guidance of this project"));
+    }
+    let mut names = Vec::new();
+    for (list, found) in foreign {
+        let options = Options { pin: found.pinned, for_seconds: found.for_seconds, replace: false };
+        let text = clean::line(&found.text);
+        if text.is_empty() || text.chars().count() > MAX_TEXT_CHARS {
+            continue;
+        }
+        let pinned = if options.pin { " (pinned)" } else { "" };
+        names.push(format!("{}: {}{pinned}", list.word(), clean::excerpt(&text, 200)));
+        guidance.give(list, entry(world, session, &text, options));
+    }
+    Ok(format!("adopted as yours: {}", names.join(", ")))
+}
+
+/// Returns what can overrule the entry, as it is now. A first scan that takes longer continues at the next turn.
+fn findings(world: &World, project: &Project, resolved: &Resolved, request: &Request) -> Vec<Finding> {
+    let is_encouraged = matches!(request, Request::Give { list: List::Encouraged, .. });
+    if !is_encouraged || !resolved.is_on("scan.enabled") {
+        return Vec::new();
+    }
+    scan::scan(world, &project.work_tree(&world.working_dir), resolved, ScanBudget::Hook).findings
+}
+
+/// Returns the finding that overrules a new entry.
+fn overruled_by(guidance: &Guidance, list: List, entry: &Entry, findings: &[Finding]) -> Option<String> {
+    if list != List::Encouraged {
+        return None;
+    }
+    let for_same_loops =
+        |allowed: &&Entry| allowed.session_id.is_none() || allowed.session_id == entry.session_id;
+    let allowed = guidance.allowed.iter().filter(for_same_loops).cloned().collect();
+    let alone = Guidance { encouraged: vec![entry.clone()], allowed, ..Guidance::default() };
+    GuidanceLists::merge(&alone, "", findings).overruled.pop().map(|overruled| overruled.by)
+}
+
+/// Refuses what does not fit in the session's loop, or in every loop that is alive.
+fn refuse_full(guidance: &Guidance, session: Option<&str>, document: &Document) -> Result<(), Failure> {
+    let alive = || document.loops().filter(|(_, run)| run.is_alive()).map(|(id, _)| id);
+    let sessions = session.map_or_else(|| alive().collect(), |session| vec![session.to_owned()]);
+    let what = match guidance.full(sessions.iter().map(String::as_str)) {
+        None => return Ok(()),
+        Some(Full::Entries) => format!("too many entries: a project keeps at most {MAX_ENTRIES}"),
+        Some(Full::Chars { used }) => format!(
+            "too much guidance: {used} characters with this one; one loop takes at most {MAX_LOOP_CHARS}"
+        ),
+    };
+    let hint = "remove an entry with --remove N (`ralph-guidance list` shows the numbers), or use --replace";
+    Err(Failure::refused(what).hint(hint))
+}
+
+/// Returns which loops an entry is for.
+fn reach(request: &Request, session: Option<&str>, has_loop: bool) -> String {
+    let command = match request {
+        _ if session.is_none() => return "for all loops of this project".into(),
+        _ if has_loop => return "for this session's loop".into(),
+        Request::Give { list: List::Encouraged, .. } => "encourage TEXT",
+        Request::Give { .. } => "forbid TEXT",
+        Request::Adopt => "adopt",
+        _ => "allow ID",
+    };
+    format!(
+        "for the next loop of this session; `ralph-guidance {command}` in a terminal reaches all loops of the project"
+    )
 }
 
 fn entry(world: &World, session: Option<&str>, text: &str, options: Options) -> Entry {
     Entry {
         text: text.to_owned(),
         timestamp: Some(world.now),
-        session_id: session.filter(|id| state::usable_session_id(id)).map(str::to_owned),
+        session_id: session.map(str::to_owned),
         pinned: options.pin,
         for_seconds: options.for_seconds,
         ..Entry::default()
     }
 }
 
-fn given(list: List, text: &str, change: &Change, replaced: &[Entry]) -> String {
-    let word = if list == List::Encouraged { "encouraged" } else { "forbidden" };
-    let change = match change {
+fn given(list: List, text: &str, change: &Change, replaced: &[Entry], overruled_by: Option<&str>) -> String {
+    let mut answer = format!("{}: {}", list.word(), clean::excerpt(text, 200));
+    answer.push_str(match change {
         Change::Added => "",
         Change::Refreshed => "; already there, counts from now",
         Change::Moved(List::Encouraged) => "; it was encouraged before",
         Change::Moved(_) => "; it was forbidden before",
-    };
-    let replaced = match replaced {
-        [] => String::new(),
-        replaced => format!("; replaces {}", guidance::quoted(replaced)),
-    };
-    format!("{word}: {}{change}{replaced}", clean::excerpt(text, 200))
+    });
+    if !replaced.is_empty() {
+        answer.push_str(&format!("; replaces {}", guidance::quoted(replaced)));
+    }
+    if let Some(by) = overruled_by {
+        let id = by.split(' ').next().unwrap_or_default();
+        answer.push_str(&format!(
+            "; not sent to the agent, because finding {by} overrules it; `ralph-guidance allow {id}` allows the finding"
+        ));
+    }
+    answer
 }
 
 /// Finds a finding by its id or the beginning of it, in the last scan or else in a new one.
@@ -186,7 +335,7 @@ fn find(world: &World, project: &Project, known: &[Finding], id: &str) -> Result
         let mut matching = findings.iter().filter(|finding| !id.is_empty() && finding.id.starts_with(id));
         matching.next().filter(|first| first.id == id || matching.next().is_none()).cloned()
     };
-    pick(known).or_else(|| pick(&scan::now(world, project).findings)).ok_or_else(|| {
+    pick(known).or_else(|| pick(&super::scan::now(world, project).findings)).ok_or_else(|| {
         Failure::refused(format!("no such finding: '{}'", clean::excerpt(id, 60)))
             .hint("`ralph scan` lists the findings with their ids")
     })
@@ -215,6 +364,21 @@ mod tests {
         assert_eq!(parts("--pin never push"), ("never push".into(), true, None, false));
         assert_eq!(parts("never push --pin --for 2h"), ("never push".into(), true, Some(7200.0), false));
         assert_eq!(parts("--for=30m --replace go slow"), ("go slow".into(), false, Some(1800.0), true));
+        for text in [
+            "--for 1h 30m do it",
+            "--for '1h 30m' do it",
+            "--for=\"1h 30m\" do it",
+            "--for=1h 30m do it",
+            "do it --for 1h 30m",
+            "do it --for '1h 30m'",
+            "do it --for=1H 30M",
+            "do it --for 1h30m",
+        ] {
+            assert_eq!(parts(text), ("do it".into(), false, Some(5400.0), false), "{text}");
+        }
+        assert!(parts("do it --for 1h 30m --pin").1);
+        assert_eq!(parts("--for 1h 2d old files").0, "2d old files");
+        assert_eq!(parts("look --for 1h 30m of silence").0, "look --for 1h 30m of silence");
         assert_eq!(parts("-- --force is bad"), ("--force is bad".into(), false, None, false));
         assert_eq!(
             parts("it's \"$(x)\" `y`\n\tand  more"),

@@ -1,6 +1,7 @@
 //! The `ralph-guidance` program.
 
 use super::guidance::{self, Options, Request};
+use super::slash;
 use crate::cli::command_line::{flag, program, session, value, words};
 use crate::cli::program::finish;
 use crate::cli::{Answer, Failure, Invocation};
@@ -13,13 +14,17 @@ pub fn main() -> ExitCode {
     finish(command(), run)
 }
 
-fn run(call: &Invocation) -> Answer {
+pub fn run(call: &Invocation) -> Answer {
+    if call.flag(slash::FLAG) {
+        return Ok((slash::guidance(call)?, Exit::Success));
+    }
     let request = match call.command {
         "encourage" => give(List::Encouraged, call)?,
         "forbid" => give(List::Forbidden, call)?,
         "remove" => Request::Remove(call.words("which").join(" ")),
         "clear" => Request::Clear,
         "allow" => Request::Allow(call.words("id").join(" ")),
+        "adopt" => Request::Adopt,
         _ => Request::List,
     };
     let text = guidance::run(&call.world, &call.project, call.session(), &request, call.flag("json"))?;
@@ -27,6 +32,9 @@ fn run(call: &Invocation) -> Answer {
 }
 
 fn give(list: List, call: &Invocation) -> Result<Request, Failure> {
+    if let Some(which) = call.value("remove") {
+        return Request::remove(which);
+    }
     let mut options = Options { pin: call.flag("pin"), replace: call.flag("replace"), ..Options::default() };
     if let Some(duration) = call.value("for") {
         options.set_for(duration)?;
@@ -34,27 +42,43 @@ fn give(list: List, call: &Invocation) -> Result<Request, Failure> {
     Request::give(list, &call.text_or_stdin("text")?, options)
 }
 
-pub fn command() -> Command {
-    let common = |command: Command| command.args([session(), flag("json", "Print the guidance as JSON")]);
+fn common(command: Command) -> Command {
+    let session = session().help(
+        "The Claude Code session; without one, all loops of the project [default: $CLAUDE_CODE_SESSION_ID]",
+    );
+    command.args([session, flag("json", "Print the guidance as JSON")])
+}
+
+/// Returns the commands that `ralph` has too.
+pub fn giving() -> [Command; 2] {
     let give = |name: &'static str, about: &'static str| {
         let text = "The text; - reads it from stdin; without it, all guidance is listed. Put -- before a text with dashes";
-        common(Command::new(name).about(about).args([
-            words("text", "TEXT", text),
-            flag("pin", "Keep it past its maximum age"),
-            value("for", "DURATION", "Drop it after this time: 30m, 2h, 1d"),
-            flag("replace", "Clear the list first"),
-        ]))
+        common(
+            Command::new(name).about(about).args([
+                words("text", "TEXT", text),
+                flag("pin", "Keep it past its maximum age"),
+                value("for", "DURATION", "Drop it after this time: 30m, 2h, 1d"),
+                flag("replace", "Clear the list first"),
+                value("remove", "N", "Remove the entry with this number in the list")
+                    .conflicts_with_all(["text", "pin", "for", "replace"]),
+                flag(slash::FLAG, "Act for the slash command").hide(true),
+            ]),
+        )
     };
+    [give("encourage", "Tell the agent what to do more of"), give("forbid", "Tell the agent what not to do")]
+}
+
+pub fn command() -> Command {
     let remove = Command::new("remove").about("Remove one entry by its number in the list or by its text");
     let which = Arg::new("which").value_name("N|TEXT").num_args(1..).required(true);
     let allow = Command::new("allow").about("Allow a finding of the scan by its id, until it changes");
-    let commands = vec![
-        give("encourage", "Tell the agent what to do more of"),
-        give("forbid", "Tell the agent what not to do"),
+    let rest = [
         common(Command::new("list").about("Show all guidance with its age")),
         common(remove.arg(which)),
         common(Command::new("clear").about("Remove all guidance")),
         common(allow.arg(Arg::new("id").value_name("ID").required(true))),
+        common(Command::new("adopt").about("Make guidance in the state file that you did not give your own")),
     ];
+    let commands = giving().into_iter().chain(rest).collect();
     program("ralph-guidance", "Steer a running Ralph loop", commands)
 }

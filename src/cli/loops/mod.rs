@@ -11,14 +11,13 @@ pub mod status;
 pub mod stop;
 
 use super::{Project, World};
-use crate::core::record::ArmedLoop;
 use crate::store::state;
-use crate::store::user::armed;
+use crate::store::user::armed::{self, Loaded};
 
 /// Returns the loops here that this user armed and that have not ended, with their sessions.
-pub fn alive(world: &World, project: &Project) -> Vec<(String, ArmedLoop)> {
+pub fn alive(world: &World, project: &Project) -> Loaded {
     let document = state::peek(project).ok().flatten().unwrap_or_default();
-    let mut loops = armed::load_all(world, project, &document);
-    loops.retain(|(_, run)| run.is_alive());
-    loops
+    let mut loaded = armed::load_all(world, project, &document);
+    loaded.loops.retain(|(_, run)| run.is_alive());
+    loaded
 }

@@ -13,19 +13,24 @@ pub fn reset(world: &World, project: &Project, scope: &Scope) -> Result<String, 
         Scope::Session(id) => {
             let record = circuit::record(world, project, id);
             let unknown = || {
-                Failure::refused(format!("no circuit breaker for session {id} in this project"))
-                    .hint("`ralph status` shows the loops of this project")
+                Failure::refused(format!(
+                    "no circuit breaker for session {} in this project",
+                    clean::excerpt(id, 60)
+                ))
+                .hint("`ralph status` shows the loops of this project")
             };
-            vec![record.ok_or_else(unknown)?]
+            vec![record?.ok_or_else(unknown)?]
         }
     };
     let mut told = Vec::new();
     for record in records {
-        let place = record.project.clone();
+        let place = clean::visible(&record.project);
         match reset_one(world, project, record) {
             Ok(line) => told.push(line),
             // A project that cannot be written does not prevent the others from being reset.
-            Err(failure) if *scope == Scope::All => told.push(format!("{place}: {}", failure.message)),
+            Err(failure) if *scope == Scope::All => {
+                told.push(format!("{place}: {}", clean::visible(&failure.message)))
+            }
             Err(failure) => return Err(failure),
         }
     }
@@ -40,11 +45,11 @@ fn reset_one(world: &World, here: &Project, record: Record) -> Result<String, Fa
     // A hook that is counting a turn must not overwrite this.
     let has_state = state::peek(&project).is_ok_and(|document| document.is_some());
     let _lock = if has_state { Some(Locked::open(&project, world.now)?) } else { None };
-    let record = circuit::record(world, &project, &session).unwrap_or(record);
+    let record = circuit::record(world, &project, &session)?.unwrap_or(record);
     let tripped = match record.reset(world, &project)? {
         Some(reason) => format!("It had tripped: {}", clean::excerpt(&reason, 200)),
         None => "It had not tripped.".into(),
     };
-    let (session, root) = (clean::excerpt(&session, 36), project.root.display());
+    let (session, root) = (clean::excerpt(&session, 36), clean::visible(&project.root.display().to_string()));
     Ok(format!("Reset the circuit breaker of session {session} in {root}. {tripped}"))
 }

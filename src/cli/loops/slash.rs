@@ -1,19 +1,37 @@
 //! Slash commands: the commands of the command line, from free text that no shell has read.
 
-use super::{guidance, scan, start, status, stop};
+use super::{answer, guidance, history, reset, scan, start, status, stop};
 use crate::cli::invocation::stdin;
-use crate::cli::setup::config;
+use crate::cli::setup::{config, pages};
 use crate::cli::{Failure, Invocation, Project, World, help};
 use crate::core::guidance::List;
 use crate::core::guidance::finding::Severity;
 use crate::core::request::StartRequest;
 use crate::core::text::clean;
+use crate::core::text::nearest::nearest;
 use crate::store::user::handoff;
 use crate::store::world;
 use crate::view;
 use crate::view::paint::Paint;
+use std::env::consts::EXE_SUFFIX;
+use std::path::PathBuf;
 
-pub const COMMANDS: [&str; 8] = ["start", "stop", "status", "encourage", "forbid", "config", "scan", "help"];
+pub const COMMANDS: [&str; 11] = [
+    "start",
+    "stop",
+    "status",
+    "encourage",
+    "forbid",
+    "answer",
+    "config",
+    "scan",
+    "history",
+    "reset",
+    "help",
+];
+
+/// The flag with which `ralph-guidance` acts for a slash command.
+pub const FLAG: &str = "slash";
 
 /// Finds a slash command by its name.
 pub fn find(name: &str) -> Option<&'static str> {
@@ -35,15 +53,22 @@ impl From<String> for Reply {
 
 /// Runs a slash command whose text is on stdin.
 pub fn command(call: &Invocation) -> Result<String, Failure> {
+    passed(call, named(call)?)
+}
+
+fn passed(call: &Invocation, command: &str) -> Result<String, Failure> {
     let text = stdin()?;
     let session = call.session().unwrap_or_default();
-    let reply = run(&call.world, &call.project, session, named(call)?, text.trim_end_matches('\n'))?;
+    let reply = run(&call.world, &call.project, session, command, text.trim_end_matches('\n'))?;
     Ok(reply.agent.map_or(reply.user.clone(), |agent| format!("{}\n\n{agent}", reply.user)))
 }
 
 fn named(call: &Invocation) -> Result<&'static str, Failure> {
     let name = call.value("command").unwrap_or_default();
-    find(name).ok_or_else(|| Failure::usage(format!("no such slash command: {name}")))
+    find(name).ok_or_else(|| {
+        let meant = nearest(name, COMMANDS);
+        Failure::usage(format!("no such slash command: {name}")).did_you_mean(meant, "see /ralph:help")
+    })
 }
 
 pub fn run(
@@ -62,24 +87,43 @@ pub fn run(
             start::start(world, project, session, &request, true)
         }
         "stop" => {
-            let scope = match words[..] {
-                [] => stop::Scope::Session(session.to_owned()),
-                ["--all"] => stop::Scope::All,
-                _ => return Err(unexpected(text, "/ralph:stop [--all]")),
-            };
+            let scope = scope(session, &words, "/ralph:stop [--all]")?;
             Ok(stop::stop(world, project, &scope, Some(session))?.into())
         }
+        "reset" => {
+            let scope = scope(session, &words, "/ralph:reset [--all]")?;
+            Ok(reset::reset(world, project, &scope)?.into())
+        }
         "status" => match words[..] {
-            [] => Ok(status::gather(world, project, Some(session))?.human(Paint::new(false)).into()),
-            _ => Err(unexpected(text, "/ralph:status")),
+            [] => Ok(status::in_session(world, project, session, false)?.into()),
+            ["--all"] => Ok(status::in_session(world, project, session, true)?.into()),
+            _ => Err(unexpected(&words, &["--all"], "/ralph:status [--all]")),
         },
+        "answer" => {
+            let (text, replace) = answer_from(text)?;
+            answer::in_session(world, project, session, text, replace)
+        }
+        "history" => {
+            let request = history_from(&words)?;
+            Ok(request.show(world, project, Paint::new(false))?.into())
+        }
         "config" => {
             let key = words.first().copied();
             let value = text.trim().strip_prefix(key.unwrap_or_default()).map(str::trim);
             let value = value.filter(|value| !value.is_empty());
             let unset = value == Some("--unset");
-            Ok(config::run(world, project, config::Request { key, value, unset, ..Default::default() })?
-                .into())
+            if let Some(flag) =
+                value.filter(|value| value.starts_with("--") && !value.contains(' ') && !unset)
+            {
+                return Err(Failure::unknown_flag(
+                    flag,
+                    &["--unset"],
+                    "use /ralph:config [KEY [VALUE|--unset]]",
+                ));
+            }
+            let session = Some(session);
+            let request = config::Request { key, value, unset, session, ..Default::default() };
+            Ok(config::run(world, project, request)?.into())
         }
         "encourage" | "forbid" => {
             let list = if command == "encourage" { List::Encouraged } else { List::Forbidden };
@@ -93,34 +137,106 @@ pub fn run(
                 [flag] => flag.strip_prefix("--severity=").and_then(Severity::named),
                 _ => None,
             };
-            let least =
-                least.ok_or_else(|| unexpected(text, "/ralph:scan [--severity low|medium|high|critical]"))?;
+            let least = least.ok_or_else(|| {
+                let known = ["--severity", "low", "medium", "high", "critical"];
+                unexpected(&words, &known, "/ralph:scan [--severity low|medium|high|critical]")
+            })?;
             let plain = |scan: &_, waived: &[String]| view::scan::human(scan, waived, Paint::new(false));
             Ok(scan::run(world, project, least, plain).0.into())
         }
-        _ => Ok(help::text().into()),
+        _ => match words[..] {
+            [] => Ok(help::text().into()),
+            [name, ..] => Ok(help::of_slash(name.trim_start_matches("/ralph:"))?.into()),
+        },
     }
 }
 
-fn unexpected(text: &str, usage: &str) -> Failure {
-    Failure::usage(format!("unexpected argument: '{}'", clean::excerpt(text, 60)))
-        .hint(format!("use {usage}"))
+/// Returns which loops `stop` and `reset` are for.
+fn scope(session: &str, words: &[&str], usage: &str) -> Result<stop::Scope, Failure> {
+    match words {
+        [] => Ok(stop::Scope::Session(session.to_owned())),
+        ["--all"] => Ok(stop::Scope::All),
+        _ => Err(unexpected(words, &["--all"], usage)),
+    }
+}
+
+/// Takes the flag of an answer, which comes before or after the text.
+fn answer_from(text: &str) -> Result<(&str, bool), Failure> {
+    let text = text.trim();
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match first {
+        "--" => Ok((rest.trim(), false)),
+        "--replace" => Ok((rest.trim(), true)),
+        flag if flag.starts_with("--") => {
+            Err(Failure::unknown_flag(flag, &["--replace"], "put -- before a text that starts with dashes"))
+        }
+        _ => match text.strip_suffix("--replace").filter(|text| text.ends_with(char::is_whitespace)) {
+            Some(text) => Ok((text.trim(), true)),
+            None => Ok((text, false)),
+        },
+    }
+}
+
+fn history_from(words: &[&str]) -> Result<history::Request, Failure> {
+    let flags = ["--last", "--circuit", "--stalls"];
+    let usage = "/ralph:history [--last N] [--circuit|--stalls]";
+    let mut request = history::Request::default();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("--circuit", "") if !request.stalls => request.circuit = true,
+            ("--stalls", "") if !request.circuit => request.stalls = true,
+            ("--last", value) => {
+                let value = if value.is_empty() { rest.next().copied().unwrap_or_default() } else { value };
+                let number = value.parse().ok().filter(|number| *number > 0);
+                request.last = Some(number.ok_or_else(|| {
+                    Failure::usage(format!("--last: '{}' is not a number above 0", clean::excerpt(value, 60)))
+                        .hint(format!("use {usage}"))
+                })?);
+            }
+            _ => return Err(unexpected(&[word], &flags, usage)),
+        }
+    }
+    Ok(request)
+}
+
+/// Returns the failure of words that a command does not take; `known` is what it does take.
+fn unexpected(words: &[&str], known: &[&'static str], usage: &str) -> Failure {
+    let meant = words.iter().filter(|word| !known.contains(word));
+    let meant = meant.into_iter().find_map(|word| nearest(word, known.iter().copied()));
+    Failure::usage(format!("unexpected argument: '{}'", clean::excerpt(&words.join(" "), 60)))
+        .did_you_mean(meant, format!("use {usage}"))
 }
 
 /// Returns what the command file shows the agent: what the hook left for it or, if the client has no such hook, how to
 /// pass the text to us without a shell reading it.
 pub fn relay(call: &Invocation) -> Result<String, Failure> {
     let (command, session) = (named(call)?, call.session().unwrap_or_default());
-    if let Some(text) = handoff::take(&call.world, session, command) {
-        return Ok(text);
+    Ok(handed(call, command, pages::PROGRAMS[0], &format!("slash {command} --session {session}")))
+}
+
+/// Does the same for the command files that call `ralph-guidance`; with `-` it takes the text that the agent passes.
+pub fn guidance(call: &Invocation) -> Result<String, Failure> {
+    let (command, session) = (call.command, call.session().unwrap_or_default());
+    if call.words("text") == ["-"] {
+        return passed(call, command);
     }
-    let program = std::env::current_exe().map_or_else(|_| "ralph".into(), |path| path.display().to_string());
+    Ok(handed(call, command, pages::PROGRAMS[1], &format!("{command} --{FLAG} --session {session} -")))
+}
+
+fn handed(call: &Invocation, command: &str, program: &str, arguments: &str) -> String {
+    let session = call.session().unwrap_or_default();
+    if let Some(text) = handoff::take(&call.world, session, command) {
+        return text;
+    }
+    let beside = |path: PathBuf| path.with_file_name(format!("{program}{EXE_SUFFIX}")).display().to_string();
+    let program = std::env::current_exe().map_or_else(|_| program.to_owned(), beside);
     let marker = format!("RALPH_{:016X}", world::unique() as u64);
-    Ok(format!(
+    format!(
         "Claude Code did not pass the command's text to Ralph. Pass it yourself: run exactly this with the Bash tool, \
          with the text after ARGUMENTS below inserted unchanged between the two markers (or nothing, if there is \
          none):\n\n\
-         \"{program}\" slash {command} --session {session} <<'{marker}'\n{marker}\n\n\
+         \"{program}\" {arguments} <<'{marker}'\n{marker}\n\n\
          Then show the user the output. If it gives you a task, do it."
-    ))
+    )
 }

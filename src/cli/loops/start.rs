@@ -1,5 +1,6 @@
 //! `ralph start`: starts a loop in a session, or resumes one.
 
+use super::answer;
 use super::import::{self, Import};
 use super::slash::Reply;
 use crate::cli::{Failure, Invocation, Project, World};
@@ -13,14 +14,18 @@ use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{KEYS, PRESETS, Resolved, Settings};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::core::{message, prompt, time};
+use crate::core::{message, prompt};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, Scan, ScanBudget};
+use crate::store::file::Backup;
 use crate::store::project::{git, official};
+use crate::store::state::ending::{self, Killed};
 use crate::store::state::question::{self, Question};
-use crate::store::state::{self, Document, Locked, ending, expiry, stop as stops};
-use crate::store::user::{answers, armed, circuit, history};
+use crate::store::state::{self, Document, Locked, expiry, stop as stops};
+use crate::store::user::armed::{self, Loaded};
+use crate::store::user::{answers, asked, circuit, given, history};
 use crate::store::{config, tasks, world};
+use std::path::PathBuf;
 
 /// Where a loop is started, and what was asked for.
 #[derive(Clone, Copy)]
@@ -69,55 +74,81 @@ pub fn start(
     told: bool,
 ) -> Result<Reply, Failure> {
     check_session(session)?;
+    let question = answer::refuse_unanswered(world, project, request)?;
+    start_with(world, project, session, request, told, question)
+}
+
+/// Does the same with this answer to an earlier question, whatever else is open.
+pub fn start_with(
+    world: &World,
+    project: &Project,
+    session: &str,
+    request: &StartRequest,
+    told: bool,
+    question: Option<Question>,
+) -> Result<Reply, Failure> {
     let mut request = request.clone();
     let import = request.import.then(|| import::read(world, project, &mut request)).transpose()?;
     let start = Start { world, project, session, request: &request };
-    let question = open_question(project, &request)?;
-    let scan = scan_before_start(world, project, &request);
+    let work_tree = project.work_tree(&world.working_dir);
+    let scan = scan_before_start(world, project, &work_tree, &request);
 
     let mut state = Locked::open(project, world.now)?;
     let tripped = refuse_tripped(world, project, session, &request)?;
-    let mut ended = match stops::kill_switch(project) {
+    let killed = match stops::kill_switch(project) {
         true => ending::kill_all(world, project, None, &mut state.document)?,
-        false => Vec::new(),
+        false => Killed::default(),
     };
     let mut plan = plan(&start, &state.document, import)?;
     plan.tripped = plan.tripped.or(tripped);
     plan.question = question;
-    prepare(&start, &mut plan, told);
+    prepare(&start, &mut plan, told)?;
+    plan.run.session.work_tree = project.name_of(&work_tree);
+    let place = plan.run.session.work_tree.clone();
+    plan.run.circuit.move_to(&place);
 
     let baseline = Turn {
-        head: git::head(&project.root),
-        tasks: tasks::read(project, &plan.run.tasks),
+        head: git::head(&work_tree.root),
+        tasks: tasks::read(&work_tree, &plan.run.tasks),
         tree: scan.as_ref().and_then(|scan| scan.tree),
         ..Turn::default()
     };
+    if let Some(from) = &plan.adopted_from {
+        let mut guidance = given::guidance(world, project, &state.document)?;
+        guidance.hand_over(from, session);
+        given::include(world, project, &guidance)?;
+        state.document.set_guidance(&guidance)?;
+    }
     let context = BriefingContext { world, project, session, run: &plan.run, resolved: &plan.resolved, told };
     let brief = briefing::prepare(&context, &mut state.document, scan)?;
     if !request.skip_constraint_scan {
         refuse_critical(&brief.critical)?;
     }
     let agent = prompt::full(&plan.run, &brief.lists, &plan.settings, world.now);
+    state.keep_unreadable(session, world.now)?;
     let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
+    notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it stops no loop")));
+    notes.extend(given::foreign_note(world, project, &state.document));
+    notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
 
     plan.run.circuit.baseline.move_to(&baseline);
-    ended.extend(arm_and_save(&start, &mut plan, &mut state, &mut notes)?);
+    let mut ended = arm_and_save(&start, &mut plan, &mut state, &mut notes)?;
     drop(state);
+    asked::take(world, session);
     notes.extend(keep_answers(world, project, &plan.run));
-    if let Some(replaced) = plan.replaced.take() {
-        ending::record(world, project, session, &replaced);
-        ended.push(replaced);
-    }
-    stops::clear_kill_switch(project);
+    ended.extend(plan.replaced.take());
+    killed.clear_switch(project);
+    ended.extend(killed.ended);
     ending::announce_all(world, project, &ended);
     if let Err(error) = git::exclude_ours(project) {
         notes.push(format!("could not exclude Ralph's files from git: {error:#}"));
     }
-    notes.extend(file_away(plan.question.as_ref(), world));
-    notes.extend(plan.resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
-    Ok(Reply { user: announcement(&plan, &notes), agent: Some(agent) })
+    notes.extend(file_away(plan.question.as_ref(), world, project));
+    let settings = plan.resolved.warnings.iter().chain(&plan.resolved.loosened);
+    notes.extend(settings.map(|warning| format!("settings: {warning}")));
+    Ok(Reply { user: message::started(&plan.run, &plan.settings, plan.verb, &notes), agent: Some(agent) })
 }
 
 /// Decides which loop is started or resumed, or refuses.
@@ -130,7 +161,7 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
         if adopted_from.is_some() { "adopted" } else { "resumed" }
     } else {
         replaced = make_room(start, document)?;
-        run = begin(world, project, request);
+        run = begin(world, project, request)?;
         if let Some(import) = &import {
             let settings = config::load_for(world, project, &run).settings();
             import.count(&mut run, &settings);
@@ -149,25 +180,33 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
 }
 
 /// Completes the loop's record.
-fn prepare(start: &Start, plan: &mut StartPlan, told: bool) {
+fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<()> {
     let StartPlan { run, resolved, settings, question, .. } = plan;
-    config::freeze_checks(run, resolved);
-    run.told.warnings = resolved.warnings.join("\n");
+    config::freeze(run, resolved);
+    let warnings = resolved.warnings.iter().map(|warning| format!("settings: {warning}"));
+    run.told.warnings = warnings.collect::<Vec<_>>().join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
     run.given.files = resolved.files.clone();
-    hand_over(start.world, start.project, run, question.as_ref());
+    hand_over(start.world, start.project, run, question.as_ref())?;
     run.pending.repeat_task = !told;
+    Ok(())
 }
 
 /// Gives the loop the answers to earlier questions, and what blocked an earlier run.
-pub fn hand_over(world: &World, project: &Project, run: &mut ArmedLoop, question: Option<&Question>) {
-    let left_over = question::blocked(project).ok().flatten();
+pub fn hand_over(
+    world: &World,
+    project: &Project,
+    run: &mut ArmedLoop,
+    question: Option<&Question>,
+) -> anyhow::Result<()> {
+    let left_over = question::blocked(world, project).ok().flatten();
     let (answered, open) = left_over.into_iter().partition::<Vec<_>, _>(|blocked| !blocked.answer.is_empty());
-    let mut list = answers::load(world, project);
+    let mut list = answers::load(world, project)?;
     answers::add(&mut list, run.pending.answers.drain(..));
     answers::add(&mut list, question.into_iter().chain(&answered).map(Question::whole));
     run.pending.answers = list;
     run.pending.blocked = open.first().map(Question::unanswered);
+    Ok(())
 }
 
 /// Keeps the answers for the next run. Returns what the user should know of them.
@@ -193,31 +232,24 @@ fn arm_and_save(
     notes: &mut Vec<String>,
 ) -> Result<Vec<ArmedLoop>, Failure> {
     let Start { world, project, session, .. } = *start;
+    let tripped = plan.tripped.as_ref().map_or(session, |record| record.session_id.as_str());
+    let before = [armed::backup(world, project, session)?, circuit::backup(world, project, tripped)?];
+    ending::record_missing(world, project, session, &state.document)?;
     state.document.set_loop(session, &plan.run)?;
     if let Some(from) = &plan.adopted_from {
         leave_session(&mut state.document, from, session, world.now)?;
     }
     let expiration_ms = plan.settings.session_expiration_ms;
     let expired = expiry::close(world, project, session, &mut state.document, expiration_ms)?;
-    if let Some(record) = plan.tripped.take() {
-        record.reset(world, project)?;
-    }
-    let before = armed::backup(world, project, session)?;
-    armed::arm(world, project, session, &plan.run)?;
+    let moved = write(start, plan, state).inspect_err(|_| {
+        before.iter().for_each(Backup::restore);
+        if let Some(alive) = &plan.replaced {
+            let _ = history::take_back(world, project, &alive.run_id);
+        }
+    })?;
+    let moved = plan.import.as_ref().zip(moved);
     if let Err(error) = circuit::save(world, project, session, &plan.run.run_id, &plan.run.circuit) {
         notes.push(format!("could not save the circuit breaker: {error:#}"));
-    }
-    let import = plan.import.as_ref();
-    let moved =
-        import.map(|import| official::move_aside(&import.path, world.now)).transpose().map_err(|error| {
-            armed::restore(&before);
-            Failure::refused(error)
-        })?;
-    let moved = import.zip(moved);
-    if let Err(error) = state.save() {
-        armed::restore(&before);
-        moved.iter().for_each(|(import, to)| official::put_back(&import.path, to));
-        return Err(error.into());
     }
     match moved {
         Some((import, to)) => notes.extend(import.told(session, &plan.settings, &to)),
@@ -230,9 +262,30 @@ fn arm_and_save(
     Ok(expired)
 }
 
+/// Arms the loop and saves the state. Returns where the loop file of an import is now.
+fn write(start: &Start, plan: &mut StartPlan, state: &mut Locked) -> Result<Option<PathBuf>, Failure> {
+    let Start { world, project, session, .. } = *start;
+    if let Some(record) = plan.tripped.take() {
+        record.reset(world, project)?;
+    }
+    // Before the state forgets it: killed in between, it is in both, and the history's newest ending of a run counts.
+    if let Some(replaced) = &plan.replaced {
+        history::record(world, project, session, replaced)?;
+    }
+    armed::arm(world, project, session, &plan.run, plan.replaced.as_ref())?;
+    let import = plan.import.as_ref();
+    let moved = import.map(|import| official::move_aside(project, &import.path, world.now)).transpose();
+    let moved = moved.map_err(Failure::refused)?;
+    if let Err(error) = state.save() {
+        import.zip(moved.as_ref()).iter().for_each(|(import, to)| official::put_back(&import.path, to));
+        return Err(error.into());
+    }
+    Ok(moved)
+}
+
 /// Files the answered question away. Returns what failed.
-pub fn file_away(question: Option<&Question>, world: &World) -> Option<String> {
-    let error = question::file_away(question?, world.now).err()?;
+pub fn file_away(question: Option<&Question>, world: &World, project: &Project) -> Option<String> {
+    let error = question::file_away(project, question?, world.now).err()?;
     Some(format!("could not file away {}: {error:#}", question?.path.display()))
 }
 
@@ -243,7 +296,7 @@ pub fn refuse_tripped(
     session: &str,
     request: &StartRequest,
 ) -> Result<Option<circuit::Record>, Failure> {
-    let record = circuit::record(world, project, session).filter(|record| record.circuit.is_tripped());
+    let record = circuit::record(world, project, session)?.filter(|record| record.circuit.is_tripped());
     let Some(record) = record.as_ref().filter(|_| !request.reset) else { return Ok(record) };
     let reason = clean::excerpt(record.circuit.reason.as_deref().unwrap_or("unknown"), 300);
     Err(Failure::refused(format!("the circuit breaker has tripped: {reason}"))
@@ -264,7 +317,7 @@ fn check_session(session: &str) -> Result<(), Failure> {
 /// Refuses if this session has a loop, unless it is to be replaced. Returns the loop that ended.
 fn make_room(start: &Start, document: &Document) -> Result<Option<ArmedLoop>, Failure> {
     let Start { world, project, session, request } = *start;
-    let present = armed::load_armed(world, project, session, document).filter(|run| run.is_alive());
+    let present = armed::load_armed(world, project, session, document)?.filter(|run| run.is_alive());
     let Some(mut present) = present else { return Ok(None) };
     if !request.replace {
         let state = if present.state == LoopState::Paused { "paused" } else { "already running" };
@@ -276,7 +329,7 @@ fn make_room(start: &Start, document: &Document) -> Result<Option<ArmedLoop>, Fa
     Ok(Some(present))
 }
 
-pub fn begin(world: &World, project: &Project, request: &StartRequest) -> ArmedLoop {
+pub fn begin(world: &World, project: &Project, request: &StartRequest) -> anyhow::Result<ArmedLoop> {
     let mut given = Given {
         flags: request.flags.clone(),
         preset: request.preset.clone(),
@@ -292,21 +345,22 @@ pub fn begin(world: &World, project: &Project, request: &StartRequest) -> ArmedL
         last_hook_timestamp: world.now.seconds(),
         timing: Timing {
             armed_at: world.now,
-            stop_all_seen: stops::stopped_all_at(world),
-            previous_ended_at: history::last_ending(world, project),
+            stop_all_seen: stops::stopped_all_at(world)?,
+            previous_ended_at: history::last_ending(world, project)?,
             ..Timing::default()
         },
         given,
         ..StoredLoop::default()
     };
-    armed::begin(stored, commands)
+    Ok(armed::begin(stored, commands))
 }
 
 /// Finds the loop to resume and prepares it. Returns the session it had, if that was another one.
 fn resume(start: &Start, document: &Document) -> Result<(ArmedLoop, Option<String>), Failure> {
     let Start { world, project, session, request } = *start;
     let (id, mut run) = pick_resumable(start, document)?;
-    if id != session && armed::load_armed(world, project, session, document).is_some_and(|run| run.is_alive())
+    if id != session
+        && armed::load_armed(world, project, session, document)?.is_some_and(|run| run.is_alive())
     {
         return Err(Failure::refused("a loop is already running in this session")
             .hint("end it with /ralph:stop first"));
@@ -315,12 +369,14 @@ fn resume(start: &Start, document: &Document) -> Result<(ArmedLoop, Option<Strin
         run.task.clone_from(&request.task);
     }
     add_settings(&mut run, request);
+    // A resumed loop takes the limits that hold now, and the user is told which of them the project's file gives.
+    run.limits = None;
     if run.state == LoopState::Running {
         let settings = config::load_for(world, project, &run).settings();
         account(&mut run, &Turn::default(), &settings, world.now);
     }
     run.resume(world.now);
-    run.timing.stop_all_seen = stops::stopped_all_at(world);
+    run.timing.stop_all_seen = stops::stopped_all_at(world)?;
     Ok((run, (id != session).then_some(id)))
 }
 
@@ -336,7 +392,7 @@ pub fn add_settings(run: &mut ArmedLoop, request: &StartRequest) {
 
 /// Picks the loop that is named, else this session's own, else the only one that lost or ended its session.
 fn pick_resumable(start: &Start, document: &Document) -> Result<(String, ArmedLoop), Failure> {
-    let mut loops = armed::load_started(start.world, start.project, document);
+    let Loaded { mut loops, faults } = armed::load_started(start.world, start.project, document);
     if let Some(id) = &start.request.run {
         loops.retain(|(_, run)| run.run_id.starts_with(id.as_str()));
     } else if let Some(own) = loops.iter().position(|(id, _)| id == start.session) {
@@ -357,6 +413,7 @@ fn pick_resumable(start: &Start, document: &Document) -> Result<(String, ArmedLo
     }
     match loops.len() {
         1 => Ok(loops.remove(0)),
+        0 if !faults.is_empty() => Err(Failure::internal(faults.join("\n"))),
         0 => Err(Failure::refused("no loop to resume in this project")
             .hint("`ralph history` lists past runs; start a new loop with /ralph:start TASK")),
         _ => {
@@ -389,17 +446,22 @@ fn refuse_at_limit(run: &ArmedLoop, settings: &Settings) -> Result<(), Failure> 
 }
 
 /// Scans the project before the state is locked: a first scan may take seconds.
-pub fn scan_before_start(world: &World, project: &Project, request: &StartRequest) -> Option<Scan> {
+pub fn scan_before_start(
+    world: &World,
+    project: &Project,
+    work_tree: &Project,
+    request: &StartRequest,
+) -> Option<Scan> {
     // The start creates the folder and excludes our files from git anyway. Done now, the next scan finds neither new.
-    if project.resolve(&project.claude_dir()).is_ok() {
-        let _ = std::fs::create_dir(project.claude_dir());
+    if let Ok(folder) = project.folder(&project.claude_dir()) {
+        let _ = std::fs::create_dir(folder);
     }
     let _ = git::exclude_ours(project);
     let resolved = config::load(world, project);
     if request.skip_constraint_scan || !resolved.is_on("scan.enabled") {
         return None;
     }
-    Some(scan::scan(world, project, &resolved, ScanBudget::Start))
+    Some(scan::scan(world, work_tree, &resolved, ScanBudget::Start))
 }
 
 pub fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
@@ -410,52 +472,4 @@ pub fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
     let lines: String = critical.iter().take(5).map(line).collect();
     Err(Failure::refused(format!("critical constraint found:{lines}"))
         .hint("fix it, allow it with `ralph-guidance allow ID`, or start with --skip-constraint-scan"))
-}
-
-/// Returns the answer that is to be handed to the agent. Refuses if a question is unanswered; a block may have been
-/// resolved without an answer.
-pub fn open_question(project: &Project, request: &StartRequest) -> Result<Option<Question>, Failure> {
-    match question::decide(project)? {
-        Some(question) if !question.answer.is_empty() => Ok(Some(question)),
-        Some(question) if !request.ignore_open_questions => Err(Failure::refused(format!(
-            "unanswered question in {}:\n{}",
-            question.path.display(),
-            clean::block(&question.question)
-        ))
-        .hint("answer it with `ralph answer TEXT`, or start with --ignore-open-questions")),
-        _ => Ok(question::blocked(project)?.filter(|blocked| !blocked.answer.is_empty())),
-    }
-}
-
-fn announcement(plan: &StartPlan, notes: &[String]) -> String {
-    let StartPlan { run, settings, verb, .. } = plan;
-    let amounts = |iterations: u64, runtime_ms: i64| {
-        let iterations = (iterations > 0).then(|| message::iterations(iterations));
-        let runtime = (runtime_ms > 0).then(|| format!("{} runtime", time::span(runtime_ms)));
-        iterations.into_iter().chain(runtime).collect::<Vec<String>>()
-    };
-    let mut limits = amounts(settings.max_iterations, settings.max_runtime_ms);
-    limits.extend(settings.max_cost_usd.map(|cost| format!("${cost:.2}")));
-    let minimums = amounts(settings.min_iterations, settings.min_runtime_ms);
-
-    let mut ends = format!("when the agent promises \"{}\"", clean::line(&settings.promise));
-    if !limits.is_empty() {
-        ends = format!("at {}, or {ends}", limits.join(" or "));
-    }
-    if !minimums.is_empty() {
-        ends.push_str(&format!(" after at least {}", minimums.join(" and ")));
-    }
-    ends.push_str(match (settings.max_iterations, settings.max_runtime_ms) {
-        (0, 0) => " (no iteration limit, no runtime limit)",
-        (0, _) => " (no iteration limit)",
-        (_, 0) => " (no runtime limit)",
-        _ => "",
-    });
-    let checks = settings.checks.iter().map(|check| format!("\nCheck: {}", clean::excerpt(check, 200)));
-    let checks: String = checks.collect();
-    let notes: String = notes.iter().map(|note| format!("\nNote: {note}")).collect();
-    format!(
-        "Ralph {verb}: {}\nEnds {ends}.{checks}\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
-        clean::excerpt(&run.task, 200)
-    )
 }

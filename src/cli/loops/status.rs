@@ -1,21 +1,71 @@
-//! `ralph status`: every loop of the project.
+//! `ralph status`: every loop of the project, or of all projects of the user.
 
+use crate::claude::client::sessions;
+use crate::claude::transcript;
 use crate::cli::{Failure, Invocation, Project, World};
-use crate::core::record::Engine;
+use crate::core::guidance::{self, Guidance};
+use crate::core::record::{ArmedLoop, ClientStatus, Engine, LoopState, StoredLoop};
 use crate::store::runner::{calls, run_lock};
-use crate::store::state::{self, Document, StateError};
-use crate::store::user::armed;
+use crate::store::state::{self, Document, StateError, question};
+use crate::store::user::{armed, given, history};
 use crate::store::{config, tasks};
 use crate::view::paint::Paint;
 use crate::view::status::{Calls, Shown, Status};
+use serde_json::json;
+use std::path::{Path, PathBuf};
 
 pub fn command(call: &Invocation) -> Result<String, Failure> {
     let status = gather(&call.world, &call.project, call.session())?;
-    Ok(if call.flag("json") { status.json().to_string() } else { status.human(Paint::for_stdout()) })
+    let others = if call.flag("all") { others(&call.world, &call.project) } else { Vec::new() };
+    if !call.flag("json") {
+        return Ok(text(&status, &others, Paint::for_stdout()));
+    }
+    let projects = || [&status].into_iter().chain(&others).map(Status::json).collect::<Vec<_>>();
+    let value = if call.flag("all") { json!({"projects": projects()}) } else { status.json() };
+    Ok(value.to_string())
+}
+
+/// Returns the status for the session in which the user typed the command. Its running loop continues after that.
+pub fn in_session(world: &World, project: &Project, session: &str, all: bool) -> Result<String, Failure> {
+    let mut status = gather(world, project, Some(session))?;
+    for shown in status.loops.iter_mut().filter(|shown| shown.own && shown.run.state == LoopState::Running) {
+        // What it would be said to wait for is this very command.
+        shown.run.session.waiting = None;
+        shown.client = ClientStatus::Busy;
+    }
+    let others = if all { others(world, project) } else { Vec::new() };
+    Ok(text(&status, &others, Paint::new(false)))
+}
+
+fn text(status: &Status, others: &[Status], paint: Paint) -> String {
+    let others = others.iter().map(|status| format!("\n{}", status.brief(paint)));
+    status.human(paint) + &others.collect::<String>()
+}
+
+/// Gathers the status of the user's other projects that have a loop.
+fn others(world: &World, project: &Project) -> Vec<Status> {
+    let projects = armed::projects(world).into_iter().chain(history::projects(world));
+    let mut roots: Vec<PathBuf> = projects.map(|project| project.real_root()).collect();
+    roots.sort();
+    roots.dedup();
+    let own = project.real_root();
+    let projects = roots.into_iter().filter(|root| *root != own).map(|root| Project { root });
+    let gather = |project: Project| match gather_loops(world, &project, None) {
+        Ok(status) => status,
+        Err(failure) => Status::unreadable(project.root, failure.message, world.now),
+    };
+    projects.map(gather).filter(|status| !status.loops.is_empty() || !status.notes.is_empty()).collect()
 }
 
 /// Gathers what is shown; the loop of `session` comes first.
-pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
+fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
+    let mut status = gather_loops(world, project, session)?;
+    status.notes.extend(question::foreign_notes(world, project));
+    status.notes.extend(config::load(world, project).warnings);
+    Ok(status)
+}
+
+fn gather_loops(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
     let mut notes = Vec::new();
     let document = match state::peek(project) {
         Ok(document) => document.unwrap_or_default(),
@@ -28,30 +78,70 @@ pub fn gather(world: &World, project: &Project, session: Option<&str>) -> Result
     if document.newer_than_us() {
         notes.push("the state is from a newer version of Ralph and read-only: upgrade this one".into());
     }
-    let mut loops: Vec<Shown> = armed::load_started(world, project, &document)
+    notes.extend(state::unreadable_loops(project, &document));
+    let armed::Loaded { loops, faults } = armed::load_started(world, project, &document);
+    notes.extend(faults);
+    let mut loops: Vec<Shown> = loops
         .into_iter()
-        .map(|(session_id, run)| {
+        .map(|(session_id, mut run)| {
+            let client = observe(world, project, &session_id, &mut run, None);
             let resolved = config::load_for(world, project, &run);
             let settings = resolved.settings_for(run.engine);
             let calls = calls_left(world, project, resolved.run_settings().calls_per_hour)
                 .filter(|_| run.engine == Engine::Runner);
             // The tasks of a run that ended are of interest too.
             let shows = run.is_alive() || run.engine == Engine::Runner;
-            let tasks = tasks::read(project, &run.tasks).filter(|_| shows);
-            let runner_gone =
-                run.engine == Engine::Runner && run.is_alive() && run_lock::holder(project).is_none();
+            let work_tree = project.work_tree(&project.root.join(&run.session.work_tree));
+            let tasks = tasks::read(&work_tree, &run.tasks).filter(|_| shows);
+            let open_question = has_open_question(project, &run);
             let own = session == Some(&session_id);
-            Shown { own, session_id, run, settings, tasks, runner_gone, calls }
+            Shown { own, session_id, run, settings, tasks, client, open_question, calls }
         })
         .collect();
-    loops.sort_by_key(|shown| (!shown.own, !shown.run.is_alive(), std::cmp::Reverse(shown.run.last_seen())));
-    notes.extend(config::load(world, project).warnings);
-    let (guidance, constraints) = (document.guidance(), document.constraints());
+    loops.sort_by_key(|Shown { own, run, .. }| {
+        let newest = run.ended_at.unwrap_or(run.last_seen());
+        (!own, !run.is_alive(), std::cmp::Reverse(newest))
+    });
+    let guidance = given::guidance(world, project, &document).unwrap_or_else(|error| {
+        notes.push(format!("{error:#}"));
+        Guidance::default()
+    });
+    let constraints = document.constraints();
+    notes.extend(guidance::foreign(&guidance.foreign, &project.state().display().to_string()));
     Ok(Status { project: project.root.clone(), now: world.now, loops, guidance, constraints, notes })
 }
 
+/// Brings a loop that has not ended up to what its client shows since the last hook. Returns what the client or the
+/// runner's process is doing.
+pub fn observe(
+    world: &World,
+    project: &Project,
+    session: &str,
+    run: &mut ArmedLoop,
+    transcript: Option<&Path>,
+) -> ClientStatus {
+    match run.engine {
+        _ if !run.is_alive() => ClientStatus::Unknown,
+        Engine::Runner if run_lock::holder(world, project).is_none() => ClientStatus::Gone,
+        Engine::Runner => ClientStatus::Busy,
+        Engine::InSession => {
+            let known = Path::new(&run.session.transcript.path);
+            let path = transcript.or(Some(known)).filter(|path| path.is_file()).map(Path::to_owned);
+            let path = path.or_else(|| transcript::find(world, session));
+            let gained = path.and_then(|path| transcript::read(&path, run));
+            run.catch_up(gained.as_ref(), world.now);
+            sessions::status(world, session)
+        }
+    }
+}
+
+/// Returns whether the question with which a loop ended is still to be answered.
+fn has_open_question(project: &Project, run: &StoredLoop) -> bool {
+    question::of_loop(project, run).ok().flatten().is_some_and(|question| question.answer.is_empty())
+}
+
 fn calls_left(world: &World, project: &Project, per_hour: u64) -> Option<Calls> {
-    let rate = calls::load(world, project);
+    let rate = calls::load(world, project).ok()?;
     let (remaining, frees_at) = (rate.remaining(per_hour, world.now), rate.frees_at(world.now));
     (per_hour > 0).then_some(Calls { per_hour, remaining, frees_at })
 }

@@ -4,10 +4,18 @@ use super::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::message;
 use crate::core::outcome::Outcome;
+use crate::core::record::{Engine, StoredLoop};
 use crate::core::text::clean;
+use crate::run;
 use crate::store::config;
+use crate::store::runner::run_lock::{self, HeldProject};
 use crate::store::state::{self, Locked, ending, stop as stops};
 use crate::store::user::armed;
+use std::time::{Duration, Instant};
+
+/// How long a runner may take to end its agent. The client ends the hook of a slash command after 30 s.
+const MAX_END_WAIT: Duration = Duration::from_secs(25);
+const END_POLL: Duration = Duration::from_millis(20);
 
 /// Which loops a command is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,28 +42,39 @@ pub fn stop(
     scope: &Scope,
     shown_in: Option<&str>,
 ) -> Result<String, Failure> {
+    let mut unended = Vec::new();
     let lines = match scope {
-        Scope::Session(id) => stop_in(world, project, Some(id), shown_in)?,
-        Scope::Project => stop_in(world, project, None, shown_in)?,
-        Scope::All => stop_everywhere(world, shown_in)?,
+        Scope::Session(id) => stop_in(world, project, Some(id), shown_in, &mut unended)?,
+        Scope::Project => stop_in(world, project, None, shown_in, &mut unended)?,
+        Scope::All => stop_everywhere(world, shown_in, &mut unended)?,
     };
     match scope {
+        _ if !unended.is_empty() => {
+            Err(Failure::internal([unended, lines].concat().join("\n")).hint(
+                "Its loop takes no further iteration. `ralph stop` tries again to end the agent, `ralph doctor` shows what is left.",
+            ))
+        }
         _ if !lines.is_empty() => Ok(lines.join("\n")),
         Scope::Session(id) => Err(none_running(world, project, id)),
-        Scope::Project => Ok(format!("No loop is running in {}.", project.root.display())),
+        Scope::Project => Ok(format!("No loop is running in {}.", shown(project))),
         Scope::All => Ok("No loop is running.".into()),
     }
 }
 
-fn stop_everywhere(world: &World, shown_in: Option<&str>) -> Result<Vec<String>, Failure> {
+fn stop_everywhere(
+    world: &World,
+    shown_in: Option<&str>,
+    unended: &mut Vec<String>,
+) -> Result<Vec<String>, Failure> {
     // Recorded first: this also reaches loops whose state cannot be written now.
     stops::stop_all(world)?;
-    let mut lines = Vec::new();
+    let unreadable = |fault: String| format!("{fault}; if its loop runs, it stops at its next turn");
+    let mut lines: Vec<String> = armed::unreadable(world).into_iter().map(unreadable).collect();
     for project in armed::projects(world) {
-        match stop_in(world, &project, None, shown_in) {
+        match stop_in(world, &project, None, shown_in, unended) {
             Ok(stopped) => lines.extend(stopped),
             Err(Failure { message, .. }) => {
-                lines.push(format!("{}: stops at its next turn ({message})", project.root.display()));
+                lines.push(format!("{}: stops at its next turn ({message})", shown(&project)));
             }
         }
     }
@@ -67,6 +86,7 @@ fn stop_in(
     project: &Project,
     only: Option<&str>,
     shown_in: Option<&str>,
+    unended: &mut Vec<String>,
 ) -> Result<Vec<String>, Failure> {
     if state::peek(project).is_ok_and(|document| document.is_none()) {
         return Ok(Vec::new());
@@ -74,22 +94,48 @@ fn stop_in(
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
     let mut ended = Vec::new();
-    for (id, mut run) in armed::load_all(world, project, &state.document) {
+    // Not stopped now: its ending is to be found in its last row.
+    let dead = ending::end_dead_run(world, project, &mut state.document)?;
+    told.extend(dead.iter().map(|run| {
+        message::ended(run, &config::load_for(world, project, run).settings_for(run.engine), world.now)
+    }));
+    let armed::Loaded { loops, faults } = armed::load_all(world, project, &state.document);
+    let unreadable = |fault: String| format!("{fault}; its loop was not stopped");
+    told.extend(faults.into_iter().map(unreadable));
+    for (id, mut run) in loops {
         if only.is_some_and(|only| only != id) || !run.is_alive() {
             continue;
         }
         run.end(Outcome::Stopped, "`ralph stop` was run", world.now);
         run.told.ending = shown_in == Some(&id);
         let notes = ending::record(world, project, &id, &run);
-        told.push(format!("\"{}\"", clean::excerpt(&run.task, 60)));
-        told.push(message::ended(&run, &config::load_for(world, project, &run).settings(), world.now));
-        told.extend(notes);
         state.document.set_loop(&id, &run)?;
-        ended.push((id, run));
+        ended.push((id, run, notes));
     }
+    let is_meant = ended.is_empty() && only.is_none_or(|only| only == run::SESSION);
+    let stopped_before = state.document.loop_of(run::SESSION);
     state.save()?;
     drop(state);
-    for (id, run) in ended {
+    ending::announce_all(world, project, dead.as_slice());
+    if is_meant && is_ending(world, project, stopped_before.as_ref()) {
+        match end_agent(world, project) {
+            Ok(()) => told.push("The agent of the last run has ended.".into()),
+            Err(why) => unended.push(format!("the last run has not ended yet: {why}")),
+        }
+    }
+    for (id, run, notes) in ended {
+        let task = format!("\"{}\"", clean::excerpt(&run.task, 60));
+        // An agent that stops its own run would wait for itself.
+        let is_own = world.run_id.as_ref() == Some(&run.run_id);
+        let end = if run.engine == Engine::Runner && !is_own { end_agent(world, project) } else { Ok(()) };
+        match end {
+            Ok(()) => told.extend([
+                task,
+                message::ended(&run, &config::load_for(world, project, &run).settings(), world.now),
+            ]),
+            Err(why) => unended.push(format!("{task} has not ended yet: {why}")),
+        }
+        told.extend(notes);
         if run.told.ending {
             ending::settle(world, project, &id, &run);
         }
@@ -98,9 +144,39 @@ fn stop_in(
     Ok(told)
 }
 
+/// Returns whether something of a run that was stopped before may still be running.
+fn is_ending(world: &World, project: &Project, stopped: Option<&StoredLoop>) -> bool {
+    match run_lock::holder(world, project) {
+        Some(holder) => stopped.is_some_and(|run| !run.is_alive() && run.run_id == holder.run_id),
+        None => run_lock::left_behind(world, project).is_some(),
+    }
+}
+
+/// Waits until the runner has ended its agent; if the runner is dead, ends it here. An error says why the agent may
+/// still be running.
+fn end_agent(world: &World, project: &Project) -> Result<(), String> {
+    let began = Instant::now();
+    while let Some(holder) = run_lock::holder(world, project) {
+        if began.elapsed() >= MAX_END_WAIT {
+            let (pid, waited) = (holder.pid, MAX_END_WAIT.as_secs());
+            return Err(format!("its runner (process {pid}) is still ending the agent after {waited}s"));
+        }
+        std::thread::sleep(END_POLL);
+    }
+    // Another runner that has the project by now has seen to it.
+    let Ok(Ok(held)) = HeldProject::take(world, project) else { return Ok(()) };
+    match run::reap_left_behind(&held).unended {
+        Some(why) => Err(why),
+        None => {
+            held.forget_left_behind();
+            Ok(())
+        }
+    }
+}
+
 fn none_running(world: &World, project: &Project, session: &str) -> Failure {
     let failure = Failure::refused("no loop is running in this session");
-    let others = alive(world, project).into_iter().filter(|(id, _)| id != session);
+    let others = alive(world, project).loops.into_iter().filter(|(id, _)| id != session);
     let others: String = others
         .map(|(id, run)| format!("\n  --session {}  {}", clean::line(&id), clean::excerpt(&run.task, 40)))
         .collect();
@@ -108,4 +184,9 @@ fn none_running(world: &World, project: &Project, session: &str) -> Failure {
         true => failure,
         false => failure.hint(format!("these are running in this project:{others}")),
     }
+}
+
+/// Returns the project's folder: its name may hold escape codes.
+fn shown(project: &Project) -> String {
+    clean::visible(&project.root.display().to_string())
 }

@@ -10,6 +10,7 @@ use crate::store::project::layout;
 use crate::store::runner::run_lock;
 use crate::store::runner::summary::{self, Row};
 use crate::store::tasks::source::{self, Selection};
+use crate::store::user::armed::Loaded;
 use crate::store::user::history::{self, Run};
 use crate::view::archive::{self as view, Facts};
 
@@ -18,8 +19,10 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     refuse_while_active(world, project)?;
     let include_logs = call.flag("include-logs");
     let _lock = archive::lock(world, project)?;
-    let mut told: Vec<String> =
-        archive::recover(project)?.iter().map(|archived| tell("Finished", project, archived)).collect();
+    let mut told: Vec<String> = archive::recover(world, project)?
+        .iter()
+        .map(|archived| tell("Finished", project, archived))
+        .collect();
     let found = source::find(project, &Selection::Default, &world.working_dir);
     let list = found.map(|found| found.list).map_err(|faults| faults.join("; "));
     let named = list.as_ref().ok().and_then(|list| Some(clean::line(&list.as_ref()?.project)));
@@ -53,7 +56,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
         include_logs,
         summary: &view::summary(&facts),
     };
-    let archived = archive::archive(project, &request)?;
+    let archived = archive::archive(world, project, &request)?;
     saved::forget(world, project);
     told.push(tell("Archived", project, &archived));
     Ok(told.join("\n"))
@@ -68,12 +71,18 @@ fn run_of<'a>(runs: &'a [Run], rows: &[Row]) -> Option<&'a Run> {
 }
 
 fn refuse_while_active(world: &World, project: &Project) -> Result<(), Failure> {
-    if let Some(holder) = run_lock::holder(project) {
+    if let Some(holder) = run_lock::holder(world, project) {
         let (pid, since) = (holder.pid, holder.started_at.minute());
         return Err(Failure::refused(format!("a run is active here: process {pid}, since {since}"))
             .hint("Stop it or wait until it ends, then archive."));
     }
-    let running = alive(world, project).into_iter().find(|(_, run)| run.state == LoopState::Running);
+    let Loaded { loops, faults } = alive(world, project);
+    if !faults.is_empty() {
+        return Err(
+            Failure::internal(faults.join("\n")).hint("A loop may be running here, so nothing was moved.")
+        );
+    }
+    let running = loops.into_iter().find(|(_, run)| run.state == LoopState::Running);
     let Some((id, _)) = running else { return Ok(()) };
     Err(Failure::refused(format!("a loop is running here, in session {}", clean::excerpt(&id, 40)))
         .hint("`ralph stop` ends it; then archive."))

@@ -7,7 +7,7 @@ use crate::store::runner::run_lock;
 
 pub fn init(call: &Invocation) -> Result<String, Failure> {
     let (project, force) = (&call.project, call.flag("force"));
-    if let Some(holder) = run_lock::holder(project).filter(|_| force) {
+    if let Some(holder) = run_lock::holder(&call.world, project).filter(|_| force) {
         return Err(Failure::refused(format!("a run is active here (process {})", holder.pid))
             .hint("It uses the files that --force would replace. Stop it first."));
     }

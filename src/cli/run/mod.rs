@@ -10,6 +10,7 @@ use crate::claude::settings::{self, permissions};
 use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::decide::limits;
 use crate::core::message;
+use crate::core::outcome::Outcome;
 use crate::core::record::Engine;
 use crate::core::settings::Source;
 use crate::core::text::clean;
@@ -25,18 +26,29 @@ use plan::Planned;
 pub fn run(call: &Invocation) -> Answer {
     let Invocation { world, project, .. } = call;
     let args = run_args::parse(call)?;
+    let ended = run::end_left_behind(world, project)?;
+    if let Some(run) = ended.filter(|run| run.outcome == Some(Outcome::Complete))
+        && plan::is_of(world, project, &args, &run)?
+    {
+        // Done is done: the task would begin anew.
+        let settings = config::load_for(world, project, &run).settings_for(Engine::Runner);
+        return Ok((message::ended(&run, &settings, world.now) + "\n", Outcome::Complete.exit()));
+    }
+    let mut held = refusals::active_run(world, project)?;
     let continued = plan::continued(world, project, &args)?;
     let options = args.options(continued.as_ref().map(|saved| &saved.options));
     refusals::unavailable(project, &options)?;
-    let reaped = run::reap_left_behind(project);
+    let left = run::reap_left_behind(&held);
+    refusals::agent_left(&left, &options)?;
     let (style, colour) = (args.style, args.colour);
-    let mut planned = plan::arm(world, project, args, options, continued)?;
-    if reaped {
+    let mut planned = plan::arm(world, project, args, options, continued, &mut held)?;
+    if left.agent {
         planned.notes.insert(0, "ended an agent that a dead run had left running".into());
     }
+    planned.notes.extend(left.unended);
     let mut screen = Screen::new(world, style, colour, &planned.plan.run.run_id);
     report_start(world, project, &planned, &mut screen);
-    Ok((String::new(), Runner::new(world, project, planned.plan, screen)?.run()))
+    Ok((String::new(), Runner::new(world, project, planned.plan, held, screen)?.run()))
 }
 
 /// Says everything the run works by: its position, checks, limits and task.

@@ -12,12 +12,14 @@ use crate::run::saved::{self, RunOptions, Saved};
 use crate::run::{Context, RunPlan, SESSION};
 use crate::scan::Scan;
 use crate::scan::briefing::{self, BriefingContext};
+use crate::store::file::Backup;
 use crate::store::project::{Project, git};
-use crate::store::runner::{logs, run_lock, snapshot, summary};
-use crate::store::state::question::Question;
+use crate::store::runner::run_lock::{HeldProject, RunLock};
+use crate::store::runner::{logs, snapshot, summary};
+use crate::store::state::question::{self, Question};
 use crate::store::state::{Locked, ending, expiry, stop as stops};
 use crate::store::tasks::source::{self, Found, Selection};
-use crate::store::user::{armed, circuit};
+use crate::store::user::{armed, circuit, given, history};
 use crate::store::{config, file, tasks};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +55,7 @@ struct Prompt {
 pub fn continued(world: &World, project: &Project, args: &RunArgs) -> Result<Option<Saved>, Failure> {
     let unfinished = if args.new { Ok(None) } else { saved::unfinished(world, project) };
     let Some(saved) = unfinished.map_err(refusals::unreadable_run)? else { return Ok(None) };
-    let same_task = match given_prompt(world, args)? {
+    let same_task = match given_prompt(world, project, args)? {
         Some(prompt) => saved.run.is_alive() && shorten(&prompt.text) == saved.run.task,
         None => true,
     };
@@ -64,6 +66,12 @@ pub fn continued(world: &World, project: &Project, args: &RunArgs) -> Result<Opt
     Ok(Some(saved).filter(|_| same_task && same_tasks))
 }
 
+/// Returns whether what was typed asks for this run: it names no other task.
+pub fn is_of(world: &World, project: &Project, args: &RunArgs, run: &StoredLoop) -> Result<bool, Failure> {
+    let given = given_prompt(world, project, args)?;
+    Ok(!args.new && given.is_none_or(|prompt| shorten(&prompt.text) == run.task))
+}
+
 /// Plans the run and arms it, or refuses.
 pub fn arm(
     world: &World,
@@ -71,15 +79,15 @@ pub fn arm(
     args: RunArgs,
     options: RunOptions,
     continued: Option<Saved>,
+    held: &mut HeldProject,
 ) -> Result<Planned, Failure> {
-    let question = refusals::open_question(project, &args)?;
-    let scan = start::scan_before_start(world, project, &args.start);
+    let question = refusals::open_question(world, project, &args)?;
+    let scan = start::scan_before_start(world, project, project, &args.start);
     let mut state = Locked::open(project, world.now)?;
-    refusals::active_run(project)?;
     let tripped = refusals::tripped(world, project, &args)?;
     let mut planned = plan(world, project, (args, options), continued, scan, &mut state)?;
     (planned.question, planned.tripped) = (question, tripped);
-    planned.arm(world, project, state)
+    planned.arm(world, project, state, held)
 }
 
 /// Plans the run. Nothing is written.
@@ -92,26 +100,27 @@ fn plan(
     state: &mut Locked,
 ) -> Result<Planned, Failure> {
     let found = find_tasks(world, project, &args, continued.as_ref().map(|saved| &saved.run))?;
-    let present = armed::load_armed(world, project, SESSION, &state.document).filter(|run| run.is_alive());
+    let present = armed::load_armed(world, project, SESSION, &state.document)?.filter(|run| run.is_alive());
     let is_continued = continued.is_some();
     let (mut replaced, mut conversation, mut notes) = (None, None, Vec::new());
     let (mut run, prompt) = match continued {
-        Some(Saved { run, commands, conversation: last, options: before }) => {
-            let mut run = armed::continued(world, project, SESSION, run, commands);
+        Some(Saved { run, commands, conversation: last, options: before, prompt: saved }) => {
+            let mut run = armed::continued(world, project, SESSION, run, commands)?;
             let same_agent = (&before.agent, &before.target) == (&options.agent, &options.target);
             conversation = last.filter(|_| same_agent && options.context == Context::Continue);
-            let died = present.is_some_and(|present| present.run_id == run.run_id);
+            let died = present.as_ref().is_some_and(|present| present.run_id == run.run_id);
             if !died {
                 run.resume(world.now);
+                replaced = present;
             }
-            let prompt = continued_prompt(world, project, &args, &options, &mut notes)?;
+            let prompt = continued_prompt(world, project, &args, &options, saved, &mut notes)?;
             let prompt = prompt.unwrap_or_else(|| Prompt { text: run.task.clone(), file: None });
             (run, prompt)
         }
         None => {
             let prompt = new_prompt(world, project, &args, &found)?.ok_or_else(refusals::nothing_to_run)?;
             replaced = present;
-            let mut run = start::begin(world, project, &args.start);
+            let mut run = start::begin(world, project, &args.start)?;
             run.engine = Engine::Runner;
             (run, prompt)
         }
@@ -121,12 +130,13 @@ fn plan(
     run.tasks = found.source;
     run.given.environment.extend(config::environment());
     start::add_settings(&mut run, &args.start);
-    run.timing.stop_all_seen = stops::stopped_all_at(world);
+    run.timing.stop_all_seen = stops::stopped_all_at(world)?;
     run.timing.armed_at = world.now;
     run.session.waiting = None;
     run.last_hook_timestamp = world.now.seconds();
     let resolved = config::load_for(world, project, &run);
-    config::freeze_checks(&mut run, &resolved);
+    config::freeze(&mut run, &resolved);
+    run.told.warnings = resolved.warnings.join("\n");
     run.given.files = resolved.files.clone();
     if is_continued {
         // The runner may have died after it wrote a row and before it counted it.
@@ -135,15 +145,19 @@ fn plan(
         refusals::at_limit(&run, &resolved)?;
     }
     let tasks = found.list.as_ref().map(|list| tasks_summary(list, options.skip_review));
+    state.keep_unreadable(SESSION, world.now)?;
     notes.extend(state.moved_aside.iter().cloned().chain(tasks.clone()).chain(found.notes));
     let tree = scan.as_ref().and_then(|scan| scan.tree);
     let context =
         BriefingContext { world, project, session: SESSION, run: &run, resolved: &resolved, told: false };
     let brief = briefing::prepare(&context, &mut state.document, scan)?;
     refusals::critical(&brief.critical, &args)?;
+    notes.extend(given::foreign_note(world, project, &state.document));
+    notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
-    notes.extend(resolved.warnings.iter().map(|warning| format!("settings: {warning}")));
+    let settings = resolved.warnings.iter().chain(&resolved.loosened);
+    notes.extend(settings.map(|warning| format!("settings: {warning}")));
     run.circuit.baseline.move_to(&Turn {
         head: git::head(&project.root),
         tasks: tasks::read_reviewed(project, &run.tasks, options.skip_review),
@@ -162,46 +176,89 @@ fn plan(
 
 impl Planned {
     /// Arms the run and takes the project.
-    fn arm(mut self, world: &World, project: &Project, mut state: Locked) -> Result<Planned, Failure> {
+    fn arm(
+        mut self,
+        world: &World,
+        project: &Project,
+        mut state: Locked,
+        held: &mut HeldProject,
+    ) -> Result<Planned, Failure> {
         let run = &mut self.plan.run;
         // Before anything says that the run is there: a resumed run must not take another's rows for its own.
-        let logs = logs::dir(project);
+        let logs = logs::create(project);
         let make_room = |dir: &std::path::PathBuf| logs::make_room(dir, world.now);
         logs.and_then(|dir| if self.continued { Ok(()) } else { make_room(&dir) })
             .map_err(refusals::unwritable_logs)?;
         stops::clear_kill_switch(project);
-        start::hand_over(world, project, run, self.question.as_ref());
+        start::hand_over(world, project, run, self.question.as_ref())?;
         self.notes.extend(start::keep_answers(world, project, run));
-        if let Some(record) = self.tripped.take() {
-            record.reset(world, project)?;
-            run.circuit.reset();
-        }
-        // Before the state says that the run is there: killed here, the next call continues this run.
-        saved::save(world, project, &self.plan)?;
-        let RunPlan { run, options, .. } = &mut self.plan;
-        let expiration_ms = config::load_for(world, project, run).settings().session_expiration_ms;
-        let expired = expiry::close(world, project, SESSION, &mut state.document, expiration_ms)?;
-        state.document.set_loop(SESSION, run)?;
-        armed::arm(world, project, SESSION, run)?;
-        run_lock::take(project, &run.run_id, options.target.container(), world.now)?;
-        if let Err(error) = state.save() {
-            run_lock::release(project);
-            armed::disarm(world, project, SESSION);
-            return Err(error.into());
+        ending::record_missing(world, project, SESSION, &state.document)?;
+        let expired = self.write(world, project, &mut state, held)?;
+        let run = &self.plan.run;
+        if let Err(error) = circuit::save(world, project, SESSION, &run.run_id, &run.circuit) {
+            self.notes.push(format!("could not save the circuit breaker: {error:#}"));
         }
         drop(state);
+        self.notes.extend(logs::create(project).ok().and_then(|dir| logs::remove_earlier(&dir)));
         ending::announce_all(world, project, &expired);
-        circuit::save(world, project, SESSION, &run.run_id, &run.circuit)?;
-        if let Some(mut replaced) = self.replaced.take() {
-            replaced.end(Outcome::Interrupted, "its runner died, and another task was started", world.now);
-            ending::record(world, project, SESSION, &replaced);
+        if self.replaced.is_some() {
             snapshot::forget(world, project);
         }
         if let Err(error) = git::exclude_ours(project) {
             self.notes.push(format!("git still sees Ralph's files: {error:#}"));
         }
-        self.notes.extend(start::file_away(self.question.as_ref(), world));
+        self.notes.extend(start::file_away(self.question.as_ref(), world, project));
         Ok(self)
+    }
+
+    /// Writes the run down. If that fails, everything is put back as it was. Returns the loops that expired.
+    fn write(
+        &mut self,
+        world: &World,
+        project: &Project,
+        state: &mut Locked,
+        held: &mut HeldProject,
+    ) -> Result<Vec<ArmedLoop>, Failure> {
+        let before = [
+            saved::backup(world, project)?,
+            armed::backup(world, project, SESSION)?,
+            circuit::backup(world, project, SESSION)?,
+        ];
+        self.write_all(world, project, state, held).inspect_err(|_| {
+            before.iter().for_each(Backup::restore);
+            if let Some(alive) = &self.replaced {
+                let _ = history::take_back(world, project, &alive.run_id);
+            }
+        })
+    }
+
+    fn write_all(
+        &mut self,
+        world: &World,
+        project: &Project,
+        state: &mut Locked,
+        held: &mut HeldProject,
+    ) -> Result<Vec<ArmedLoop>, Failure> {
+        let run = &mut self.plan.run;
+        if let Some(record) = self.tripped.take() {
+            record.reset(world, project)?;
+            run.circuit.reset();
+        }
+        // Before anything forgets it: killed in between, it is in the history and in the state.
+        if let Some(replaced) = &mut self.replaced {
+            replaced.end(Outcome::Interrupted, "its runner died, and another task was started", world.now);
+            history::record(world, project, SESSION, replaced)?;
+        }
+        // Before the state says that the run is there: killed here, the next call continues this run.
+        saved::save(world, project, &self.plan)?;
+        let RunPlan { run, options, .. } = &self.plan;
+        let expiration_ms = config::load_for(world, project, run).settings().session_expiration_ms;
+        let expired = expiry::close(world, project, SESSION, &mut state.document, expiration_ms)?;
+        state.document.set_loop(SESSION, run)?;
+        armed::arm(world, project, SESSION, run, self.replaced.as_ref())?;
+        held.tell(options.target.told(RunLock::of_this_process(&run.run_id, world.now)))?;
+        state.save()?;
+        Ok(expired)
     }
 }
 
@@ -232,13 +289,13 @@ fn shorten(task: &str) -> String {
 }
 
 /// Returns the prompt that was given, as words or as a file.
-fn given_prompt(world: &World, args: &RunArgs) -> Result<Option<Prompt>, Failure> {
+fn given_prompt(world: &World, project: &Project, args: &RunArgs) -> Result<Option<Prompt>, Failure> {
     if !args.start.task.trim().is_empty() {
         return Ok(Some(Prompt { text: args.start.task.clone(), file: None }));
     }
     let Some(path) = args.file.as_ref().map(|path| world.working_dir.join(path)) else { return Ok(None) };
     let missing = || Failure::usage(format!("{} is not there", path.display()));
-    read_prompt(&path)?.ok_or_else(missing).map(Some)
+    read_prompt(project, &path)?.ok_or_else(missing).map(Some)
 }
 
 /// Returns the prompt of a new run: the one that was given, `ralph/prompt.md`, or the task list's own.
@@ -248,10 +305,10 @@ fn new_prompt(
     args: &RunArgs,
     found: &Found,
 ) -> Result<Option<Prompt>, Failure> {
-    if let Some(given) = given_prompt(world, args)? {
+    if let Some(given) = given_prompt(world, project, args)? {
         return Ok(Some(given));
     }
-    let own = read_prompt(&project.work_dir().join("prompt.md"))?;
+    let own = read_prompt(project, &project.work_dir().join("prompt.md"))?;
     Ok(own.or_else(|| own_prompt(found).map(|text| Prompt { text, file: None })))
 }
 
@@ -262,14 +319,15 @@ fn continued_prompt(
     project: &Project,
     args: &RunArgs,
     options: &RunOptions,
+    saved: Option<String>,
     notes: &mut Vec<String>,
 ) -> Result<Option<Prompt>, Failure> {
-    if let Some(given) = given_prompt(world, args)? {
+    if let Some(given) = given_prompt(world, project, args)? {
         return Ok(Some(given));
     }
-    let saved = saved::prompt(world, project).map(|text| Prompt { text, file: options.prompt_file.clone() });
+    let saved = saved.map(|text| Prompt { text, file: options.prompt_file.clone() });
     let Some(path) = &options.prompt_file else { return Ok(saved) };
-    let present = read_prompt(path).ok().flatten();
+    let present = read_prompt(project, path).ok().flatten();
     if let (Some(present), Some(saved)) = (&present, &saved)
         && present.text != saved.text
     {
@@ -278,9 +336,14 @@ fn continued_prompt(
     Ok(present.or(saved))
 }
 
-fn read_prompt(path: &Path) -> Result<Option<Prompt>, Failure> {
+/// Reads a prompt. Only a file outside the project may be behind a link: it did not come with the repository.
+fn read_prompt(project: &Project, path: &Path) -> Result<Option<Prompt>, Failure> {
     let shown = path.display();
-    match file::read_bounded(path, MAX_PROMPT_BYTES)?.map(String::from_utf8) {
+    let bytes = match path.starts_with(&project.root) {
+        true => project.read(path, MAX_PROMPT_BYTES)?,
+        false => file::read_bounded(path, MAX_PROMPT_BYTES)?,
+    };
+    match bytes.map(String::from_utf8) {
         None => Ok(None),
         Some(Ok(text)) if text.trim().is_empty() => Err(Failure::usage(format!("{shown} is empty"))),
         Some(Ok(text)) => Ok(Some(Prompt { text, file: Some(path.to_owned()) })),

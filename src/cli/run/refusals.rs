@@ -2,7 +2,7 @@
 //! everything else is an error, so that no script takes it for a limit.
 
 use super::run_args::RunArgs;
-use crate::cli::loops::start;
+use crate::cli::loops::{answer, start};
 use crate::cli::{Failure, Project, World};
 use crate::core::decide::limits;
 use crate::core::guidance::finding::Finding;
@@ -10,11 +10,11 @@ use crate::core::message;
 use crate::core::outcome::Exit;
 use crate::core::record::{ArmedLoop, Engine};
 use crate::core::settings::Resolved;
-use crate::run::SESSION;
 use crate::run::agent::Unavailable;
 use crate::run::saved::RunOptions;
 use crate::run::target::Target;
-use crate::store::runner::run_lock;
+use crate::run::{LeftBehind, SESSION};
+use crate::store::runner::run_lock::HeldProject;
 use crate::store::state::question::Question;
 use crate::store::user::circuit;
 
@@ -35,13 +35,16 @@ pub fn unavailable(project: &Project, options: &RunOptions) -> Result<(), Failur
 }
 
 /// Refuses while a question is unanswered; returns an answered one.
-pub fn open_question(project: &Project, args: &RunArgs) -> Result<Option<Question>, Failure> {
-    with_exit(start::open_question(project, &args.start), Exit::Decide)
+pub fn open_question(world: &World, project: &Project, args: &RunArgs) -> Result<Option<Question>, Failure> {
+    with_exit(answer::refuse_unanswered(world, project, &args.start), Exit::Decide)
 }
 
-/// Refuses while another run is active.
-pub fn active_run(project: &Project) -> Result<(), Failure> {
-    let Some(lock) = run_lock::holder(project) else { return Ok(()) };
+/// Takes the project, or refuses while another run is active.
+pub fn active_run(world: &World, project: &Project) -> Result<HeldProject, Failure> {
+    let lock = match HeldProject::take(world, project)? {
+        Ok(held) => return Ok(held),
+        Err(lock) => lock,
+    };
     let run_id = message::short_id(&lock.run_id);
     let started_at = lock.started_at.minute();
     Err(Failure::internal(format!(
@@ -49,6 +52,17 @@ pub fn active_run(project: &Project) -> Result<(), Failure> {
         lock.pid
     ))
     .hint("`ralph status` shows it, `ralph stop` ends it."))
+}
+
+/// Refuses a second agent in a container while one that a dead run left there could not be ended.
+pub fn agent_left(left: &LeftBehind, options: &RunOptions) -> Result<(), Failure> {
+    match (&left.unended, &left.container) {
+        (Some(why), Some(name)) if options.target.container() == Some(name) => {
+            Err(Failure::internal(format!("a dead run left an agent behind: {why}"))
+                .hint(format!("`docker restart {name}` ends it.")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses while the breaker is tripped; returns it if it is to be reset.

@@ -183,7 +183,9 @@ fn offer_status_line(call: &Invocation, program: &Path, text: &str) -> Result<St
     let settings = settings(world)?;
     let (command, path) = (statusline::command(program), settings.path().display().to_string());
     let previous = match settings.status_line(&command) {
-        StatusLine::Ours => return Ok(format!("{text}The status line is already in {path}.\n")),
+        StatusLine::Ours { refreshes: true } => {
+            return Ok(format!("{text}The status line is already in {path}.\n"));
+        }
         StatusLine::Other(value) if !call.flag("force") => {
             let value = clean::excerpt(&value, 100);
             return Ok(format!(
@@ -191,7 +193,7 @@ fn offer_status_line(call: &Invocation, program: &Path, text: &str) -> Result<St
             ));
         }
         StatusLine::Other(value) => Some(value),
-        StatusLine::None => None,
+        StatusLine::Ours { refreshes: false } | StatusLine::None => None,
     };
     let change = settings.with_status_line(&command)?;
     let lines = diff::lines(&change.before, &change.after, Paint::for_stdout());

@@ -2,6 +2,7 @@
 
 use crate::cli::loops::guidance_program;
 use crate::cli::{Failure, command_line};
+use crate::core::text::nearest::nearest;
 use crate::store::file::{self, Privacy};
 use anyhow::Context;
 use clap::Command;
@@ -26,7 +27,12 @@ pub fn man(command: Option<&str>) -> Result<String, Failure> {
         Some(command) => format!("ralph-{command}"),
     };
     let page = pages().into_iter().find(|page| page.get_name() == wanted);
-    let page = page.ok_or_else(|| Failure::usage(format!("there is no man page {wanted}")))?;
+    let page = page.ok_or_else(|| {
+        let pages = pages();
+        let meant = nearest(&wanted, pages.iter().map(Command::get_name));
+        Failure::usage(format!("there is no man page {wanted}"))
+            .did_you_mean(meant, "`ralph --help` lists the commands")
+    })?;
     Ok(rendered(page)?)
 }
 

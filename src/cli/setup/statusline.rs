@@ -1,9 +1,12 @@
 //! `ralph statusline`: one line for Claude Code's status line, and never an error, because it runs all the time.
 
 use crate::claude::settings::statusline::{self, Input};
+use crate::cli::loops::status::observe;
 use crate::cli::{Project, World};
-use crate::store::user::armed;
+use crate::run;
+use crate::store::user::{armed, given, history};
 use crate::store::{config, state};
+use crate::view::activity::Activity;
 use crate::view::statusline as view;
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
@@ -26,15 +29,28 @@ pub fn main() -> ExitCode {
 }
 
 fn line(bytes: &[u8]) -> Option<String> {
-    let Input { session_id, folder } = statusline::parse(bytes)?;
+    let Input { session_id, folder, transcript } = statusline::parse(bytes)?;
     let world = World::from_env().ok()?;
     let project = Project::find(&world, folder.as_deref());
-    // As in every hook: a session without a loop is found out by one look at a file that is not there.
-    if !state::usable_session_id(&session_id) || !armed::exists(&world, &project, &session_id) {
+    if !state::usable_session_id(&session_id) {
         return None;
     }
+    // In a project without a loop this is one look at a file that is not there.
     let document = state::peek(&project).ok()??;
-    let run = armed::load_armed(&world, &project, &session_id, &document).filter(|run| run.is_alive())?;
+    let alive = |session: &str| {
+        armed::load_armed(&world, &project, session, &document).ok()?.filter(|run| run.is_alive())
+    };
+    // A run in this project concerns every session here.
+    let sessions = [session_id.as_str(), run::SESSION];
+    let Some((shown, mut run)) = sessions.into_iter().find_map(|id| Some((id, alive(id)?))) else {
+        let own = document.loop_of(&session_id).filter(|own| !own.is_alive())?;
+        let is_ours = armed::is_armed(&world, &project, &session_id, &own.run_id).ok()?
+            || history::contains(&world, &project, &own.run_id).ok()?;
+        return is_ours.then(|| view::ended(&own, world.now));
+    };
+    let client = observe(&world, &project, &session_id, &mut run, transcript.as_deref());
     let settings = config::load_for(&world, &project, &run).settings_for(run.engine);
-    Some(view::line(&run, &document.guidance(), &settings, world.now))
+    let activity = Activity::of(&run, &client, world.now);
+    let guidance = given::guidance(&world, &project, &document).unwrap_or_default().of_session(shown);
+    Some(view::line(&run, &activity, &guidance, &settings, world.now))
 }

@@ -53,8 +53,9 @@ pub fn uninstall(call: &Invocation) -> Result<String, Failure> {
 
 /// Sessions with a running loop would lose their hooks and stop without a reason.
 fn refuse_running(world: &World) -> Result<(), Failure> {
-    let is_running =
-        |project: &Project| alive(world, project).iter().any(|(_, run)| run.state == LoopState::Running);
+    let is_running = |project: &Project| {
+        alive(world, project).loops.iter().any(|(_, run)| run.state == LoopState::Running)
+    };
     let running = armed::projects(world).into_iter().filter(is_running);
     let running: Vec<_> = running.map(|project| project.root.display().to_string()).collect();
     if running.is_empty() {

@@ -49,6 +49,9 @@ pub struct Circuit {
     pub recent: Vec<String>,
     #[serde(deserialize_with = "lenient")]
     pub baseline: Baseline,
+    /// The baselines of other checkouts in which the agent worked before, oldest first.
+    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Baseline>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -82,6 +85,8 @@ pub enum Verdict {
 
 /// A message is compared with this many before it.
 const MAX_RECENT_MESSAGES: usize = 5;
+/// Checkouts the agent left whose baseline is kept.
+const MAX_ELSEWHERE: usize = 8;
 
 impl Circuit {
     /// Counts this turn and judges it.
@@ -105,6 +110,25 @@ impl Circuit {
             }
         }
         pivot.map_or(Verdict::Fine, Verdict::Pivot)
+    }
+
+    /// Takes up the baseline of the checkout in which the agent works: one checkout is never compared with another,
+    /// and the one it leaves is kept for its return.
+    pub fn move_to(&mut self, work_tree: &str) {
+        if self.baseline.work_tree == work_tree {
+            return;
+        }
+        let known = self.elsewhere.iter().position(|baseline| baseline.work_tree == work_tree);
+        let fresh = || Baseline { work_tree: work_tree.to_owned(), ..Baseline::default() };
+        let next = known.map_or_else(fresh, |at| self.elsewhere.remove(at));
+        self.elsewhere.push(std::mem::replace(&mut self.baseline, next));
+        let surplus = self.elsewhere.len().saturating_sub(MAX_ELSEWHERE);
+        self.elsewhere.drain(..surplus);
+    }
+
+    /// Returns whether the task list was there at an earlier turn, in this checkout or in another.
+    pub fn tasks_were_there(&self) -> bool {
+        self.elsewhere.iter().chain([&self.baseline]).any(|baseline| baseline.tasks_passing.is_some())
     }
 
     /// Trips the breaker, which refuses the next start until it is reset.
@@ -147,8 +171,8 @@ impl Circuit {
 
     /// Sets the breaker to ok and every counter to zero. The baseline of progress stays.
     pub fn reset(&mut self) {
-        let baseline = std::mem::take(&mut self.baseline);
-        *self = Circuit { baseline, extra: std::mem::take(&mut self.extra), ..Circuit::default() };
+        let (baseline, elsewhere) = (std::mem::take(&mut self.baseline), std::mem::take(&mut self.elsewhere));
+        *self = Circuit { baseline, elsewhere, extra: std::mem::take(&mut self.extra), ..Circuit::default() };
     }
 }
 

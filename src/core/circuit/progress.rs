@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Baseline {
+    /// The git worktree it was taken in; empty for the project itself.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
+    pub work_tree: String,
     /// The commit that HEAD names.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
@@ -103,7 +106,8 @@ mod tests {
 
     #[test]
     fn anything_that_moved_is_progress_and_the_unknown_is_unknown() {
-        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(7) };
+        let before =
+            Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(7), ..Baseline::default() };
         let read = |edits| Some(Gained { edits, last_text: Some("x".into()), ..Gained::default() });
         let says = |gained| Turn { message: Some("x".into()), gained, ..Turn::default() };
         let still = Turn { tree: tree(7), ..Turn::default() };
@@ -139,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_commit_without_a_change_is_no_work() {
-        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(7) };
+        let before =
+            Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(7), ..Baseline::default() };
         let commit = Turn { head: Some("b".into()), tree: tree(7), ..Turn::default() };
         for (name, turn, only) in [
             ("nothing else", commit.clone(), true),
@@ -154,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_baseline_keeps_what_a_turn_does_not_tell() {
-        let before = Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(3) };
+        let before =
+            Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(3), ..Baseline::default() };
         let after = |tree, tree_after_checks| {
             let mut baseline = before.clone();
             baseline.move_to(&Turn { head: Some("b".into()), tree, tree_after_checks, ..Turn::default() });

@@ -120,7 +120,7 @@ fn tasks_missing(run: &ArmedLoop, turn: &Turn) -> Option<String> {
     }
     let Source { file, form } = &run.tasks;
     let Some(tasks) = &turn.tasks else {
-        let were_there = run.circuit.baseline.tasks_passing.is_some();
+        let were_there = run.circuit.tasks_were_there();
         return were_there.then(|| format!("{file} is missing"));
     };
     if let Some(unusable) = &tasks.unusable {

@@ -48,6 +48,8 @@ pub struct Note {
     pub limits_changed: bool,
     /// The agent may not have the whole task.
     pub repeat_task: bool,
+    /// Pauses before this turn that were left out of runtime, in milliseconds. For the user.
+    pub paused_ms: i64,
 }
 
 impl Note {
@@ -84,6 +86,8 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     if run.pause_if_interrupted() {
         return announce(run, Decision::Paused);
     }
+    run.session.work_tree.clone_from(&turn.work_tree);
+    run.circuit.move_to(&turn.work_tree);
     let message = turn.message.as_deref();
     let status = message.and_then(signal::status);
     let signal = message.and_then(|message| completion::signal(message, status.as_ref(), settings));
@@ -146,6 +150,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     note.limits_changed = run.told.limits.replace(limits).is_some_and(|told| told != limits);
     note.repeat_task = std::mem::take(&mut run.pending.repeat_task);
     note.earlier_advice = run.pending.advice.take();
+    note.paused_ms = std::mem::take(&mut run.timing.paused_ms);
     (run, Decision::Continue(note))
 }
 
@@ -236,15 +241,25 @@ fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: boo
 pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) {
     let mark = Stamp::from_seconds(run.last_hook_timestamp);
     let mut clock = Clock::restore(run.timing.clock.take(), run.runtime_ms(), mark);
+    let before = clock.clone();
     let evidence = turn.gained.as_ref().map_or(&[][..], |gained| &gained.evidence);
     let runtime = clock.observe(evidence, now, turn.mark, settings.pause_threshold_ms).max(run.runtime_ms());
+    let left_out_ms = match &turn.gained {
+        Some(_) => clock.left_out_since(&before),
+        None if mark > Stamp(0) => (now - mark) - (runtime - run.runtime_ms()),
+        None => 0,
+    };
+    // Less than nothing was left out where an answer arrived that proves work.
+    if left_out_ms < 0 || left_out_ms >= settings.pause_threshold_ms {
+        run.timing.paused_ms = run.timing.paused_ms.saturating_add(left_out_ms).max(0);
+    }
     run.accumulated_runtime_seconds = Stamp(runtime).seconds();
     run.last_hook_timestamp = now.seconds();
     run.timing.clock = Some(clock);
     run.session.closed_at = None;
     run.session.unscanned |= !turn.wrote_nothing();
     if let Some(Gained { usage, reading, interrupted_at, .. }) = &turn.gained {
-        run.session.interrupted_at = run.session.interrupted_at.max(*interrupted_at);
+        run.note_interruption(*interrupted_at);
         run.usage.add(usage);
         run.session.transcript = reading.clone();
     }

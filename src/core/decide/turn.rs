@@ -21,6 +21,9 @@ pub struct Turn {
     pub mark: Mark,
     /// `None` where there is no usable transcript.
     pub gained: Option<Gained>,
+    /// The git worktree in which the agent works, by its path; empty if it works in the project itself. HEAD, tasks,
+    /// files and checks are those of this checkout.
+    pub work_tree: String,
     /// The commit that HEAD names; nothing outside git, or where it cannot be read.
     pub head: Option<String>,
     /// `ralph/tasks.json`, where it is there.
@@ -111,6 +114,7 @@ impl Default for Turn {
             background: Vec::new(),
             mark: Mark::Seen,
             gained: None,
+            work_tree: String::new(),
             head: None,
             tasks: None,
             tree: None,
@@ -135,6 +139,8 @@ pub struct Gained {
     pub edits: u64,
     /// When the user last pressed Esc.
     pub interrupted_at: Option<Stamp>,
+    /// When the usage limit resets that the newest answer is about.
+    pub limit_resets_at: Option<Stamp>,
     /// The last text the agent wrote.
     pub last_text: Option<String>,
     /// Tokens and cost to add.

@@ -3,11 +3,12 @@
 //! The scan is newer than any entry. A finding beats an entry that contradicts it, unless the user allowed that finding.
 
 use super::finding::{Finding, Severity};
+use super::{ENTRY_CHARS, EntryId, MAX_LOOP_CHARS, MAX_TEXT_CHARS, Overruled};
 use crate::core::guidance::{Entry, Guidance, key};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What the agent is told to do more of, and not to do; newest first, findings worst first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,99 +17,181 @@ pub struct GuidanceLists {
     pub forbidden: Vec<Line>,
     /// Sentences about what the scan found; the agent reads them as forbidden.
     pub findings: Vec<String>,
+    /// The entries that are not told because a finding contradicts them.
+    pub overruled: Vec<Overruled>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
+    pub entry: EntryId,
     pub text: String,
-    pub given: Option<Stamp>,
+    pub rank: Rank,
 }
 
-/// Older entries and further findings are only counted in the prompt.
-const MAX_ENTRIES: usize = 12;
+/// What comes first if not everything fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// This session's agent has not read it.
+    New,
+    Pinned,
+    /// The agent has read it.
+    Repeated,
+}
+
+/// How much of the guidance a prompt has. What is new or pinned is in every prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The agent has its context: of the entries it has read, the newest are repeated and the others counted.
+    Turn,
+    /// The agent may have lost its context.
+    Whole,
+}
+
+/// Entries that the agent has read make up each list to so many lines.
+const MAX_LINES: usize = 12;
 const MAX_FINDINGS: usize = 5;
-const MAX_LINE_CHARS: usize = 2000;
+/// Wide letters take two columns.
+const MAX_LINE_COLUMNS: usize = 2 * MAX_TEXT_CHARS;
+const MAX_FINDING_CHARS: usize = 160;
 
 impl GuidanceLists {
-    /// Merges guidance with findings. Of entries with the same text the newest counts, or the forbidden one if they
-    /// are equally old.
-    pub fn merge(guidance: &Guidance, findings: &[Finding]) -> Self {
-        let waived = guidance.waived();
-        let mut standing: Vec<&Finding> = findings
-            .iter()
-            .filter(|finding| finding.severity >= Severity::High && !waived.contains(&finding.id))
-            .collect();
+    /// Merges the guidance for a session's loop with findings. Of entries with the same text the newest counts, or the
+    /// forbidden one if they are equally old.
+    pub fn merge(guidance: &Guidance, session: &str, findings: &[Finding]) -> Self {
+        let waived: HashSet<&str> = guidance.allowed.iter().map(|entry| entry.text.as_str()).collect();
+        let stands =
+            |finding: &&Finding| finding.severity >= Severity::High && !waived.contains(finding.id.as_str());
+        let mut standing: Vec<&Finding> = findings.iter().filter(stands).collect();
         standing.sort_by_key(|finding| finding.rank());
+        let subjects = Subjects::new(&standing);
 
-        let line = |entry: &Entry| Line { text: clean::line(&entry.text), given: entry.timestamp };
+        let line = |entry: &Entry| Line {
+            entry: entry.id(),
+            text: clean::excerpt(&entry.text, MAX_LINE_COLUMNS),
+            rank: match entry {
+                entry if !entry.delivered_to.iter().any(|told| told == session) => Rank::New,
+                entry if entry.pinned => Rank::Pinned,
+                _ => Rank::Repeated,
+            },
+        };
         let forbidden = guidance.forbidden.iter().map(|entry| (false, line(entry)));
         let encouraged = guidance.encouraged.iter().map(|entry| (true, line(entry)));
         let mut lines: Vec<(bool, Line)> = forbidden.chain(encouraged).collect();
-        lines.sort_by_key(|(_, line)| Reverse(line.given));
+        lines.sort_by_key(|(_, line)| Reverse(line.entry.1));
         let mut seen = HashSet::new();
-        lines.retain(|(_, line)| seen.insert(key(&line.text)));
+        lines.retain(|(_, line)| seen.insert(line.entry.0.clone()));
 
         let mut lists = GuidanceLists::default();
         for (encouraged, line) in lines {
-            if !encouraged {
-                lists.forbidden.push(line);
-            } else if !standing.iter().any(|finding| is_about(&line.text, finding)) {
-                lists.encouraged.push(line);
+            match subjects.of(&line.text).filter(|_| encouraged) {
+                _ if !encouraged => lists.forbidden.push(line),
+                None => lists.encouraged.push(line),
+                Some(finding) => {
+                    lists.overruled.push(Overruled { entry: line.entry, by: identified(finding) });
+                }
             }
         }
-        let mut seen: HashSet<String> = lists.forbidden.iter().map(|line| key(&line.text)).collect();
+        let mut seen: HashSet<String> = lists.forbidden.iter().map(|line| line.entry.0.clone()).collect();
         lists.findings = standing.into_iter().map(sentence).collect();
         lists.findings.retain(|sentence| seen.insert(key(sentence)));
         lists
     }
 
-    /// Returns the keys of the entries that [`GuidanceLists::text`] shows.
-    pub fn told(&self) -> Vec<String> {
-        let shown = self.encouraged.iter().take(MAX_ENTRIES).chain(self.forbidden.iter().take(MAX_ENTRIES));
-        shown.map(|line| key(&line.text)).collect()
+    /// Returns the entries that the next prompt shows.
+    pub fn told(&self) -> HashSet<EntryId> {
+        self.shown(Extent::Turn).into_iter().flatten().map(|line| line.entry.clone()).collect()
+    }
+
+    /// Returns the lines of both lists that fit: the new ones first, then the pinned ones, then the rest.
+    fn shown(&self, extent: Extent) -> [Vec<&Line>; 2] {
+        let lists = [&self.encouraged, &self.forbidden];
+        let all =
+            lists.iter().enumerate().flat_map(|(list, lines)| lines.iter().map(move |line| (list, line)));
+        let mut all: Vec<(usize, &Line)> = all.collect();
+        all.sort_by_key(|(_, line)| (line.rank, Reverse(line.entry.1)));
+        let mut chars = MAX_LOOP_CHARS;
+        let mut shown = [Vec::new(), Vec::new()];
+        for (list, line) in all {
+            let cost = line.text.encode_utf16().count() + ENTRY_CHARS;
+            let repeats = extent == Extent::Whole || shown[list].len() < MAX_LINES;
+            // One that is longer than everything together, which only another program can have written, is alone.
+            let fits = cost <= chars || chars == MAX_LOOP_CHARS;
+            if fits && (line.rank < Rank::Repeated || repeats) {
+                chars = chars.saturating_sub(cost);
+                shown[list].push(line);
+            }
+        }
+        for lines in &mut shown {
+            lines.sort_by_key(|line| Reverse(line.entry.1));
+        }
+        shown
     }
 
     /// Returns both lists as text, each entry with its age; empty if there is nothing to say.
-    pub fn text(&self, now: Stamp) -> String {
+    pub fn text(&self, extent: Extent, now: Stamp) -> String {
         let mut out = String::new();
-        let mut add = |title: &str, lines: &[Line], findings: &[String]| {
-            if !lines.is_empty() || !findings.is_empty() {
+        let mut add = |title: &str, all: &[Line], shown: &[&Line], findings: &[String]| {
+            if !all.is_empty() || !findings.is_empty() {
                 out.push_str(&format!("\n{title}:"));
             }
-            for Line { text, given } in lines.iter().take(MAX_ENTRIES) {
+            for Line { text, entry: (_, given), .. } in shown {
                 let age =
                     given.map_or_else(String::new, |given| format!(" ({} ago)", time::span(now - given)));
-                out.push_str(&format!("\n- {}{age}", clean::excerpt(text, MAX_LINE_CHARS)));
+                out.push_str(&format!("\n- {text}{age}"));
             }
             for finding in findings.iter().take(MAX_FINDINGS) {
-                out.push_str(&format!("\n- {}", clean::excerpt(finding, MAX_LINE_CHARS)));
+                out.push_str(&format!("\n- {}", clean::excerpt(finding, MAX_FINDING_CHARS)));
             }
-            if lines.len() > MAX_ENTRIES {
-                out.push_str(&format!("\n- {} older: `ralph-guidance list`", lines.len() - MAX_ENTRIES));
+            if all.len() > shown.len() {
+                out.push_str(&format!("\n- {} older: `ralph-guidance list`", all.len() - shown.len()));
             }
             if findings.len() > MAX_FINDINGS {
                 out.push_str(&format!("\n- {} more findings: `ralph scan`", findings.len() - MAX_FINDINGS));
             }
         };
-        add("ENCOURAGED", &self.encouraged, &[]);
-        add("FORBIDDEN", &self.forbidden, &self.findings);
+        let [encouraged, forbidden] = self.shown(extent);
+        add("ENCOURAGED", &self.encouraged, &encouraged, &[]);
+        add("FORBIDDEN", &self.forbidden, &forbidden, &self.findings);
         out
     }
 }
 
-/// Returns whether an entry speaks of a finding: by its id, its file or its sentence.
-fn is_about(text: &str, finding: &Finding) -> bool {
-    let bare = |word: &str| {
-        let mark = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '/' | '.');
-        // A full stop after a closing mark ends the sentence; it is not part of the name.
-        word.trim_end_matches('.').trim_matches(mark).to_lowercase()
-    };
-    let file = finding.file.to_lowercase();
-    key(text) == key(&sentence(finding))
-        || text
-            .split_whitespace()
-            .map(bare)
-            .any(|word| word == finding.id || (!file.is_empty() && word.trim_end_matches('.') == file))
+/// What entries can name a finding by: its id, its file or its sentence.
+struct Subjects<'a>(HashMap<String, &'a Finding>);
+
+impl<'a> Subjects<'a> {
+    /// Takes the findings worst first.
+    fn new(findings: &[&'a Finding]) -> Self {
+        let mut subjects = HashMap::new();
+        for finding in findings {
+            let names = [finding.id.clone(), finding.file.to_lowercase(), key(&sentence(finding))];
+            for name in names.into_iter().filter(|name| !name.is_empty()) {
+                subjects.entry(name).or_insert(*finding);
+            }
+        }
+        Subjects(subjects)
+    }
+
+    /// Returns the finding that a text speaks of.
+    fn of(&self, text: &str) -> Option<&'a Finding> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let bare = |word: &str| {
+            let mark = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '/' | '.');
+            // A full stop after a closing mark ends the sentence; it is not part of the name.
+            word.trim_end_matches('.').trim_matches(mark).trim_end_matches('.').to_lowercase()
+        };
+        let named = text.split_whitespace().find_map(|word| self.0.get(&bare(word)));
+        named.or_else(|| self.0.get(&key(text))).copied()
+    }
+}
+
+/// Returns the id of a finding and what it is about.
+fn identified(finding: &Finding) -> String {
+    let place = finding.place();
+    let gap = if place.is_empty() { "" } else { ": " };
+    clean::excerpt(&format!("{} ({place}{gap}{})", finding.id, finding.description), MAX_FINDING_CHARS)
 }
 
 /// Returns a finding as the agent reads it.
@@ -124,6 +207,7 @@ pub fn sentence(finding: &Finding) -> String {
 mod tests {
     use super::*;
     use crate::core::guidance::finding::SEVERITIES;
+    use crate::core::guidance::tests::KEYS_MADE;
     use proptest::prelude::*;
 
     fn entry(text: &str, minute: i64) -> Entry {
@@ -155,10 +239,10 @@ mod tests {
         let encouraged = || vec![entry("edit gen/api.rs", 1), entry("write tests", 2)];
         let findings =
             [finding("f1", Severity::High, "gen/api.rs"), finding("f2", Severity::Medium, "other")];
-        let merged = GuidanceLists::merge(&guidance(encouraged(), vec![], &[]), &findings);
+        let merged = GuidanceLists::merge(&guidance(encouraged(), vec![], &[]), "me", &findings);
         assert_eq!(texts(&merged.encouraged), ["write tests"]);
         assert_eq!(merged.findings, ["gen/api.rs: generated file. Do not edit it"]);
-        let allowed = GuidanceLists::merge(&guidance(encouraged(), vec![], &["f1"]), &findings);
+        let allowed = GuidanceLists::merge(&guidance(encouraged(), vec![], &["f1"]), "me", &findings);
         assert_eq!(texts(&allowed.encouraged), ["write tests", "edit gen/api.rs"]);
         assert!(allowed.findings.is_empty());
     }
@@ -167,10 +251,23 @@ mod tests {
     fn entries_are_newest_first_and_findings_worst_first() {
         let forbidden = vec![entry("old", 1), entry("new", 5), entry("OLD ", 1)];
         let findings = [finding("b", Severity::High, "b"), finding("a", Severity::Critical, "z")];
-        let merged = GuidanceLists::merge(&guidance(vec![], forbidden, &[]), &findings);
+        let merged = GuidanceLists::merge(&guidance(vec![], forbidden, &[]), "me", &findings);
         assert_eq!(texts(&merged.forbidden), ["new", "old"]);
         let expected = ["z: generated file. Do not edit it", "b: generated file. Do not edit it"];
         assert_eq!(merged.findings, expected);
+    }
+
+    fn told(mut entry: Entry) -> Entry {
+        entry.delivered_to = vec!["me".into()];
+        entry
+    }
+
+    fn pinned(entry: Entry) -> Entry {
+        Entry { pinned: true, ..entry }
+    }
+
+    fn many(count: i64) -> Vec<Entry> {
+        (0..count).map(|n| entry(&format!("w{n}"), 0)).collect()
     }
 
     #[test]
@@ -178,38 +275,106 @@ mod tests {
         let findings: Vec<_> =
             (0..9).map(|n| finding(&n.to_string(), Severity::High, &format!("f{n}"))).collect();
         let guidance = guidance(vec![entry("be bold", 0)], vec![], &[]);
-        let text = GuidanceLists::merge(&guidance, &findings).text(Stamp(3 * 60_000));
+        let text = |findings: &[Finding], minute: i64| {
+            GuidanceLists::merge(&guidance, "me", findings).text(Extent::Turn, Stamp(minute * 60_000))
+        };
+        let nine = text(&findings, 3);
         assert!(
-            text.starts_with("\nENCOURAGED:\n- be bold (3m ago)\nFORBIDDEN:\n- f0: generated file"),
-            "{text}"
+            nine.starts_with("\nENCOURAGED:\n- be bold (3m ago)\nFORBIDDEN:\n- f0: generated file"),
+            "{nine}"
         );
-        assert!(text.ends_with("\n- 4 more findings: `ralph scan`"), "{text}");
-        assert!(!GuidanceLists::merge(&guidance, &findings[..5]).text(Stamp(0)).contains("more findings"));
-        assert_eq!(GuidanceLists::default().text(Stamp(0)), "");
+        assert!(nine.ends_with("\n- 4 more findings: `ralph scan`"), "{nine}");
+        assert!(!text(&findings[..5], 0).contains("more findings"));
+        assert_eq!(GuidanceLists::default().text(Extent::Whole, Stamp(0)), "");
     }
 
     #[test]
-    fn entries_are_counted_beyond_a_dozen_and_only_the_shown_ones_are_told() {
-        let many = |count: i64| (0..count).map(|n| entry(&format!("w{n}"), 0)).collect::<Vec<_>>();
-        let few = GuidanceLists::merge(&guidance(many(12), vec![], &[]), &[]).text(Stamp(0));
-        assert!(few.ends_with("\n- w11 (0s ago)"), "{few}");
-        let lists = GuidanceLists::merge(&guidance(vec![], many(14), &[]), &[]);
-        let text = lists.text(Stamp(0));
-        assert!(text.ends_with("\n- w11 (0s ago)\n- 2 older: `ralph-guidance list`"), "{text}");
-        assert_eq!(lists.told().len(), 12);
-        let scanned = GuidanceLists::merge(&Guidance::default(), &[finding("f1", Severity::High, "a")]);
-        assert_eq!(scanned.told(), Vec::<String>::new(), "a finding is not an entry");
+    fn what_is_new_or_pinned_is_always_told_and_the_rest_is_counted_beyond_a_dozen() {
+        let text = |entries: Vec<Entry>, extent| {
+            GuidanceLists::merge(&guidance(vec![], entries, &[]), "me", &[]).text(extent, Stamp(0))
+        };
+        let new = text(many(60), Extent::Turn);
+        assert_eq!(new.lines().count(), 62, "{new}");
+        assert!(!new.contains("older"), "{new}");
+
+        let old = || many(15).into_iter().map(told);
+        let dozen = text(old().collect(), Extent::Turn);
+        assert!(dozen.ends_with("\n- w11 (0s ago)\n- 3 older: `ralph-guidance list`"), "{dozen}");
+        let whole = text(old().collect(), Extent::Whole);
+        assert!(whole.ends_with("\n- w14 (0s ago)"), "{whole}");
+
+        let pinned = old().chain([told(pinned(entry("never push", -9)))]).collect::<Vec<_>>();
+        let with_pinned = text(pinned, Extent::Turn);
+        assert!(with_pinned.contains("\n- never push (9m ago)\n- 4 older"), "{with_pinned}");
+
+        let elsewhere = Entry { delivered_to: vec!["you".into()], ..entry("x", 0) };
+        assert!(text(vec![elsewhere; 1], Extent::Turn).contains("- x"), "told in another session only");
+    }
+
+    #[test]
+    fn only_the_shown_entries_are_told() {
+        let lists = GuidanceLists::merge(&guidance(vec![], many(14), &[]), "me", &[]);
+        assert_eq!(lists.told().len(), 14);
+        let scanned = GuidanceLists::merge(&Guidance::default(), "me", &[finding("f1", Severity::High, "a")]);
+        assert!(scanned.told().is_empty(), "a finding is not an entry");
+    }
+
+    /// A state file that another program wrote can have more than a loop takes.
+    #[test]
+    fn a_text_is_bounded_whatever_there_is_and_what_did_not_fit_comes_first_next_time() {
+        let long = |n: i64| pinned(entry(&format!("{n} {}", "\u{1f980}".repeat(900)), n));
+        let findings: Vec<_> = (0..9)
+            .map(|n| finding(&format!("id{n}"), Severity::High, &format!("f{n}{}", "x".repeat(5000))))
+            .collect();
+        let mut given =
+            guidance((0..5).map(long).collect(), (5..9).map(long).chain(many(2000)).collect(), &[]);
+        let mut seen = HashSet::new();
+        for _ in 0..60 {
+            let lists = GuidanceLists::merge(&given, "me", &findings);
+            for extent in [Extent::Turn, Extent::Whole] {
+                let text = lists.text(extent, Stamp(600_000));
+                assert!(text.encode_utf16().count() < 5200, "{}", text.encode_utf16().count());
+            }
+            seen.extend(lists.told());
+            given.deliver("me", &lists.told(), &lists.overruled);
+        }
+        assert_eq!(seen.len(), 2009, "every entry was told at some time");
+    }
+
+    #[test]
+    fn merging_and_delivering_is_linear() {
+        let keys_made = |count: i64| {
+            let encouraged = (0..count).map(|n| entry(&format!("edit f{n}"), n)).collect();
+            let forbidden = (0..count).map(|n| entry(&format!("never f{n}"), n)).collect();
+            let findings: Vec<_> = (0..count)
+                .map(|n| finding(&format!("id{n}"), Severity::High, &format!("f{}", 2 * n)))
+                .collect();
+            let mut given = guidance(encouraged, forbidden, &[]);
+            KEYS_MADE.set(0);
+            let lists = GuidanceLists::merge(&given, "me", &findings);
+            given.deliver("me", &lists.told(), &lists.overruled);
+            KEYS_MADE.get()
+        };
+        let (some, ten_times) = (keys_made(200), keys_made(2000));
+        assert!(ten_times <= some * 11, "{some} comparisons for 200 entries, {ten_times} for 2,000");
     }
 
     #[test]
     fn texts_are_cleaned() {
-        let merged = GuidanceLists::merge(&guidance(vec![entry("write\u{1b} tests", 1)], vec![], &[]), &[]);
-        assert_eq!(merged.encouraged, [Line { text: "write tests".into(), given: Some(Stamp(60_000)) }]);
+        let given = guidance(vec![entry("write\u{1b} tests", 1)], vec![], &[]);
+        let merged = GuidanceLists::merge(&given, "me", &[]);
+        let line = Line {
+            entry: ("write tests".into(), Some(Stamp(60_000))),
+            text: "write tests".into(),
+            rank: Rank::New,
+        };
+        assert_eq!(merged.encouraged, [line]);
     }
 
     #[test]
     fn which_entries_are_about_a_finding() {
         let found = finding("f1", Severity::High, "gen/Api.rs");
+        let is_about = |text: &str, finding: &Finding| Subjects::new(&[finding]).of(text).is_some();
         for (text, expected) in [
             ("edit gen/api.rs", true),
             ("edit `gen/api.rs`", true),
@@ -224,6 +389,42 @@ mod tests {
             assert_eq!(is_about(text, &found), expected, "{text}");
         }
         assert!(!is_about("do it ...", &finding("f1", Severity::High, "")), "a finding without a file");
+    }
+
+    #[test]
+    fn an_overruled_entry_is_news_once_for_each_session() {
+        let mut given = guidance(vec![entry("edit gen/api.rs", 1)], vec![], &[]);
+        let findings = [finding("f1", Severity::High, "gen/api.rs")];
+        let mut news = |session: &str, findings: &[Finding]| {
+            let lists = GuidanceLists::merge(&given, session, findings);
+            given.deliver(session, &lists.told(), &lists.overruled).len()
+        };
+        for (session, found, expected) in [
+            ("me", true, 1),
+            ("you", false, 0),
+            ("me", true, 0),
+            ("you", true, 1),
+            ("me", true, 0),
+            ("you", true, 0),
+        ] {
+            assert_eq!(news(session, if found { &findings } else { &[] }), expected, "{session} {found}");
+        }
+    }
+
+    #[test]
+    fn an_overruled_entry_names_the_finding_and_is_news_once() {
+        let mut given = guidance(vec![entry("edit gen/api.rs", 1), entry("ignore f1", 2)], vec![], &[]);
+        let findings = [finding("f1", Severity::High, "gen/api.rs")];
+        let mut news = |findings: &[Finding]| {
+            let lists = GuidanceLists::merge(&given, "me", findings);
+            given.deliver("me", &lists.told(), &lists.overruled)
+        };
+        let by = Some("f1 (gen/api.rs: generated file)");
+        let told = news(&findings);
+        assert_eq!(told.iter().map(Entry::overruled_by).collect::<Vec<_>>(), [by, by]);
+        assert_eq!(news(&findings), []);
+        assert_eq!(news(&[]), [], "the finding is gone");
+        assert_eq!(news(&findings).len(), 2, "and back");
     }
 
     #[test]
@@ -257,10 +458,10 @@ mod tests {
         fn lists_have_no_duplicates_and_no_contradictions(
             given in arbitrary_guidance(), findings in arbitrary_findings(),
         ) {
-            let merged = GuidanceLists::merge(&given, &findings);
+            let merged = GuidanceLists::merge(&given, "me", &findings);
             let mut backwards = findings.clone();
             backwards.reverse();
-            prop_assert_eq!(&GuidanceLists::merge(&given, &backwards), &merged, "the order of the scan does not matter");
+            prop_assert_eq!(&GuidanceLists::merge(&given, "me", &backwards), &merged, "the order of the scan does not matter");
             let lines = || merged.encouraged.iter().chain(&merged.forbidden);
             let mut keys: Vec<_> = lines().map(|line| key(&line.text)).collect();
             keys.extend(merged.findings.iter().map(|sentence| key(sentence)));
@@ -275,7 +476,7 @@ mod tests {
             for line in lines() {
                 let newest = given.encouraged.iter().chain(&given.forbidden)
                     .filter(|other| key(&other.text) == key(&line.text)).map(|entry| entry.timestamp).max();
-                prop_assert_eq!(Some(line.given), newest, "the newest entry counts");
+                prop_assert_eq!(Some(line.entry.1), newest, "the newest entry counts");
             }
         }
     }

@@ -1,7 +1,10 @@
 //! What the user encourages and forbids, and how long it counts.
 //!
 //! Guidance is for the work at hand: it counts in the loop it was given in, or in the loop started just after it, and
-//! for a day at most.
+//! for a day at most. Given in a session it is for the loop of that session, otherwise for all loops of the project.
+//!
+//! A loop takes so little of it that all of it fits in one prompt: Claude Code cuts what a hook adds to the context at
+//! 10,000 characters.
 
 pub mod finding;
 pub mod merge;
@@ -12,8 +15,19 @@ use super::time::duration::HOURS;
 use crate::core::text::clean;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
 
 pub const MAX_TEXT_CHARS: usize = 2000;
+/// How much guidance one loop takes, as the agent reads it.
+pub const MAX_LOOP_CHARS: usize = 4000;
+/// How many entries a project keeps, those of all sessions together.
+pub const MAX_ENTRIES: usize = 100;
+/// Each entry is read with a dash before it and its age after it.
+const ENTRY_CHARS: usize = 20;
+/// How many entries a message to the user names; the rest is counted.
+const MAX_QUOTED: usize = 10;
+/// An entry forgets the first of more sessions, which only means that it is told there once more.
+const MAX_DELIVERED_TO: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -28,6 +42,9 @@ pub struct Guidance {
     /// When the newest entry was given.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Stamp>,
+    /// Entries of the state file that this user did not give: they stay in the file and count for nothing.
+    #[serde(skip)]
+    pub foreign: Vec<(List, Entry)>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -46,9 +63,12 @@ pub struct Entry {
     /// How long it counts, if the user said so.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub for_seconds: Option<f64>,
-    /// Whether the agent has been told.
-    #[serde(deserialize_with = "lenient")]
-    pub delivered: bool,
+    /// The sessions whose agent has been told.
+    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
+    pub delivered_to: Vec<String>,
+    /// The findings that keep it from the agents, as the users of these sessions were told.
+    #[serde(deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
+    pub overruled: Vec<Overruling>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -60,6 +80,18 @@ pub enum List {
     Allowed,
 }
 
+impl List {
+    pub fn word(self) -> &'static str {
+        match self {
+            List::Encouraged => "encouraged",
+            List::Forbidden => "forbidden",
+            List::Allowed => "allowed",
+        }
+    }
+}
+
+const LISTS: [List; 3] = [List::Encouraged, List::Forbidden, List::Allowed];
+
 /// The loop that a piece of guidance may be for.
 #[derive(Clone, Debug)]
 pub struct GuidanceScope<'a> {
@@ -67,6 +99,26 @@ pub struct GuidanceScope<'a> {
     pub started_at: Stamp,
     /// When the previous loop of this project ended.
     pub previous_ended_at: Option<Stamp>,
+}
+
+/// Tells an entry from others: its [`key`], and when it was given.
+pub type EntryId = (String, Option<Stamp>);
+
+/// That a finding keeps an entry from the agent of a session; from all of them, if a terminal was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overruling {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The finding's id and what it is about.
+    pub by: String,
+}
+
+/// An entry that a finding keeps from the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overruled {
+    pub entry: EntryId,
+    /// The finding's id and what it is about.
+    pub by: String,
 }
 
 /// What a new entry did to the lists.
@@ -94,22 +146,90 @@ impl Entry {
         }
     }
 
-    /// Returns whether it is for this loop: pinned, or young enough and given in it or just before it.
+    /// Returns the finding that keeps it from an agent, if one does.
+    pub fn overruled_by(&self) -> Option<&str> {
+        self.overruled.last().map(|overruling| overruling.by.as_str())
+    }
+
+    /// Notes which finding keeps it from a session's agent. Returns whether that is news for its user.
+    fn set_overruled(&mut self, session: &str, finding: Option<&str>) -> bool {
+        let told = |known: &Overruling| known.session_id.as_deref().is_none_or(|id| id == session);
+        let is_news =
+            finding.is_some_and(|by| !self.overruled.iter().any(|known| told(known) && known.by == by));
+        if is_news || finding.is_none() {
+            self.overruled.retain(|known| !told(known));
+        }
+        if let Some(by) = finding.filter(|_| is_news) {
+            self.overruled.push(Overruling { session_id: Some(session.to_owned()), by: by.to_owned() });
+            let over = self.overruled.len().saturating_sub(MAX_DELIVERED_TO);
+            self.overruled.drain(..over);
+        }
+        is_news
+    }
+
+    /// Returns whether it is for this loop: pinned or young enough, and given in its session, or in none and since the
+    /// previous loop.
     pub fn is_fresh(&self, scope: &GuidanceScope, now: Stamp, max_age_ms: i64) -> bool {
         if self.over_age(now, max_age_ms) {
             return false;
         }
-        let Some(given) = self.timestamp.map(|given| given.min(now)) else { return self.pinned };
-        let same_session = self.session_id.as_deref() == Some(scope.session);
-        let before_start =
-            self.session_id.is_none() && scope.previous_ended_at.is_none_or(|ended| given > ended);
-        self.pinned || same_session || given >= scope.started_at || before_start
+        match (&self.session_id, self.timestamp.map(|given| given.min(now))) {
+            (Some(session), _) => session == scope.session,
+            (None, None) => self.pinned,
+            (None, Some(given)) => {
+                self.pinned
+                    || given >= scope.started_at
+                    || scope.previous_ended_at.is_none_or(|ended| given > ended)
+            }
+        }
+    }
+
+    pub fn id(&self) -> EntryId {
+        (key(&self.text), self.timestamp)
+    }
+
+    /// Returns whether it is for this session's loop or for all loops.
+    pub fn is_for(&self, session: &str) -> bool {
+        self.session_id.as_deref().is_none_or(|own| own == session)
+    }
+
+    /// Returns whether this is the entry that the user gave, as it was recorded then. An earlier date only makes it
+    /// older, and dates in the future are brought back.
+    fn is_recorded_as(&self, record: &Entry) -> bool {
+        self.text == record.text
+            && self.session_id == record.session_id
+            && self.pinned == record.pinned
+            && self.for_seconds == record.for_seconds
+            && self.timestamp <= record.timestamp
+    }
+
+    /// Returns what the user gave, without what became of it since.
+    fn as_given(&self) -> Entry {
+        Entry { delivered_to: Vec::new(), overruled: Vec::new(), extra: Map::new(), ..self.clone() }
+    }
+
+    pub fn is_delivered(&self) -> bool {
+        !self.delivered_to.is_empty()
+    }
+
+    /// Returns how much of a prompt it takes. The client counts in UTF-16.
+    fn chars(&self) -> usize {
+        self.text.encode_utf16().count() + ENTRY_CHARS
     }
 }
 
 /// Returns a text in the form in which texts are compared: case and white space do not matter.
 pub fn key(text: &str) -> String {
+    #[cfg(test)]
+    tests::KEYS_MADE.set(tests::KEYS_MADE.get() + 1);
     clean::line(text).to_lowercase()
+}
+
+/// Why an entry is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Full {
+    Entries,
+    Chars { used: usize },
 }
 
 impl Guidance {
@@ -121,6 +241,49 @@ impl Guidance {
         [&mut self.encouraged, &mut self.forbidden, &mut self.allowed]
     }
 
+    /// Sets the entries apart that are not in this record of what the user gave.
+    pub fn set_foreign_apart(&mut self, given: &Guidance) {
+        for list in LISTS {
+            let records = given.list(list);
+            let is_foreign = |entry: &mut Entry| !records.iter().any(|record| entry.is_recorded_as(record));
+            let foreign: Vec<_> = self.list_mut(list).extract_if(.., is_foreign).collect();
+            self.foreign.extend(foreign.into_iter().map(|entry| (list, entry)));
+        }
+    }
+
+    /// Returns the entries with those that the user did not give, as the state file keeps them.
+    pub fn with_foreign(&self) -> Guidance {
+        let mut all = self.clone();
+        for (list, entry) in std::mem::take(&mut all.foreign) {
+            all.list_mut(list).push(entry);
+        }
+        all
+    }
+
+    /// Returns what is recorded of it in the user's own folder.
+    pub fn as_given(&self) -> Guidance {
+        let list = |list| self.list(list).iter().map(Entry::as_given).collect();
+        let [encouraged, forbidden, allowed] = LISTS.map(list);
+        Guidance { encouraged, forbidden, allowed, ..Guidance::default() }
+    }
+
+    /// Adds the entries that are not there yet.
+    pub fn include(&mut self, other: &Guidance) {
+        for list in LISTS {
+            let new: Vec<_> =
+                other.list(list).iter().filter(|entry| !self.list(list).contains(entry)).cloned().collect();
+            self.list_mut(list).extend(new);
+        }
+    }
+
+    fn list(&self, list: List) -> &[Entry] {
+        match list {
+            List::Encouraged => &self.encouraged,
+            List::Forbidden => &self.forbidden,
+            List::Allowed => &self.allowed,
+        }
+    }
+
     fn list_mut(&mut self, list: List) -> &mut Vec<Entry> {
         match list {
             List::Encouraged => &mut self.encouraged,
@@ -129,11 +292,43 @@ impl Guidance {
         }
     }
 
-    /// Adds an entry, in place of one with the same text on the same or the opposite list.
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.encouraged.iter().chain(&self.forbidden)
+    }
+
+    /// Returns how many entries a loop of this session reads; without a session, how many there are.
+    pub fn count_for(&self, session: Option<&str>) -> usize {
+        self.entries().filter(|entry| session.is_none_or(|session| entry.is_for(session))).count()
+    }
+
+    /// Returns the part that is not for another session.
+    pub fn of_session(mut self, session: &str) -> Guidance {
+        self.lists_mut().into_iter().for_each(|entries| entries.retain(|entry| entry.is_for(session)));
+        self
+    }
+
+    /// Returns whether there is more than one of these sessions' loops or the project takes.
+    pub fn full<'a>(&self, sessions: impl IntoIterator<Item = &'a str>) -> Option<Full> {
+        if self.entries().count() > MAX_ENTRIES || self.allowed.len() > MAX_ENTRIES {
+            return Some(Full::Entries);
+        }
+        let chars = |session: Option<&str>| -> usize {
+            let given_there = self.entries().filter(|entry| entry.session_id.as_deref() == session);
+            given_there.map(Entry::chars).sum()
+        };
+        let own = sessions.into_iter().map(|session| chars(Some(session))).max().unwrap_or(0);
+        let used = chars(None) + own;
+        (used > MAX_LOOP_CHARS).then_some(Full::Chars { used })
+    }
+
+    /// Adds an entry, in place of those with the same text that are for the same loops. One for all loops also takes
+    /// the place of those of single sessions, because the newest entry wins.
     pub fn give(&mut self, list: List, entry: Entry) -> Change {
         let same = key(&entry.text);
-        let mut take =
-            |list| self.list_mut(list).extract_if(.., |entry| key(&entry.text) == same).count() > 0;
+        let given_in = entry.session_id.clone();
+        let replaces =
+            |old: &mut Entry| (given_in.is_none() || old.session_id == given_in) && key(&old.text) == same;
+        let mut take = |list| self.list_mut(list).extract_if(.., replaces).count() > 0;
         let refreshed = take(list);
         let opposite = match list {
             List::Encouraged => Some(List::Forbidden),
@@ -146,9 +341,16 @@ impl Guidance {
         moved.unwrap_or(if refreshed { Change::Refreshed } else { Change::Added })
     }
 
-    /// Empties a list and returns its entries.
-    pub fn clear(&mut self, list: List) -> Vec<Entry> {
-        std::mem::take(self.list_mut(list))
+    /// Drops the entries of a list that were given in this session, or in none, and returns them.
+    pub fn clear(&mut self, list: List, session: Option<&str>) -> Vec<Entry> {
+        let given_there = |entry: &mut Entry| entry.session_id.as_deref() == session;
+        self.list_mut(list).extract_if(.., given_there).collect()
+    }
+
+    /// Drops all entries, also those that the user did not give, and returns how many there were.
+    pub fn clear_all(&mut self) -> usize {
+        let foreign = self.foreign.drain(..).count();
+        foreign + self.lists_mut().into_iter().map(|entries| entries.drain(..).count()).sum::<usize>()
     }
 
     /// Returns the ids of the findings that the user allowed.
@@ -156,14 +358,21 @@ impl Guidance {
         self.allowed.iter().map(|entry| entry.text.clone()).collect()
     }
 
-    /// Removes an entry by its number in `ralph-guidance list`, or by its text.
-    pub fn remove(&mut self, which: &str) -> Option<Entry> {
+    /// Removes an entry by its number in `ralph-guidance list`, or by its text; of several with that text, the one of
+    /// this session, else the one for all loops.
+    pub fn remove(&mut self, which: &str, session: Option<&str>) -> Option<Entry> {
         let wanted = key(which);
         let mut index = match wanted.parse::<usize>() {
             Ok(number) => number.checked_sub(1)?,
             Err(_) => {
-                let mut entries = self.encouraged.iter().chain(&self.forbidden).chain(&self.allowed);
-                entries.position(|entry| key(&entry.text) == wanted)?
+                let entries = self.encouraged.iter().chain(&self.forbidden).chain(&self.allowed).enumerate();
+                let matching = entries.filter(|(_, entry)| key(&entry.text) == wanted);
+                let distance = |entry: &Entry| match entry.session_id.as_deref() {
+                    own if own == session => 0,
+                    None => 1,
+                    Some(_) => 2,
+                };
+                matching.min_by_key(|(_, entry)| distance(entry))?.0
             }
         };
         for entries in self.lists_mut() {
@@ -181,49 +390,118 @@ impl Guidance {
         self.lists_mut().into_iter().flat_map(|entries| entries.extract_if(.., old)).collect()
     }
 
-    /// Drops the entries that are for none of these loops. An allowed finding stays as long as its loop.
+    /// Drops the entries that are for none of these loops. An allowed finding stays as long as its loop. What another
+    /// session was given may be for a loop that it has yet to start, so only its age counts, even if it is pinned.
     pub fn purge_stale(&mut self, scopes: &[GuidanceScope], now: Stamp, max_age_ms: i64) -> Vec<Entry> {
-        let ages = [max_age_ms, max_age_ms, i64::MAX];
-        let purge = |(entries, age): (&mut Vec<Entry>, i64)| {
-            let stale = |entry: &mut Entry| !scopes.iter().any(|scope| entry.is_fresh(scope, now, age));
-            entries.extract_if(.., stale).collect::<Vec<_>>()
-        };
-        self.lists_mut().into_iter().zip(ages).flat_map(purge).collect()
+        self.drop_unless(max_age_ms, |entry, age| {
+            let elsewhere = |session: &String| scopes.iter().all(|scope| scope.session != session);
+            scopes.iter().any(|scope| entry.is_fresh(scope, now, age))
+                || (entry.session_id.as_ref().is_some_and(elsewhere)
+                    && !Entry { pinned: false, ..entry.clone() }.over_age(now, max_age_ms))
+        })
     }
 
     /// Returns the part that is for one loop.
     pub fn fresh_for(&self, scope: &GuidanceScope, now: Stamp, max_age_ms: i64) -> Guidance {
         let mut own = self.clone();
-        own.purge_stale(std::slice::from_ref(scope), now, max_age_ms);
+        own.drop_unless(max_age_ms, |entry, age| entry.is_fresh(scope, now, age));
         own
     }
 
-    /// Replaces dates in the future by `now`, so that they age from there.
-    pub fn bring_back_to(&mut self, now: Stamp) {
-        for entry in self.lists_mut().into_iter().flatten() {
-            entry.timestamp = entry.timestamp.map(|at| at.min(now));
-        }
-        self.timestamp = self.timestamp.map(|at| at.min(now));
+    /// Drops the entries that do not pass, each with the age it may reach, and returns them.
+    fn drop_unless(&mut self, max_age_ms: i64, stays: impl Fn(&Entry, i64) -> bool) -> Vec<Entry> {
+        let ages = [max_age_ms, max_age_ms, i64::MAX];
+        let lists = self.lists_mut().into_iter().zip(ages);
+        let drop = |(entries, age): (&mut Vec<Entry>, i64)| {
+            entries.extract_if(.., |entry| !stays(entry, age)).collect::<Vec<_>>()
+        };
+        lists.flat_map(drop).collect()
     }
 
-    /// Marks the entries with these keys as delivered to the agent.
-    pub fn deliver(&mut self, told: &[String]) {
-        for entry in self.encouraged.iter_mut().chain(&mut self.forbidden) {
-            entry.delivered |= told.contains(&key(&entry.text));
+    /// Gives the entries of a session to another one, which takes over its loop.
+    pub fn hand_over(&mut self, from: &str, to: &str) {
+        let entries = self.lists_mut().into_iter().flatten();
+        for entry in entries.filter(|entry| entry.session_id.as_deref() == Some(from)) {
+            entry.session_id = Some(to.to_owned());
         }
+    }
+
+    /// Replaces dates in the future by `now`, so that they age from there. Returns whether there were any.
+    pub fn bring_back_to(&mut self, now: Stamp) -> bool {
+        let mut found = false;
+        for entry in self.lists_mut().into_iter().flatten().filter(|entry| entry.timestamp > Some(now)) {
+            entry.timestamp = Some(now);
+            found = true;
+        }
+        self.timestamp = self.timestamp.map(|at| at.min(now));
+        found
+    }
+
+    /// Notes what a session's agent was told, and which finding overrules which entry. Returns the entries for which
+    /// the finding is news.
+    pub fn deliver(&mut self, session: &str, told: &HashSet<EntryId>, overruled: &[Overruled]) -> Vec<Entry> {
+        let findings: HashMap<&EntryId, &str> =
+            overruled.iter().map(|overruled| (&overruled.entry, overruled.by.as_str())).collect();
+        let mut news = Vec::new();
+        let entries = self.encouraged.iter_mut().chain(&mut self.forbidden);
+        for entry in entries.filter(|entry| entry.is_for(session)) {
+            let id = entry.id();
+            if told.contains(&id) && !entry.delivered_to.iter().any(|known| known == session) {
+                entry.delivered_to.push(session.to_owned());
+                let over = entry.delivered_to.len().saturating_sub(MAX_DELIVERED_TO);
+                entry.delivered_to.drain(..over);
+            }
+            if entry.set_overruled(session, findings.get(&id).copied()) {
+                news.push(entry.clone());
+            }
+        }
+        news
     }
 }
 
-/// Returns the texts of entries, quoted and shortened: `"small steps", "no new files"`.
+/// Returns the texts of entries, quoted and shortened: `"small steps", "no new files" and 3 more`.
 pub fn quoted(entries: &[Entry]) -> String {
-    let texts = entries.iter().map(|entry| format!("\"{}\"", clean::excerpt(&entry.text, 60)));
-    texts.collect::<Vec<_>>().join(", ")
+    named(entries, |entry| format!("\"{}\"", clean::excerpt(&entry.text, 60)))
+}
+
+fn named(entries: &[Entry], name: impl Fn(&Entry) -> String) -> String {
+    let names = entries.iter().take(MAX_QUOTED).map(name).collect::<Vec<_>>().join(", ");
+    match entries.len().saturating_sub(MAX_QUOTED) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    }
+}
+
+/// Reports the entries that the user did not give.
+pub fn foreign(entries: &[(List, Entry)], file: &str) -> Option<String> {
+    let entries: Vec<Entry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
+    (!entries.is_empty()).then(|| {
+        format!(
+            "ignored guidance in {file} that you did not give: {}; `ralph-guidance list` shows it, \
+             `ralph-guidance adopt` makes it yours",
+            quoted(&entries)
+        )
+    })
 }
 
 /// Reports a purge with its texts.
 pub fn purged(entries: &[Entry]) -> Option<String> {
     (!entries.is_empty())
         .then(|| format!("dropped guidance that is too old or from another loop: {}", quoted(entries)))
+}
+
+/// Reports the entries that a finding keeps from the agent.
+pub fn withheld(entries: &[Entry]) -> Option<String> {
+    let name = |entry: &Entry| {
+        let by = entry.overruled_by().unwrap_or_default();
+        format!("\"{}\" (finding {})", clean::excerpt(&entry.text, 60), clean::excerpt(by, 160))
+    };
+    (!entries.is_empty()).then(|| {
+        format!(
+            "guidance not sent because a finding overrules it: {}; `ralph-guidance allow ID` allows the finding",
+            named(entries, name)
+        )
+    })
 }
 
 /// Parses how long an entry counts, into seconds; a bare number is hours.
@@ -233,9 +511,14 @@ pub fn parse_span(text: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    std::thread_local! {
+        /// How many texts were brought into the form in which they are compared.
+        pub static KEYS_MADE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
 
     const HOUR: i64 = 3_600_000;
     const NOW: Stamp = Stamp(1000 * HOUR);
@@ -258,7 +541,7 @@ mod tests {
         let cases: &[(&str, Entry, bool)] = &[
             ("given in this loop, by this session", entry("x", 1.0, Some("me")), true),
             ("given in this loop, from a terminal", entry("x", 1.0, None), true),
-            ("given in this loop, by another session", entry("x", 1.0, Some("you")), true),
+            ("given in this loop, by another session", entry("x", 1.0, Some("you")), false),
             ("just before the start, same session", entry("x", 3.0, Some("me")), true),
             ("just before the start, from a terminal", entry("x", 3.0, None), true),
             ("before the start, another session", entry("x", 3.0, Some("you")), false),
@@ -266,7 +549,9 @@ mod tests {
             ("before the previous loop ended, same session", entry("x", 6.0, Some("me")), true),
             ("23 hours old, same session", entry("x", 23.0, Some("me")), true),
             ("24 hours old, same session", entry("x", 24.0, Some("me")), false),
-            ("a week old, pinned", pinned(entry("x", 168.0, Some("you"))), true),
+            ("a week old, pinned", pinned(entry("x", 168.0, None)), true),
+            ("a week old, pinned, same session", pinned(entry("x", 168.0, Some("me"))), true),
+            ("pinned in another session", pinned(entry("x", 1.0, Some("you"))), false),
             ("no date", entry("x", None, Some("me")), false),
             ("no date, pinned", pinned(entry("x", None, None)), true),
             ("dated in the future", entry("x", -48.0, Some("me")), true),
@@ -309,10 +594,13 @@ mod tests {
         guidance.give(List::Encouraged, entry("a", 1.0, None));
         guidance.give(List::Forbidden, entry("b", 1.0, None));
         guidance.give(List::Forbidden, entry("c d", 1.0, None));
-        assert_eq!(guidance.remove("2").unwrap().text, "b");
-        assert_eq!(guidance.remove(" C  D ").unwrap().text, "c d");
-        assert_eq!((guidance.remove("0"), guidance.remove("9"), guidance.remove("zzz")), (None, None, None));
-        assert_eq!(guidance.remove("1").unwrap().text, "a");
+        assert_eq!(guidance.remove("2", None).unwrap().text, "b");
+        assert_eq!(guidance.remove(" C  D ", None).unwrap().text, "c d");
+        assert_eq!(
+            (guidance.remove("0", None), guidance.remove("9", None), guidance.remove("zzz", None)),
+            (None, None, None)
+        );
+        assert_eq!(guidance.remove("1", None).unwrap().text, "a");
         assert!(guidance.is_empty());
     }
 
@@ -377,8 +665,23 @@ mod tests {
         let gone = guidance.purge_stale(&[scope("me"), scope("you")], NOW, 24 * HOUR);
         assert_eq!(texts(&gone), ["mine, old"], "what is meant for one of the loops stays");
         assert_eq!(guidance.waived(), ["f1", "f2"]);
-        let gone = guidance.purge_stale(&[], NOW, 24 * HOUR);
-        assert_eq!(texts(&gone), ["mine", "yours", "f1", "f2"], "without a loop nothing is meant");
+        guidance.give(List::Forbidden, entry("ours", 6.0, None));
+        let gone = guidance.purge_stale(&[scope("a third")], NOW, 24 * HOUR);
+        assert_eq!(texts(&gone), ["ours", "f1", "f2"], "other sessions may be about to start a loop");
+    }
+
+    #[test]
+    fn a_pinned_entry_of_a_session_ends_with_its_loop() {
+        let pinned = |session| Entry { pinned: true, ..entry("x", 30.0, session) };
+        let scope = |session| GuidanceScope { session, started_at: Stamp(0), previous_ended_at: None };
+        let left = |scopes: &[GuidanceScope]| {
+            let forbidden = vec![pinned(Some("me")), pinned(None)];
+            let mut guidance = Guidance { forbidden, ..Guidance::default() };
+            guidance.purge_stale(scopes, NOW, 24 * HOUR);
+            guidance.forbidden.len()
+        };
+        assert_eq!(left(&[scope("me"), scope("you")]), 2);
+        assert_eq!(left(&[scope("you")]), 1, "the loop of the session is gone");
     }
 
     #[test]
@@ -388,7 +691,7 @@ mod tests {
             let mut guidance = Guidance::default();
             guidance.give(list, entry("x", 1.0, None));
             assert!(!guidance.is_empty(), "{list:?}");
-            assert_eq!(texts(&guidance.clear(list)), ["x"], "{list:?}");
+            assert_eq!(texts(&guidance.clear(list, None)), ["x"], "{list:?}");
             assert!(guidance.is_empty(), "{list:?}");
         }
     }
@@ -398,9 +701,60 @@ mod tests {
         for (number, expected) in
             [("1", "mine"), ("2", "yours"), ("3", "mine, old"), ("4", "f1"), ("5", "f2")]
         {
-            assert_eq!(mixed().remove(number).map(|entry| entry.text).as_deref(), Some(expected), "{number}");
+            assert_eq!(
+                mixed().remove(number, None).map(|entry| entry.text).as_deref(),
+                Some(expected),
+                "{number}"
+            );
         }
-        assert_eq!(mixed().remove("6"), None);
+        assert_eq!(mixed().remove("6", None), None);
+    }
+
+    #[test]
+    fn sessions_say_the_same_or_the_opposite_without_touching_each_other() {
+        let mut guidance = Guidance::default();
+        guidance.give(List::Forbidden, entry("push", 3.0, Some("me")));
+        assert_eq!(guidance.give(List::Encouraged, entry("push", 2.0, Some("you"))), Change::Added);
+        assert_eq!((guidance.count_for(Some("me")), guidance.count_for(None)), (1, 2));
+        assert_eq!(guidance.clone().remove("push", Some("me")).unwrap().session_id.as_deref(), Some("me"));
+        assert_eq!(guidance.clear(List::Forbidden, Some("you")), []);
+        guidance.hand_over("me", "heir");
+        assert_eq!(guidance.forbidden[0].session_id.as_deref(), Some("heir"));
+        let for_all = guidance.give(List::Encouraged, entry("push", 1.0, None));
+        assert_eq!(for_all, Change::Moved(List::Forbidden), "for all loops, so it replaces both");
+        assert_eq!(guidance.count_for(None), 1);
+    }
+
+    #[test]
+    fn a_loop_and_a_project_take_a_limited_amount() {
+        let given =
+            |entries: Vec<Entry>| Guidance { forbidden: entries, ..Guidance::default() }.full(["me", "you"]);
+        let small = |n: usize| entry(&format!("{n}"), 1.0, (n >= 50).then_some("me"));
+        assert_eq!(given((0..100).map(small).collect()), None);
+        assert_eq!(given((0..101).map(small).collect()), Some(Full::Entries));
+        let of = |chars: usize, session| entry(&"x".repeat(chars - ENTRY_CHARS), 1.0, session);
+        assert_eq!(given(vec![of(2000, None), of(2000, Some("me")), of(2000, Some("you"))]), None);
+        let more = given(vec![of(2000, None), of(1000, Some("me")), of(2001, Some("you"))]);
+        assert_eq!(more, Some(Full::Chars { used: 4001 }));
+        let crabs = entry(&"\u{1f980}".repeat(2000), 1.0, None);
+        assert_eq!(given(vec![crabs]), Some(Full::Chars { used: 4020 }), "as the client counts");
+        let allowed = (0..101).map(small).collect();
+        assert_eq!(Guidance { allowed, ..Guidance::default() }.full([]), Some(Full::Entries));
+    }
+
+    #[test]
+    fn no_message_grows_with_the_number_of_entries() {
+        let entries: Vec<_> = (0..2000)
+            .map(|n| Entry {
+                overruled: vec![Overruling { session_id: None, by: "x".repeat(999) }],
+                ..entry(&format!("{n} {}", "long ".repeat(99)), 30.0, None)
+            })
+            .collect();
+        for told in [purged(&entries), withheld(&entries)] {
+            let told = told.unwrap();
+            assert!(told.contains(" and 1990 more") && told.chars().count() < 2600, "{told}");
+        }
+        assert!(purged(&entries[..10]).unwrap().ends_with("…\""), "ten are named");
     }
 
     #[test]
@@ -419,10 +773,15 @@ mod tests {
     #[test]
     fn what_was_told_stays_told() {
         let mut guidance = mixed();
-        guidance.deliver(&["mine".into(), "mine, old".into(), "f1".into()]);
-        guidance.deliver(&["mine".into()]);
-        let told = |list: &[Entry]| list.iter().map(|entry| entry.delivered).collect::<Vec<_>>();
+        let all: HashSet<EntryId> = guidance.entries().chain(&guidance.allowed).map(Entry::id).collect();
+        guidance.deliver("me", &all, &[]);
+        guidance.deliver("me", &HashSet::new(), &[]);
+        let told = |list: &[Entry]| list.iter().map(Entry::is_delivered).collect::<Vec<_>>();
         assert_eq!((told(&guidance.encouraged), told(&guidance.forbidden)), (vec![true, false], vec![true]));
+        guidance.give(List::Encouraged, entry("ours", 1.0, None));
+        let ours = HashSet::from([guidance.encouraged[2].id()]);
+        (0..99).for_each(|n| drop(guidance.deliver(&format!("s{n}"), &ours, &[])));
+        assert_eq!(guidance.encouraged[2].delivered_to.len(), MAX_DELIVERED_TO, "it does not grow");
         assert_eq!(told(&guidance.allowed), [false, false], "a waiver is not for the agent");
     }
 

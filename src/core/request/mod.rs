@@ -3,6 +3,8 @@
 pub mod import;
 
 use super::settings::{self, Kind, PRESETS, Preset};
+use super::time::duration;
+use crate::core::text::nearest::nearest;
 use serde_json::{Map, Value, json};
 
 /// A start as it was typed. Its values are valid; files and variables are not taken into account yet.
@@ -41,7 +43,11 @@ impl StartRequest {
     /// Sets one flag; `value` is `None` for a switch.
     pub fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), String> {
         match (takes_value(flag), value) {
-            (None, _) => return Err(format!("unknown flag: --{flag}")),
+            (None, _) => {
+                let meant = nearest(flag, flags())
+                    .map_or_else(String::new, |flag| format!(", did you mean --{flag}?"));
+                return Err(format!("unknown flag: --{flag}{meant}"));
+            }
             (Some(true), None) => return Err(format!("--{flag} needs a value")),
             (Some(false), Some(_)) => return Err(format!("--{flag} takes no value")),
             _ => {}
@@ -117,10 +123,10 @@ impl StartRequest {
             rest = &rest[2 + name.len()..];
             let mut value = None;
             if let Some(inline) = rest.strip_prefix('=') {
-                let (taken, after) = take_value(inline);
+                let (taken, after) = take_value(name, inline);
                 (value, rest) = (Some(taken), after);
             } else if takes_value(name) == Some(true) && !is_flag(rest.trim_start()) {
-                let (taken, after) = take_value(rest.trim_start());
+                let (taken, after) = take_value(name, rest.trim_start());
                 (value, rest) = (Some(taken).filter(|value| !value.is_empty()), after);
             }
             request.set(name, value.as_deref()).map_err(|wrong| match takes_value(name) {
@@ -137,6 +143,13 @@ impl StartRequest {
 
 fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
+}
+
+/// Returns every flag of a start.
+fn flags() -> impl Iterator<Item = &'static str> {
+    let settings = settings::KEYS.iter().filter_map(|key| key.flag);
+    let switches = SWITCHES.iter().map(|(name, _)| *name);
+    settings.chain(switches).chain(PRESETS.iter().map(|preset| preset.name)).chain(["run"])
 }
 
 /// Returns whether a flag takes a value; `None` if there is no such flag.
@@ -197,8 +210,9 @@ fn next_flag(text: &str, task_is_empty: bool) -> Option<(&str, Option<&str>, &st
     None
 }
 
-/// Splits off a flag's value: one word, or a quotation without its quotes (`\"` and `\\` inside double ones).
-fn take_value(text: &str) -> (String, &str) {
+/// Splits off a flag's value: one word, all words of a duration, or a quotation without its quotes (`\"` and `\\` inside
+/// double ones).
+fn take_value<'a>(flag: &str, text: &'a str) -> (String, &'a str) {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
     if let Some(quote) = quote {
         let mut value = String::new();
@@ -219,8 +233,17 @@ fn take_value(text: &str) -> (String, &str) {
             }
         }
     }
-    let end = text.find(char::is_whitespace).unwrap_or(text.len());
-    (text[..end].to_owned(), &text[end..])
+    let word = |text: &'a str| text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+    let (mut last, mut rest) = word(text);
+    let mut value = last.to_owned();
+    while settings::find_flag(flag).is_some_and(|key| key.kind.is_duration())
+        && let (next, after) = word(rest.trim_start())
+        && duration::continues(last, next)
+    {
+        value.push_str(next);
+        (last, rest) = (next, after);
+    }
+    (value, rest)
 }
 
 #[cfg(test)]
@@ -246,6 +269,26 @@ mod tests {
             assert_eq!(parse(text), ("make the suite green".into(), hours.clone()), "{text}");
         }
         assert_eq!(parse("x --max-iterations=08").1, json!({"loop_limits.max_iterations": 8}));
+    }
+
+    #[test]
+    fn a_duration_means_the_same_in_every_form() {
+        let hours = json!({"loop_limits.max_hours": 1.5});
+        for text in [
+            "--max-hours '1h 30m' do x",
+            "--max-hours=\"1h 30m\" do x",
+            "--max-hours 1h 30m do x",
+            "--max-hours=1h 30m do x",
+            "do --max-hours 1h 30m x",
+            "do x --max-hours 1H 30M",
+            "do x --max-hours 1h\n30m",
+        ] {
+            assert_eq!(parse(text), ("do x".into(), hours.clone()), "{text}");
+        }
+        let two = json!({"loop_limits.max_hours": 2});
+        assert_eq!(parse("--max-hours 2H 30 files"), ("30 files".into(), two.clone()));
+        assert_eq!(parse("--max-hours '2h' 30m x"), ("30m x".into(), two));
+        assert_eq!(parse("--max-iterations 3 30m x").0, "30m x", "no duration");
     }
 
     #[test]
@@ -299,7 +342,9 @@ mod tests {
     fn mistakes_are_errors_and_say_which() {
         for (text, part) in [
             ("x --bogus", "unknown flag: --bogus (to keep it in the task"),
-            ("x --max-iteration=3", "unknown flag: --max-iteration"),
+            ("x --max-iteration=3", "unknown flag: --max-iteration, did you mean --max-iterations? (to keep"),
+            ("x --verfy y", "did you mean --verify?"),
+            ("x --pco", "did you mean --poc?"),
             ("x --max-hours", "--max-hours needs a value"),
             ("x --max-hours --poc", "--max-hours needs a value"),
             ("x --max-hours four", "--max-hours: 'four' is not a duration"),

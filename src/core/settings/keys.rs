@@ -1,7 +1,9 @@
 //! Every setting: its key, flags, kind of value, default and help.
 
 use super::command;
+use super::loosening::Loosens;
 use crate::core::circuit::condition::{CONDITIONS, Condition};
+use crate::core::text::nearest;
 use crate::core::time::duration::{HOURS, MINUTES, SECONDS, Unit};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -30,6 +32,10 @@ impl Kind {
     /// Returns whether its values are executed: from a project's file only with the user's trust.
     pub fn is_executed(self) -> bool {
         matches!(self, Kind::Command | Kind::Commands)
+    }
+
+    pub fn is_duration(self) -> bool {
+        matches!(self, Kind::Duration(_) | Kind::PositiveDuration(_))
     }
 
     /// Returns the placeholder of a value in help texts.
@@ -63,12 +69,20 @@ pub struct Key {
     /// Flag of `ralph run` alone.
     pub run_flag: Option<&'static str>,
     pub kind: Kind,
+    /// What a project's file may not do to a loop that runs.
+    pub loosens: Loosens,
     default: DefaultValue,
     pub help: &'static str,
 }
 
-const fn key(name: &'static str, kind: Kind, default: DefaultValue, help: &'static str) -> Key {
-    Key { name, flag: None, run_flag: None, kind, default, help }
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: DefaultValue,
+    loosens: Loosens,
+    help: &'static str,
+) -> Key {
+    Key { name, flag: None, run_flag: None, kind, loosens, default, help }
 }
 
 impl Key {
@@ -83,62 +97,63 @@ impl Key {
 
 use DefaultValue::{EmptyList, Number, On, Unset};
 use Kind::{Count, Duration, PositiveDuration};
+use Loosens::{Added, Higher, HigherOrZero, Lower, LowerNotZero, Never, Off, Removed};
 
 /// Every setting but those of the breaker's conditions.
 #[rustfmt::skip]
 const OTHER_KEYS: &[Key] = &[
-    key("loop_limits.min_hours", Duration(HOURS), Number(0),
+    key("loop_limits.min_hours", Duration(HOURS), Number(0), Lower,
         "runtime before completion is accepted").flag("min-hours"),
-    key("loop_limits.max_hours", Duration(HOURS), Number(9),
+    key("loop_limits.max_hours", Duration(HOURS), Number(9), HigherOrZero,
         "runtime limit, 0 = none").flag("max-hours"),
-    key("loop_limits.min_iterations", Count, Number(0),
+    key("loop_limits.min_iterations", Count, Number(0), Lower,
         "iterations before completion is accepted").flag("min-iterations"),
-    key("loop_limits.max_iterations", Count, Number(50),
+    key("loop_limits.max_iterations", Count, Number(50), HigherOrZero,
         "iteration limit, 0 = none").flag("max-iterations"),
-    key("loop_limits.max_cost_usd", Kind::Dollars, Unset,
+    key("loop_limits.max_cost_usd", Kind::Dollars, Unset, HigherOrZero,
         "cost limit in US dollars, where the client reports costs, 0 = none").flag("max-cost"),
-    key("loop_limits.cli_gap_threshold_seconds", PositiveDuration(SECONDS), Number(300),
+    key("loop_limits.cli_gap_threshold_seconds", PositiveDuration(SECONDS), Number(300), Lower,
         "silence that counts as a pause, not as runtime").flag("gap-threshold"),
-    key("completion.promise", Kind::Text, DefaultValue::Text("COMPLETE"),
+    key("completion.promise", Kind::Text, DefaultValue::Text("COMPLETE"), Never,
         "text of the agent's completion promise").flag("promise"),
-    key("completion.verify", Kind::Commands, EmptyList,
+    key("completion.verify", Kind::Commands, EmptyList, Never,
         "check: a command that must pass before completion is accepted; may be repeated").flag("verify"),
-    key("completion.verify_timeout_seconds", PositiveDuration(SECONDS), Number(600),
+    key("completion.verify_timeout_seconds", PositiveDuration(SECONDS), Number(600), Higher,
         "time limit of each check; all together at most 3500 seconds"),
-    key("guidance.max_age_hours", Duration(HOURS), Number(24),
+    key("guidance.max_age_hours", Duration(HOURS), Number(24), Lower,
         "age at which guidance expires"),
-    key("scan.enabled", Kind::Switch, On,
+    key("scan.enabled", Kind::Switch, On, Off,
         "scan for constraints at every turn"),
-    key("scan.rules", Kind::List, EmptyList,
+    key("scan.rules", Kind::List, EmptyList, Removed,
         "scan rules of your own, beside the built-in ones"),
-    key("scan.exclude", Kind::List, EmptyList,
+    key("scan.exclude", Kind::List, EmptyList, Added,
         "globs of files that are not scanned"),
-    key("run.session_expiration_hours", PositiveDuration(HOURS), Number(24),
+    key("run.session_expiration_hours", PositiveDuration(HOURS), Number(24), Never,
         "time without activity after which another loop of the project ends, and an ended one leaves the state file"),
-    key("run.max_iterations", Count, Number(50),
+    key("run.max_iterations", Count, Number(50), HigherOrZero,
         "iteration limit of `ralph run`, 0 = none").run_flag("max-iterations"),
-    key("run.max_stuck", Count, Number(3),
+    key("run.max_stuck", Count, Number(3), HigherOrZero,
         "iterations in a row without a commit that end the run as stuck, 0 = off").run_flag("max-stuck"),
-    key("run.timeout_minutes", Duration(MINUTES), Number(15),
+    key("run.timeout_minutes", Duration(MINUTES), Number(15), HigherOrZero,
         "time limit of one iteration, 0 = none").run_flag("timeout"),
-    key("run.calls_per_hour", Count, Number(100),
+    key("run.calls_per_hour", Count, Number(100), HigherOrZero,
         "iterations started within any hour, 0 = no limit").run_flag("calls-per-hour"),
-    key("run.delay_seconds", Duration(SECONDS), Number(3),
+    key("run.delay_seconds", Duration(SECONDS), Number(3), Lower,
         "pause between two iterations").run_flag("delay"),
-    key("run.review_cap", Count, Number(5),
+    key("run.review_cap", Count, Number(5), LowerNotZero,
         "reviews of one story after which it counts as approved").run_flag("review-cap"),
-    key("heartbeat.interval_seconds", PositiveDuration(SECONDS), Number(60),
+    key("heartbeat.interval_seconds", PositiveDuration(SECONDS), Number(60), Higher,
         "silence that counts as one missed heartbeat; recommended 30-120s").run_flag("heartbeat-interval"),
-    key("heartbeat.threshold", Count, Number(5),
+    key("heartbeat.threshold", Count, Number(5), HigherOrZero,
         "missed heartbeats at which a silent agent is stopped. With interval=60s and threshold=5, stall detection \
          triggers after 300s of no output").run_flag("heartbeat-threshold"),
-    key("heartbeat.startup_grace_seconds", Duration(SECONDS), Number(120),
+    key("heartbeat.startup_grace_seconds", Duration(SECONDS), Number(120), Higher,
         "time before the first heartbeat is expected").run_flag("startup-grace-period"),
-    key("heartbeat.tool_seconds", PositiveDuration(SECONDS), Number(1800),
+    key("heartbeat.tool_seconds", PositiveDuration(SECONDS), Number(1800), Higher,
         "silence allowed while a tool of the agent runs").run_flag("tool-limit"),
-    key("notify.command", Kind::Command, Unset,
+    key("notify.command", Kind::Command, Unset, Never,
         "command executed when a loop ends").flag("notify"),
-    key("circuit.completion", Count, Number(2),
+    key("circuit.completion", Count, Number(2), LowerNotZero,
         "completion phrases that `EXIT_SIGNAL: true` needs beside it, 0 = accept the promise only"),
 ];
 
@@ -151,7 +166,7 @@ pub static KEYS: [Key; OTHER_KEYS.len() + CONDITIONS.len()] = {
             None => OTHER_KEYS[at],
             Some(at) => {
                 let Condition { setting, flag, default, help, .. } = CONDITIONS[at];
-                Key { flag, ..key(setting, Count, Number(default), help) }
+                Key { flag, ..key(setting, Count, Number(default), HigherOrZero, help) }
             }
         };
         at += 1;
@@ -184,6 +199,19 @@ impl Preset {
 
 pub fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
+}
+
+/// Finds the key that a mistyped name or flag was probably meant to be; the name may lack its group.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let own = |key: &'static Key| key.name.rsplit('.').next().unwrap_or(key.name);
+    let by = |spelling: fn(&'static Key) -> Option<&'static str>| {
+        let meant = nearest::nearest(name, KEYS.iter().filter_map(spelling))?;
+        KEYS.iter().find(|key| spelling(key) == Some(meant)).map(|key| key.name)
+    };
+    by(|key| Some(key.name)).or_else(|| by(|key| key.flag)).or_else(|| by(|key| key.run_flag)).or_else(|| {
+        let meant = nearest::nearest(name, KEYS.iter().map(own))?;
+        KEYS.iter().find(|key| own(key) == meant).map(|key| key.name)
+    })
 }
 
 /// Finds a key by its flag of `ralph start`.

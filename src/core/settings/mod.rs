@@ -2,10 +2,11 @@
 
 pub mod command;
 pub mod keys;
+pub mod loosening;
 
 use super::record::Engine;
 use crate::core::circuit::condition::PerCondition;
-pub use crate::core::settings::keys::{KEYS, Key, Kind, PRESETS, Preset, aliases, find, find_flag};
+pub use crate::core::settings::keys::{KEYS, Key, Kind, PRESETS, Preset, aliases, find, find_flag, nearest};
 use crate::core::text::clean;
 use crate::core::time::heartbeat;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,10 @@ pub struct Resolved {
     pub withheld: Vec<Row>,
     /// What the files said, as far as they could be read.
     pub files: Files,
+    /// The limits that the project's file gives, to be kept with a loop that starts.
+    pub limits: Map<String, Value>,
+    /// What the project's file loosens at a start.
+    pub loosened: Vec<String>,
 }
 
 /// The values of the two files; `None` where one could not be read.
@@ -100,11 +105,25 @@ pub fn resolve(layers: &[Layer]) -> Resolved {
         }
         rows.push(row);
     }
-    let mut resolved = Resolved { rows, warnings, withheld: Vec::new(), files: Files::default() };
-    resolved.reconcile("loop_limits.min_hours", "loop_limits.max_hours");
-    resolved.reconcile("loop_limits.min_iterations", "loop_limits.max_iterations");
+    let mut resolved = Resolved {
+        rows,
+        warnings,
+        withheld: Vec::new(),
+        files: Files::default(),
+        limits: Map::new(),
+        loosened: Vec::new(),
+    };
+    for (min, max) in RANGES {
+        resolved.reconcile(min, max);
+    }
     resolved
 }
+
+/// Each minimum with its maximum.
+const RANGES: [(&str, &str); 2] = [
+    ("loop_limits.min_hours", "loop_limits.max_hours"),
+    ("loop_limits.min_iterations", "loop_limits.max_iterations"),
+];
 
 impl Resolved {
     pub fn row(&self, name: &str) -> Option<&Row> {

@@ -1,1 +1,2 @@
 pub mod clean;
+pub mod nearest;

@@ -102,6 +102,18 @@ impl Clock {
         self.marks.last().copied().unwrap_or(self.front)
     }
 
+    /// Returns how much of the time up to the last transcript entry was left out. What follows that entry is unknown until
+    /// the next ones arrive.
+    pub fn left_out_since(&self, before: &Clock) -> i64 {
+        match before.front {
+            0 => 0,
+            front => {
+                let passed = self.front.saturating_sub(front);
+                passed.saturating_sub(self.settled.saturating_sub(before.settled))
+            }
+        }
+    }
+
     /// Takes the new transcript entries and the hook at `now`, and returns the runtime known so far. It is less than
     /// before only if an earlier hook counted work that the transcript does not show yet, so the caller keeps the
     /// larger figure.

@@ -17,11 +17,11 @@ pub use report::Report;
 
 use super::target::Target;
 use crate::core::record::Usage;
+use crate::store::process::lookup;
 use crate::store::process::program::{self, Ended};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// The agents a run can use.
@@ -145,7 +145,7 @@ pub const MAX_ANSWER_WAIT: Duration = Duration::from_secs(60);
 
 /// Returns what a program prints about itself. `hint` says what to do if it is not installed or fails.
 pub fn ask(program: &str, args: &[&str], limit: Duration, hint: &str) -> Result<String, Unavailable> {
-    let mut command = Command::new(program);
+    let mut command = lookup::command(program);
     command.args(args);
     let said = program::run(command, b"", limit);
     let call = format!("{program} {}", args.join(" "));

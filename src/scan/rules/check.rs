@@ -42,8 +42,27 @@ pub fn read(file: &mut File, size: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns what the rules find in a file with this path and these bytes.
-pub fn judge(rules: &Rules, path: &str, bytes: &[u8]) -> Vec<Finding> {
+/// Returns what the rules find in a file with this path and these bytes; `None` if time is over before the last rule.
+pub fn judge(rules: &Rules, path: &str, bytes: &[u8], is_over: impl Fn() -> bool) -> Option<Vec<Finding>> {
+    let mut found = judge_by_kind(rules, path, bytes);
+    let head = &bytes[..bytes.len().min(HEAD_BYTES as usize)];
+    if head.is_empty() || memchr::memchr(0, head).is_some() {
+        return Some(found);
+    }
+    for rule in rules.own.iter().filter(|rule| rule.reads(path)) {
+        if is_over() {
+            return None;
+        }
+        for at in rule.hits(bytes).take(MAX_FINDINGS_PER_FILE) {
+            let (line, text) = line_at(bytes, at);
+            found.push(own(rule, path, Some(line), &text));
+        }
+    }
+    Some(found)
+}
+
+/// Returns what follows from the kind of the file, and which rules of the project name it.
+fn judge_by_kind(rules: &Rules, path: &str, bytes: &[u8]) -> Vec<Finding> {
     let mut found = Vec::new();
     let specimen = file_kind::is_specimen(path);
     if file_kind::is_env(path) && !specimen && !dotenv::is_harmless(bytes) {
@@ -70,12 +89,6 @@ pub fn judge(rules: &Rules, path: &str, bytes: &[u8]) -> Vec<Finding> {
         }
         if file_kind::is_script(path) {
             found.extend(paths::fixed_directories(path, bytes));
-        }
-    }
-    for rule in rules.own.iter().filter(|rule| rule.reads(path)) {
-        for at in rule.hits(bytes).take(MAX_FINDINGS_PER_FILE) {
-            let (line, text) = line_at(bytes, at);
-            found.push(own(rule, path, Some(line), &text));
         }
     }
     found
@@ -136,9 +149,10 @@ mod tests {
     /// Severity and category of what is found.
     fn found(home: &str, path: &str, text: &str) -> Vec<(Severity, String)> {
         let rules = Rules::new(Some(Path::new(home)), &resolve(&[]));
-        let found = judge(&rules, path, text.as_bytes());
+        let judge = |bytes: &[u8]| judge(&rules, path, bytes, || false).unwrap();
+        let found = judge(text.as_bytes());
         if !needs_content(&rules, path) {
-            assert_eq!(found, judge(&rules, path, b""), "{path} is judged by its path alone");
+            assert_eq!(found, judge(b""), "{path} is judged by its path alone");
         }
         found.into_iter().map(|finding| (finding.severity, finding.category)).collect()
     }

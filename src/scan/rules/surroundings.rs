@@ -5,7 +5,6 @@ use crate::core::guidance::finding::{Finding, Severity};
 use crate::store::project::git;
 use crate::store::{Project, World, file};
 use serde_json::Value;
-use std::path::Path;
 
 const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
@@ -29,18 +28,23 @@ fn unfinished_merge(project: &Project) -> Option<Finding> {
 
 /// Returns the Stop hooks in the client's settings, which are not Ralph's.
 pub fn stop_hooks(world: &World, project: &Project) -> Vec<Finding> {
-    let of_project = ["settings.json", "settings.local.json"].map(|name| project.claude_dir().join(name));
-    let of_user = world.claude_config.as_ref().map(|dir| dir.join("settings.json"));
-    let paths = of_project.into_iter().chain(of_user).filter(|path| has_stop_hook(path));
-    let found = paths.map(|path| {
-        let shown = path.strip_prefix(&project.root).unwrap_or(&path).to_string_lossy();
-        let (what, advice) = ("another Stop hook", "It runs beside Ralph's and may hold or end the loop");
-        finding("other-stop-hook", Severity::Low, &shown, None, what, what.to_owned(), advice)
+    let of_project = ["settings.json", "settings.local.json"].map(|name| {
+        let path = project.claude_dir().join(name);
+        (project.read(&path, MAX_SETTINGS_BYTES), path)
     });
+    let of_user = world.claude_config.as_ref().map(|dir| dir.join("settings.json"));
+    let of_user = of_user.map(|path| (file::read_bounded(&path, MAX_SETTINGS_BYTES), path));
+    let files = of_project.into_iter().chain(of_user);
+    let found =
+        files.filter(|(read, _)| matches!(read, Ok(Some(text)) if has_stop_hook(text))).map(|(_, path)| {
+            let shown = path.strip_prefix(&project.root).unwrap_or(&path).to_string_lossy();
+            let (what, advice) = ("another Stop hook", "It runs beside Ralph's and may hold or end the loop");
+            finding("other-stop-hook", Severity::Low, &shown, None, what, what.to_owned(), advice)
+        });
     found.collect()
 }
 
-fn has_stop_hook(path: &Path) -> bool {
-    let settings: Value = file::read_json(path, MAX_SETTINGS_BYTES).unwrap_or_default();
+fn has_stop_hook(text: &[u8]) -> bool {
+    let settings: Value = serde_json::from_slice(text).unwrap_or_default();
     settings["hooks"]["Stop"].as_array().is_some_and(|hooks| !hooks.is_empty())
 }

@@ -4,12 +4,14 @@ pub mod trust;
 
 use super::file::{self, Privacy};
 use super::project::Project;
+use super::state::Document;
 use super::tasks as list;
+use super::user::armed;
 use super::world::{self, World};
-use crate::core::record::{ArmedLoop, Given};
+use crate::core::record::{ArmedLoop, Engine, Given};
 use crate::core::settings::{self, Files, KEYS, Key, Layer, Resolved, Row, Source};
 use crate::core::tasks;
-use crate::core::text::clean;
+use crate::core::text::{clean, nearest};
 use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 use std::cell::LazyCell;
@@ -18,25 +20,45 @@ use std::path::{Path, PathBuf};
 type Values = Map<String, Value>;
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// More unknown settings of a file are shown by `ralph config` and `ralph doctor` only.
+const MAX_UNKNOWN: usize = 3;
 
 /// Resolves the settings that hold here without a loop.
 pub fn load(world: &World, project: &Project) -> Resolved {
-    resolve(world, project, &Given::default(), &Map::new(), &tasks::Source::default())
+    let (given, commands, tasks) = (Given::default(), Map::new(), tasks::Source::default());
+    let start =
+        Start { given: &given, commands: &commands, tasks: &tasks, limits: None, engine: Engine::default() };
+    resolve(world, project, &start)
 }
 
-/// Resolves the settings of a loop: what its start was given first.
+/// What a loop was given at its start.
+struct Start<'a> {
+    given: &'a Given,
+    commands: &'a Values,
+    tasks: &'a tasks::Source,
+    /// The limits of the project's file, once the loop runs.
+    limits: Option<&'a Values>,
+    engine: Engine,
+}
+
+/// Resolves the settings of a loop: what its start was given first. What is not understood is reported, because
+/// someone may have written it for this loop.
 pub fn load_for(world: &World, project: &Project, run: &ArmedLoop) -> Resolved {
-    resolve(world, project, &run.given, &run.commands, &run.tasks)
+    let ArmedLoop { commands, limits, .. } = run;
+    let (given, tasks, limits) = (&run.given, &run.tasks, limits.as_ref());
+    let mut resolved = resolve(world, project, &Start { given, commands, tasks, limits, engine: run.engine });
+    for (path, values) in
+        [(Some(project.config()), &resolved.files.project), (world.user_config(), &resolved.files.user)]
+    {
+        let unknown = path.iter().zip(values).flat_map(|(path, values)| unknown_in(path, values));
+        resolved.warnings.extend(unknown.take(MAX_UNKNOWN));
+    }
+    resolved
 }
 
-fn resolve(
-    world: &World,
-    project: &Project,
-    given: &Given,
-    commands: &Values,
-    tasks: &tasks::Source,
-) -> Resolved {
-    let mut warnings = Vec::new();
+fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
+    let Start { given, commands, tasks, limits, engine } = *start;
+    let mut warnings = mistyped_variables();
     let mut files = Files::default();
     let layer = |source, place: &str, values| Layer { source, place: place.into(), values };
     let mut layers = vec![
@@ -47,34 +69,45 @@ fn resolve(
     layers.extend(variables());
     layers.push(layer(Source::Environment, "environment at the start", without_commands(&given.environment)));
     let mut withheld = Vec::new();
-    // A settings file behind a link out of the project is not the project's.
-    if let Ok(path) = project.resolve(&project.config()) {
-        files.project = read_or_last(&path, given.files.project.clone(), &mut warnings);
-        let values = files.project.clone().unwrap_or_default();
-        let mut layer = layer(Source::Project, &path.display().to_string(), values);
-        withheld = withhold(world, project, &mut layer);
-        layers.push(layer);
-    }
+    let path = project.config();
+    files.project = read_or_last(read_own(project), given.files.project.clone(), &mut warnings);
+    let values = files.project.clone().unwrap_or_default();
+    let mut own = layer(Source::Project, &path.display().to_string(), values);
+    withheld.extend(withhold(world, project, &mut own, &mut warnings));
+    layers.push(own);
     if let Some(path) = world.user_config() {
         // The copy of the user's file is kept in the project, so it never holds the user's commands.
         let last = given.files.user.as_ref().map(without_commands);
-        let values = read_or_last(&path, last, &mut warnings);
+        let values = read_or_last(read(&path), last, &mut warnings);
         files.user = values.as_ref().map(without_commands);
         layers.push(layer(Source::User, &path.display().to_string(), values.unwrap_or_default()));
     }
     files.project.take_if(|values| values.is_empty());
     files.user.take_if(|values| values.is_empty());
     let list = list::checks(world, project, tasks);
-    warnings.extend(withheld.iter().map(|row| {
-        format!("{}: {} is not run until you trust it with `ralph trust`", row.place, row.key.name)
-    }));
     let mut resolved = settings::resolve(&layers);
     warnings.append(&mut resolved.warnings);
+    let is_project = |layer: &Layer| layer.source == Source::Project;
+    let says_something = layers.iter().any(|layer| is_project(layer) && !layer.values.is_empty());
+    if says_something || limits.is_some_and(|limits| !limits.is_empty()) {
+        layers.retain(|layer| !is_project(layer));
+        let own = settings::resolve(&layers);
+        match limits {
+            Some(limits) => {
+                let file = project.config().display().to_string();
+                warnings.extend(resolved.hold_to(limits, &own, engine, &file));
+            }
+            None => {
+                resolved.limits = resolved.limits_of_project(&own);
+                resolved.loosened = resolved.loosened_by_project(&own, engine);
+            }
+        }
+    }
     if list.trusted {
         resolved.add_checks(&list.commands, &tasks.file);
     } else if !list.commands.is_empty() {
         let (file, field) = (&tasks.file, list::CHECKS);
-        warnings.push(format!("{file}: {field} is not run until you trust it with `ralph trust`"));
+        warnings.push(format!("{file}: {field} {}", list.hint));
         let key = command_keys().find(|key| key.name == settings::CHECKS);
         let (value, place) = (Value::from(list.commands), format!("{file} {field}"));
         withheld.extend(key.map(|key| Row { key, value, source: Source::Project, place }));
@@ -84,17 +117,27 @@ fn resolve(
     Resolved { files, withheld, warnings, ..resolved }
 }
 
+/// Returns how old guidance may become. While loops run it is the longest of theirs: what the project's file says may be
+/// an agent's, and must not drop what the user forbade.
+pub fn guidance_max_age_ms(world: &World, project: &Project, document: &Document) -> i64 {
+    let loops = armed::load_all(world, project, document);
+    let alive = loops.loops.iter().filter(|(_, run)| run.is_alive());
+    let ages = alive.map(|(_, run)| load_for(world, project, run).settings().guidance_max_age_ms);
+    ages.max().unwrap_or_else(|| load(world, project).settings().guidance_max_age_ms)
+}
+
 /// Reads a file's values, or returns its last ones with a warning.
-fn read_or_last(path: &Path, last: Option<Values>, warnings: &mut Vec<String>) -> Option<Values> {
-    read(path).map(Some).unwrap_or_else(|error| {
+fn read_or_last(read: Result<Values>, last: Option<Values>, warnings: &mut Vec<String>) -> Option<Values> {
+    read.map(Some).unwrap_or_else(|error| {
         let instead = if last.is_some() { "its last values are used" } else { "ignored" };
         warnings.push(format!("{error:#}, {instead}"));
         last
     })
 }
 
-/// Takes the commands out of the project's layer that this user has not trusted.
-fn withhold(world: &World, project: &Project, layer: &mut Layer) -> Vec<Row> {
+/// Takes the commands out of the project's layer that this user has not trusted. What could not be run in any case is
+/// named too.
+fn withhold(world: &World, project: &Project, layer: &mut Layer, warnings: &mut Vec<String>) -> Vec<Row> {
     let trusted = LazyCell::new(|| trust::load(world, project));
     let mut withheld = Vec::new();
     for key in command_keys() {
@@ -103,8 +146,14 @@ fn withhold(world: &World, project: &Project, layer: &mut Layer) -> Vec<Row> {
         let is_empty = key.commands(value).is_empty();
         if is_empty || !trusted.allows(key.name, value) {
             let value = layer.values.shift_remove(key.name).unwrap_or_default();
+            let wrong = if value.is_null() { Vec::new() } else { key.usable(&value).1 };
+            warnings
+                .extend(wrong.iter().map(|wrong| format!("{}: {} {wrong}, ignored", layer.place, key.name)));
             let row = Row { key, value, source: layer.source, place: layer.place.clone() };
-            withheld.extend((!is_empty).then_some(row));
+            if !is_empty {
+                warnings.push(format!("{}: {} {}", row.place, key.name, trusted.hint()));
+                withheld.push(row);
+            }
         }
     }
     withheld
@@ -123,8 +172,7 @@ pub struct ProjectCommands {
 
 /// Returns the commands in the project's own file and in its task list.
 pub fn project_commands(project: &Project) -> Result<Vec<ProjectCommands>> {
-    let file = project.resolve(&project.config())?;
-    let values = read(&file)?;
+    let (file, values) = (project.config(), read_own(project)?);
     let own = command_keys().filter_map(|key| {
         let value = values.get(key.name)?.clone();
         Some(ProjectCommands { file: file.clone(), name: key.name, commands: key.commands(&value), value })
@@ -152,8 +200,9 @@ pub fn take_commands(given: &mut Given) -> Map<String, Value> {
     commands
 }
 
-/// Keeps the checks of a run's start, so that a later change of the project's file cannot weaken them.
-pub fn freeze_checks(run: &mut ArmedLoop, resolved: &Resolved) {
+/// Keeps the checks and limits of a run's start, so that a later change of the project's file cannot weaken them.
+pub fn freeze(run: &mut ArmedLoop, resolved: &Resolved) {
+    run.limits = Some(resolved.limits.clone());
     let commands = resolved.commands(settings::CHECKS);
     if !commands.is_empty() {
         run.commands.insert(settings::CHECKS.into(), commands.into());
@@ -186,15 +235,37 @@ fn variables() -> Vec<Layer> {
     layers
 }
 
+/// Warns about variables that are a slip away from a setting's. Others that begin like ours may be another program's.
+fn mistyped_variables() -> Vec<String> {
+    let set = world::variables_of_ours();
+    if set.is_empty() {
+        return Vec::new();
+    }
+    let own = |name: &str| name.strip_prefix("RALPH_").unwrap_or(name).to_owned();
+    let known: Vec<String> = KEYS.iter().flat_map(Key::variables).map(|name| own(&name)).collect();
+    let mistyped = set.iter().map(|(name, _)| own(name)).filter(|name| !known.contains(name));
+    let warn = |name: String| {
+        let meant = nearest::nearest(&name, known.iter().map(String::as_str))?;
+        Some(format!("RALPH_{name} is not a setting, did you mean RALPH_{meant}?"))
+    };
+    mistyped.filter_map(warn).collect()
+}
+
 /// Returns what the environment gives now, to be kept with the run: its hooks have another environment.
 pub fn environment() -> Values {
     // The strongest variable of a key comes first, so it is inserted last.
     variables().into_iter().rev().flat_map(|layer| layer.values).collect()
 }
 
-/// Reads a file's values by dotted key; nested objects and dotted names both work.
+/// Reads the values of the user's file by dotted key; nested objects and dotted names both work.
 fn read(path: &Path) -> Result<Values> {
     document(path).map(by_dotted_key)
+}
+
+/// Reads the values of the project's file.
+fn read_own(project: &Project) -> Result<Values> {
+    let path = project.config();
+    parsed(&path, project.read(&path, MAX_FILE_BYTES)?).map(by_dotted_key)
 }
 
 #[doc(hidden)]
@@ -215,28 +286,42 @@ fn flatten(prefix: &str, fields: Values, into: &mut Values) {
 }
 
 fn document(path: &Path) -> Result<Values> {
-    let bytes = file::read_bounded(path, MAX_FILE_BYTES)?;
+    parsed(path, file::read_bounded(path, MAX_FILE_BYTES)?)
+}
+
+fn parsed(path: &Path, bytes: Option<Vec<u8>>) -> Result<Values> {
     bytes.map_or_else(|| Ok(Map::new()), |bytes| file::parse_object(path, &bytes))
 }
 
 /// Returns why a file could not be read at all, for each such file.
 pub fn faults(world: &World, project: &Project) -> Vec<String> {
-    let own = project.resolve(&project.config());
-    let paths = [Some(own), world.user_config().map(Ok)].into_iter().flatten();
-    let read = paths.map(|path| path.and_then(|path| read(&path)));
+    let read = [Some(read_own(project)), world.user_config().map(|path| read(&path))].into_iter().flatten();
     read.filter_map(|read| read.err().map(|error| format!("{error:#}"))).collect()
 }
 
 /// Returns the keys in the files that this version does not know, with their file.
 pub fn unknown(world: &World, project: &Project) -> Vec<String> {
-    let mut found = Vec::new();
-    for path in [Some(project.config()), world.user_config()].into_iter().flatten() {
-        let values = read(&path).unwrap_or_default();
-        let is_known = |name: &str| settings::find(name).is_some();
-        let unknown = values.keys().filter(|name| !is_known(name));
-        found.extend(unknown.map(|name| format!("{}: unknown setting {name}", path.display())));
-    }
-    found
+    let own = (project.config(), read_own(project));
+    let user = world.user_config().map(|path| (path.clone(), read(&path)));
+    let files = [Some(own), user].into_iter().flatten();
+    files
+        .flat_map(|(path, values)| unknown_in(&path, &values.unwrap_or_default()).collect::<Vec<_>>())
+        .collect()
+}
+
+fn unknown_in(path: &Path, values: &Values) -> impl Iterator<Item = String> {
+    let unknown = values.keys().filter(|name| settings::find(name).is_none());
+    unknown.map(move |name| {
+        let (path, name) = (path.display(), clean::excerpt(name, 60));
+        let is_guidance = |name: &str| matches!(name, "guidance" | "encourage" | "encouraged" | "forbid" | "forbidden");
+        clean::line(&if is_guidance(name.split('.').next().unwrap_or_default()) {
+            format!("{path}: {name} is not read; use `ralph-guidance encourage TEXT` or `ralph-guidance forbid TEXT`")
+        } else {
+            let meant =
+                settings::nearest(&name).map_or_else(String::new, |meant| format!(", did you mean {meant}?"));
+            format!("{path}: unknown setting {name}{meant}")
+        })
+    })
 }
 
 /// Sets one key in a file, or removes it; everything else in the file stays. Returns whether the file changed.

@@ -19,6 +19,9 @@ pub struct Trusted {
     trusted_at: Stamp,
     /// Values by settings key, as the file gives them.
     commands: Map<String, Value>,
+    /// Why the record could not be read; it then trusts nothing.
+    #[serde(skip)]
+    fault: Option<String>,
 }
 
 impl Trusted {
@@ -26,13 +29,24 @@ impl Trusted {
     pub fn allows(&self, key: &str, value: &Value) -> bool {
         self.commands.get(key) == Some(value)
     }
+
+    /// Returns what to do about a command that is not trusted.
+    pub fn hint(&self) -> String {
+        match &self.fault {
+            Some(fault) => format!("is not run: {fault}; `ralph trust` records it anew"),
+            None => "is not run until you trust it with `ralph trust`".into(),
+        }
+    }
 }
 
-/// Loads what is trusted here: nothing if the record is missing, damaged or of another project.
+/// Loads what is trusted here: nothing if the record is missing, unreadable or of another project.
 pub fn load(world: &World, project: &Project) -> Trusted {
-    let record = path(world, project).ok().and_then(|path| file::read_json(&path, MAX_RECORD_BYTES));
+    let Ok(path) = path(world, project) else { return Trusted::default() };
     let is_here = |trusted: &Trusted| trusted.project == project.real_root().to_string_lossy();
-    record.filter(is_here).unwrap_or_default()
+    match file::read_record(&path, MAX_RECORD_BYTES) {
+        Ok(record) => record.filter(is_here).unwrap_or_default(),
+        Err(error) => Trusted { fault: Some(format!("{error:#}")), ..Trusted::default() },
+    }
 }
 
 /// Trusts these commands here, and no others.
@@ -41,7 +55,7 @@ pub fn grant(world: &World, project: &Project, commands: Map<String, Value>) -> 
         return revoke(world, project).map(drop);
     }
     let root = project.real_root().to_string_lossy().into_owned();
-    let trusted = Trusted { project: root, trusted_at: world.now, commands };
+    let trusted = Trusted { project: root, trusted_at: world.now, commands, fault: None };
     file::replace_private(&path(world, project)?, serde_json::to_string_pretty(&trusted)?.as_bytes())
 }
 

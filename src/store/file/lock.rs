@@ -2,7 +2,7 @@
 //!
 //! The operating system drops the lock with its holder, so a killed process blocks no other.
 
-use crate::store::file::{Privacy, creating};
+use crate::store::file::{Privacy, creating, ensure_regular};
 use crate::store::world::Instant;
 use anyhow::{Context, Result, bail};
 use fs2::FileExt;
@@ -20,25 +20,45 @@ pub struct Lock(File);
 
 impl Lock {
     pub fn acquire(path: &Path) -> Result<Lock> {
+        Lock::acquire_unless(path, || false)?.with_context(|| {
+            format!("{} is held by another Ralph for more than {}s", path.display(), MAX_WAIT.as_secs())
+        })
+    }
+
+    /// Like [`Lock::acquire`], and returns `None` if the time is over, or as soon as another process has the lock and
+    /// `refused` returns true.
+    pub fn acquire_unless(path: &Path, refused: impl Fn() -> bool) -> Result<Option<Lock>> {
         let open = creating(Privacy::Private).read(true).write(true).create(true).truncate(false).open(path);
         let file = open.with_context(|| format!("could not open the lock {}", path.display()))?;
+        ensure_regular(path, &file)?;
         let began = Instant::now();
         let mut poll = FIRST_POLL;
         loop {
             match FileExt::try_lock_exclusive(&file) {
-                Ok(()) => return Ok(Lock(file)),
+                Ok(()) => return Ok(Some(Lock(file))),
                 Err(error) if error.kind() == fs2::lock_contended_error().kind() => {}
                 Err(error) => {
                     return Err(error)
                         .with_context(|| format!("this file system cannot lock {}", path.display()));
                 }
             }
-            if began.elapsed() >= MAX_WAIT {
-                bail!("{} is held by another Ralph for more than {}s", path.display(), MAX_WAIT.as_secs());
+            if refused() || began.elapsed() >= MAX_WAIT {
+                return Ok(None);
             }
             std::thread::sleep(poll);
             poll = (poll * 2).min(MAX_POLL);
         }
+    }
+
+    /// Returns whether a process has this lock, without waiting for it. The look keeps no other look out.
+    pub fn is_held(path: &Path) -> bool {
+        let contended = |error: std::io::Error| error.kind() == fs2::lock_contended_error().kind();
+        File::open(path).is_ok_and(|file| FileExt::try_lock_shared(&file).is_err_and(contended))
+    }
+
+    /// Gives the lock back, also if a process that is just being started has a copy of our handle.
+    pub fn release(&self) {
+        let _ = FileExt::unlock(&self.0);
     }
 
     /// Returns the locked file. Where locks are mandatory, only this handle may read and write it.

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Who may read a file we create.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub enum Privacy {
     /// Everyone the umask allows, or who could read it before.
     Shared,
 }
+
+/// A killed writer's temporary file is removed by the next writer of the same file, once it is older than any write
+/// takes: before that, its writer may be alive.
+const TEMPORARY_EXPIRES_AFTER: Duration = Duration::from_secs(60);
 
 /// Replaces `path` with `bytes`: a temporary file beside it, flushed to disk, then renamed.
 pub fn replace(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
@@ -50,18 +55,58 @@ pub fn replace_locked_unsynced(path: &Path, bytes: &[u8], privacy: Privacy) -> R
     exchange(&temporary, path, bytes, privacy, true)
 }
 
+/// Like `replace_locked`, without waiting for the disk: for what can be made again.
+pub fn replace_locked_unflushed(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
+    let temporary = beside(path, "new");
+    let _ = fs::remove_file(&temporary);
+    exchange(&temporary, path, bytes, privacy, false)
+}
+
 /// Like `replace`, without waiting for the disk: for what can be made again.
 pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
     exchange(&temporary(path), path, bytes, Privacy::Private, false)
 }
 
+/// Returns a new name beside `path`, and removes what killed writers of it left.
 fn temporary(path: &Path) -> PathBuf {
+    let prefix = beside(path, "");
+    let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_stale = |entry: &DirEntry| {
+        entry.file_name().as_encoded_bytes().starts_with(prefix) && is_older(entry, TEMPORARY_EXPIRES_AFTER)
+    };
+    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    for entry in entries.into_iter().flatten().flatten().filter(is_stale) {
+        let _ = fs::remove_file(entry.path());
+    }
     beside(path, &format!("{:08x}", world::unique() as u32))
+}
+
+/// Returns whether a file was last written longer ago than this.
+pub fn is_older(entry: &DirEntry, than: Duration) -> bool {
+    let written = entry.metadata().and_then(|meta| meta.modified());
+    written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > than))
 }
 
 fn beside(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{name}.tmp-{mark}"))
+}
+
+/// A file's bytes as they were, to be put back if a change of several files fails halfway.
+pub struct Backup(PathBuf, Option<Vec<u8>>);
+
+impl Backup {
+    pub fn of(path: PathBuf, limit: u64) -> Result<Backup> {
+        let bytes = read_bounded(&path, limit)?;
+        Ok(Backup(path, bytes))
+    }
+
+    pub fn restore(&self) {
+        let _ = match self {
+            Backup(path, Some(bytes)) => replace(path, bytes, Privacy::Private),
+            Backup(path, None) => fs::remove_file(path).map_err(Into::into),
+        };
+    }
 }
 
 fn exchange(temporary: &Path, path: &Path, bytes: &[u8], privacy: Privacy, flush: bool) -> Result<()> {
@@ -85,11 +130,38 @@ fn exchange(temporary: &Path, path: &Path, bytes: &[u8], privacy: Privacy, flush
     written.with_context(|| format!("could not write {}", path.display()))
 }
 
-/// Adds one line at the end, in a single write.
+/// Opens a regular file to add to its end, or creates it.
+pub fn append(path: &Path) -> Result<File> {
+    let open = creating(Privacy::Private).append(true).create(true).open(path);
+    let file = open.with_context(|| format!("could not open {}", path.display()))?;
+    ensure_regular(path, &file)?;
+    Ok(file)
+}
+
+/// Removes a file, if it is there.
+pub fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("could not remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds one line at the end, in a single write. What a failed write left of a line stays a line of its own, so that it
+/// costs no other.
 pub fn append_line(path: &Path, line: &str) -> Result<()> {
-    let write = || {
-        let mut file = creating(Privacy::Private).append(true).create(true).open(path)?;
-        file.write_all(format!("{line}\n").as_bytes())?;
+    let open = creating(Privacy::Private).read(true).append(true).create(true).open(path);
+    let mut file = open.with_context(|| format!("could not open {}", path.display()))?;
+    ensure_regular(path, &file)?;
+    let mut write = || {
+        let mut last = [b'\n'];
+        if file.seek(SeekFrom::End(0))? > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        let begin = if last == [b'\n'] { "" } else { "\n" };
+        file.write_all(format!("{begin}{line}\n").as_bytes())?;
         file.sync_data()
     };
     write().with_context(|| format!("could not write {}", path.display()))
@@ -111,7 +183,7 @@ pub fn create_dir(path: &Path) -> Result<()> {
 
 /// Open options that create a file with the permissions asked for.
 pub fn creating(privacy: Privacy) -> OpenOptions {
-    let mut options = OpenOptions::new();
+    let mut options = without_waiting(true);
     #[cfg(unix)]
     if privacy == Privacy::Private {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -119,6 +191,28 @@ pub fn creating(privacy: Privacy) -> OpenOptions {
     #[cfg(not(unix))]
     let _ = privacy;
     options
+}
+
+/// Open options with which a pipe is not waited for, and a link in the last component is refused if asked.
+fn without_waiting(refuse_link: bool) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let link = if refuse_link { OFlags::NOFOLLOW } else { OFlags::empty() };
+        let flags = (OFlags::NONBLOCK | link).bits();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.cast_signed());
+    }
+    #[cfg(not(unix))]
+    let _ = refuse_link;
+    options
+}
+
+/// Refuses an open file that is a pipe, a device or a folder.
+pub fn ensure_regular(path: &Path, file: &File) -> Result<Metadata> {
+    let meta = file.metadata().with_context(|| format!("could not read {}", path.display()))?;
+    ensure!(meta.is_file(), "{} is not a regular file", path.display());
+    Ok(meta)
 }
 
 /// Copies a file with its permissions, and returns once the copy is on the disk.
@@ -140,24 +234,50 @@ pub fn sync_dir(path: &Path) {
     let _ = path;
 }
 
-/// Reads at most `limit` bytes of a regular file; `None` where there is no file.
+/// Reads a regular file of at most `limit` bytes; `None` where there is no file.
 pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
+    read_opened(path, without_waiting(false).read(true).open(path), limit)
+}
+
+/// Like `read_bounded`, for a path whose last component must not be a link.
+pub fn read_unlinked(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
+    read_opened(path, without_waiting(true).read(true).open(path), limit)
+}
+
+fn read_opened(path: &Path, opened: std::io::Result<File>, limit: u64) -> Result<Option<Vec<u8>>> {
     let unreadable = || format!("could not read {}", path.display());
-    // Asked before it is opened: opening a pipe would wait for a writer.
-    let meta = match fs::metadata(path) {
+    let file = match opened {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        meta => meta.with_context(unreadable)?,
+        opened => opened.with_context(unreadable)?,
     };
-    ensure!(meta.is_file(), "{} is not a regular file", path.display());
-    let size = meta.len();
+    let size = ensure_regular(path, &file)?.len();
     ensure!(size <= limit, "{} is too large: {size} bytes, at most {limit}", path.display());
-    let file = File::open(path).with_context(unreadable)?;
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    file.take(limit).read_to_end(&mut bytes).with_context(unreadable)?;
+    // One byte more than allowed shows that there is more, whatever size the system gave.
+    file.take(limit + 1).read_to_end(&mut bytes).with_context(unreadable)?;
+    ensure!(bytes.len() as u64 <= limit, "{} is too large: at most {limit} bytes", path.display());
     Ok(Some(bytes))
 }
 
-/// Reads a JSON file of at most `limit` bytes; `None` where it is missing or damaged.
+/// Returns whether there is a file. One that cannot be looked at is an error: it may be there.
+pub fn exists(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        // Below a file there can be no other.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
+        seen => seen.map(|_| true).with_context(|| format!("could not read {}", path.display())),
+    }
+}
+
+/// Reads a JSON record of at most `limit` bytes; `None` where there is none. A record that cannot be read, or that is
+/// damaged, is an error: what it says is unknown, which is not the same as nothing.
+pub fn read_record<T: DeserializeOwned>(path: &Path, limit: u64) -> Result<Option<T>> {
+    let Some(bytes) = read_bounded(path, limit)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).with_context(|| format!("{} is damaged", path.display()))
+}
+
+/// Reads a JSON file of at most `limit` bytes; `None` where it is missing or damaged. For what can be made again.
 pub fn read_json<T: DeserializeOwned>(path: &Path, limit: u64) -> Option<T> {
     serde_json::from_slice(&read_bounded(path, limit).ok()??).ok()
 }
@@ -190,4 +310,62 @@ pub fn free_name(named: impl Fn(&str) -> PathBuf) -> PathBuf {
     let first = named("");
     let taken = |path: &PathBuf| path.symlink_metadata().is_ok();
     if taken(&first) { names.find(|path| !taken(path)).unwrap_or(first) } else { first }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().flatten();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_next_writer_removes_what_a_killed_one_left_and_nothing_of_one_that_is_alive() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        let leave = |name: &str, age: u64| {
+            let file = File::create(dir.path().join(name)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        };
+        leave("a.json.tmp-0000beef", 120);
+        leave("a.json.tmp-00000001", 5);
+        leave("b.json.tmp-00000002", 120);
+        replace(&path, b"1", Privacy::Private).unwrap();
+        assert_eq!(names(dir.path()), ["a.json", "a.json.tmp-00000001", "b.json.tmp-00000002"]);
+        leave("b.json.tmp-new", 0);
+        replace_locked_unflushed(&dir.path().join("b.json"), b"1", Privacy::Private).unwrap();
+        assert!(!dir.path().join("b.json.tmp-new").exists(), "under a lock no other writer is alive");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_costs_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lines");
+        append_line(&path, "1").unwrap();
+        fs::write(&path, "1\n{\"half").unwrap();
+        append_line(&path, "2").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "1\n{\"half\n2\n");
+        assert_eq!(read_json_lines::<u64>(&path, 100).unwrap(), [1, 2]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_absent() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("record");
+        assert!(!exists(&path).unwrap() && read_record::<u64>(&path, 9).unwrap().is_none());
+        fs::write(&path, "{").unwrap();
+        assert!(exists(&path).unwrap() && read_record::<u64>(&path, 9).is_err());
+        #[cfg(unix)]
+        {
+            let looped = dir.path().join("looped");
+            std::os::unix::fs::symlink(&looped, &looped).unwrap();
+            assert!(exists(&looped).is_err() && read_record::<u64>(&looped, 9).is_err());
+        }
+    }
 }

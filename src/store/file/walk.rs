@@ -5,10 +5,20 @@ use std::path::{Path, PathBuf};
 
 /// Returns the entries of a folder, sorted; none if it cannot be read.
 pub fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    list(folder).unwrap_or_default()
+}
+
+/// Returns the entries of a folder, sorted; none if there is no folder.
+pub fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = || format!("could not read the folder {}", folder.display());
+    let listed = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.with_context(unreadable)?,
+    };
+    let paths: std::io::Result<Vec<_>> = listed.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut paths = paths.with_context(unreadable)?;
     paths.sort();
-    paths
+    Ok(paths)
 }
 
 /// Returns the path of every file below a folder, relative to it and sorted. Links are listed, not followed.

@@ -1,8 +1,8 @@
 //! One command line of the user, run to its end.
 
-use super::group;
 pub use super::program::Ended;
 use super::program::{Capture, DRAIN, supervise};
+use super::{group, lookup};
 use crate::core::text::clean;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,13 +36,13 @@ impl Run {
 pub fn shell(command: &str, dir: &Path) -> Command {
     #[cfg(not(windows))]
     let mut shell = {
-        let mut shell = Command::new("sh");
+        let mut shell = lookup::command("sh");
         shell.arg("-c").arg(command);
         shell
     };
     #[cfg(windows)]
     let mut shell = {
-        let mut shell = Command::new("cmd");
+        let mut shell = lookup::command("cmd");
         // Quoted as for other programs, `cmd` would not understand it.
         std::os::windows::process::CommandExt::raw_arg(shell.arg("/C"), command);
         shell

@@ -81,7 +81,7 @@ impl Group {
 #[cfg(not(unix))]
 impl Group {
     pub fn end(&self) {
-        let mut kill = Command::new("taskkill");
+        let mut kill = super::lookup::command("taskkill");
         kill.args(["/T", "/F", "/PID"]).arg(self.leader.to_string());
         let _ = kill.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
@@ -114,7 +114,7 @@ kill -s KILL -- "-$1""#;
             return None;
         }
         let tenths = GRACE.as_millis() / 100;
-        let mut guard = Command::new("sh");
+        let mut guard = super::lookup::command("sh");
         guard.args(["-c", Guard::SCRIPT, "ralph-guard", &leader.to_string(), &tenths.to_string()]);
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // A signal to our whole group must not end the guard too.

@@ -25,10 +25,15 @@ pub fn start_time(pid: u32) -> Option<String> {
 
 #[cfg(not(target_os = "linux"))]
 pub fn start_time(pid: u32) -> Option<String> {
-    let mut ps = std::process::Command::new("ps");
+    let mut ps = super::lookup::command("ps");
     ps.args(["-o", "lstart=", "-p", &pid.to_string()]).stderr(std::process::Stdio::null());
     let text = String::from_utf8_lossy(&ps.output().ok()?.stdout).trim().to_owned();
     (!text.is_empty()).then_some(text)
+}
+
+/// Returns the name of the namespace in which this process sees the numbers of others, such as `pid:[4026531836]`.
+pub fn namespace() -> Option<String> {
+    Some(std::fs::read_link("/proc/self/ns/pid").ok()?.to_str()?.to_owned())
 }
 
 /// Returns whether every process of the group is a zombie. Without an init process, as in many containers, a zombie

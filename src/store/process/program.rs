@@ -9,7 +9,6 @@ use crate::core::time;
 use crate::store::world::Instant;
 use std::fmt;
 use std::io::{self, ErrorKind, PipeWriter, Read, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -269,28 +268,6 @@ pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn
     let mut texts = outputs.iter().map(|output| String::from_utf8_lossy(&output.take().0).into_owned());
     let (stdout, stderr) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
     Said { ended, stdout, stderr, took }
-}
-
-/// Returns the first program of this name in the folders of `PATH`, then in `others`. Relative folders are skipped:
-/// they would be the project's.
-pub fn find(name: &str, others: &[PathBuf]) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(others.iter().cloned()).collect();
-    let names: &[&str] = if cfg!(windows) { &[".exe", ".cmd"] } else { &[""] };
-    folders
-        .iter()
-        .filter(|folder| folder.is_absolute())
-        .flat_map(|folder| names.iter().map(move |end| folder.join(format!("{name}{end}"))))
-        .find(|program| is_program(program))
-}
-
-pub fn is_program(path: &Path) -> bool {
-    let Ok(meta) = path.metadata() else { return false };
-    #[cfg(unix)]
-    let runs = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0;
-    #[cfg(not(unix))]
-    let runs = true;
-    meta.is_file() && runs
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ struct List {
 }
 
 fn root(project: &Project) -> Result<PathBuf> {
-    project.resolve(&project.root.join("ralph-archive"))
+    project.folder(&project.root.join("ralph-archive"))
 }
 
 /// Takes the lock, because two archives at the same time would conflict.
@@ -80,11 +80,15 @@ pub fn is_fresh(project: &Project, project_name: &str, include_logs: bool) -> bo
     let fresh = |entry: &Entry| {
         let name = entry.path.to_string_lossy();
         let path = project.work_dir().join(&entry.path);
-        layout::fresh(&name, project_name)
-            .is_some_and(|text| fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes()))
+        layout::fresh(&name, project_name).is_some_and(|text| holds(project, &path, &text))
     };
     let is_unchanged = entries(project, include_logs).is_ok_and(|entries| entries.iter().all(fresh));
     is_unchanged && !has_new_logs(project)
+}
+
+/// Returns whether a file holds exactly this text.
+fn holds(project: &Project, path: &Path, text: &str) -> bool {
+    project.read(path, MAX_BYTES).is_ok_and(|bytes| bytes.as_deref() == Some(text.as_bytes()))
 }
 
 /// Returns whether there are logs that were written after the newest archive.
@@ -96,7 +100,7 @@ pub fn has_new_logs(project: &Project) -> bool {
     entries(project, true).is_ok_and(|entries| entries.iter().any(is_new))
 }
 
-pub fn archive(project: &Project, request: &Request) -> Result<Archived> {
+pub fn archive(world: &World, project: &Project, request: &Request) -> Result<Archived> {
     let root = root(project)?;
     let entries = entries(project, request.include_logs)?;
     file::create_shared_dir(&root)?;
@@ -105,19 +109,19 @@ pub fn archive(project: &Project, request: &Request) -> Result<Archived> {
     let dir = file::free_name(|more| root.join(format!("{}{more}", request.name)));
     fs::rename(&partial, &dir).with_context(|| format!("could not create the archive {}", dir.display()))?;
     file::sync_dir(&dir);
-    reset(project, &dir)
+    reset(world, project, &dir)
 }
 
 /// Completes unfinished archives. Returns those that were not reset yet.
-pub fn recover(project: &Project) -> Result<Vec<Archived>> {
+pub fn recover(world: &World, project: &Project) -> Result<Vec<Archived>> {
     let mut finished = Vec::new();
     let Ok(found) = fs::read_dir(root(project)?) else { return Ok(finished) };
     for entry in found.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
             let path = entry.path();
             fs::remove_dir_all(&path).with_context(|| format!("could not remove {}", path.display()))?;
-        } else if entry.path().join(LIST).is_file() {
-            finished.push(reset(project, &entry.path())?);
+        } else if entry.path().join(LIST).symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+            finished.push(reset(world, project, &entry.path())?);
         }
     }
     Ok(finished)
@@ -126,17 +130,14 @@ pub fn recover(project: &Project) -> Result<Vec<Archived>> {
 /// Returns the existing files of the run, with or without its logs.
 fn entries(project: &Project, with_logs: bool) -> Result<Vec<Entry>> {
     let work = project.work_dir();
-    project.resolve(&work)?;
+    project.folder(&work)?;
     let mut found = Vec::new();
     // A task list in another format belongs to the run too.
     let list = source::other_in_ralph(project);
     for name in FILES.into_iter().chain(list.as_deref()).map(Path::new) {
         let path = work.join(name);
         if path.symlink_metadata().is_ok() {
-            let real = project.resolve(&path)?;
-            if !real.is_file() {
-                bail!("{} is not a regular file: move it away", path.display());
-            }
+            project.file(&path)?;
             found.push(entry(&work, name)?);
         }
     }
@@ -165,13 +166,13 @@ fn copy(project: &Project, to: &Path, entries: &[Entry], request: &Request) -> R
     // An existing folder is an unfinished copy.
     let _ = fs::remove_dir_all(to);
     fs::create_dir(to).with_context(|| format!("could not create the folder {}", to.display()))?;
-    let prompt = project.resolve(&work.join(layout::PROMPT))?;
+    let prompt = project.file(&work.join(layout::PROMPT))?;
     let prompt = prompt.is_file().then(|| PathBuf::from(layout::PROMPT));
     for path in entries.iter().map(|entry| entry.path.clone()).chain(prompt) {
         let target = to.join(&path);
         let folder = target.parent().unwrap_or(to);
         fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
-        file::copy(&work.join(&path), &target)?;
+        file::copy(&project.file(&work.join(&path))?, &target)?;
     }
     file::replace(&to.join(SUMMARY), request.summary.as_bytes(), Privacy::Shared)?;
     let list = List { project_name: request.project_name.to_owned(), entries: entries.to_owned() };
@@ -179,15 +180,15 @@ fn copy(project: &Project, to: &Path, entries: &[Entry], request: &Request) -> R
 }
 
 /// Resets `ralph/`: archived files are removed, or replaced by their template.
-fn reset(project: &Project, dir: &Path) -> Result<Archived> {
+fn reset(world: &World, project: &Project, dir: &Path) -> Result<Archived> {
     let mut archived = Archived { dir: dir.to_owned(), ..Archived::default() };
-    if let Some(holder) = run_lock::holder(project) {
+    if let Some(holder) = run_lock::holder(world, project) {
         bail!(
             "a run started in the meantime (process {}); the archive is complete, `ralph archive` resets ralph/ later",
             holder.pid
         );
     }
-    let bytes = file::read_bounded(&dir.join(LIST), MAX_BYTES)?.unwrap_or_default();
+    let bytes = file::read_unlinked(&dir.join(LIST), MAX_BYTES)?.unwrap_or_default();
     let list: List = serde_json::from_slice(&bytes).with_context(|| {
         format!("{} is damaged: remove it, the archive itself is complete", dir.join(LIST).display())
     })?;
@@ -201,7 +202,7 @@ fn reset(project: &Project, dir: &Path) -> Result<Archived> {
         let copied = dir.join(&entry.path).is_file();
         if present != entry || !copied || path.is_symlink() {
             // An earlier call may have reset it.
-            let done = fresh.is_some_and(|text| fs::read(&path).is_ok_and(|bytes| bytes == text.as_bytes()));
+            let done = fresh.is_some_and(|text| holds(project, &path, &text));
             if !done {
                 archived.left.push(format!("ralph/{}", entry.path.display()));
             }
@@ -256,7 +257,11 @@ mod tests {
 
         fn archive(&self) -> Result<Archived> {
             let request = Request { name: "n", project_name: "p", include_logs: false, summary: "s" };
-            archive(&self.1, &request)
+            archive(&self.world(), &self.1, &request)
+        }
+
+        fn world(&self) -> World {
+            World::at(&self.1.root, &self.1.root.join("data"))
         }
     }
 
@@ -268,7 +273,7 @@ mod tests {
         fs::create_dir_all(partial.parent().unwrap()).unwrap();
         copy(&place.1, &partial, &entries(&place.1, true).unwrap(), &request).unwrap();
         assert_eq!(place.read("ralph/tasks.json").as_deref(), Some("mine"));
-        assert_eq!(recover(&place.1).unwrap(), []);
+        assert_eq!(recover(&place.world(), &place.1).unwrap(), []);
         assert!(!partial.exists());
         place.archive().unwrap();
         assert_eq!(place.read("ralph-archive/n/tasks.json").as_deref(), Some("mine"));
@@ -287,7 +292,7 @@ mod tests {
         // It was killed after the first file, and then the user wrote an answer.
         place.write("ralph/tasks.json", &layout::fresh("tasks.json", "p").unwrap());
         place.write("ralph/decide.txt", "? yes, do it");
-        let finished = recover(&place.1).unwrap();
+        let finished = recover(&place.world(), &place.1).unwrap();
         assert_eq!(finished, [Archived { dir, logs_left: true, left: vec!["ralph/decide.txt".into()] }]);
         assert_eq!(place.read("ralph/decide.txt").as_deref(), Some("? yes, do it"), "a changed file is kept");
         assert_eq!(
@@ -297,7 +302,7 @@ mod tests {
         );
         assert_eq!(place.read("ralph-archive/n/answered/a.txt").as_deref(), Some("a"));
         assert!(!place.1.root.join("ralph/answered").exists() && place.1.root.join("ralph/logs").is_dir());
-        assert_eq!(recover(&place.1).unwrap(), []);
+        assert_eq!(recover(&place.world(), &place.1).unwrap(), []);
     }
 
     #[test]
@@ -310,7 +315,7 @@ mod tests {
             entries: ["../precious.txt", "prompt.md", "decide.txt"].map(meta).to_vec(),
         };
         place.write("ralph-archive/evil/.not-yet-reset.json", &serde_json::to_string(&list).unwrap());
-        let finished = recover(&place.1).unwrap();
+        let finished = recover(&place.world(), &place.1).unwrap();
         assert_eq!(finished[0].left, ["ralph/decide.txt"], "it is not in the archive");
         for (name, text) in
             [("precious.txt", "x"), ("ralph/prompt.md", "my prompt"), ("ralph/decide.txt", "?")]
@@ -324,7 +329,7 @@ mod tests {
         let (place, other) = (Place::new(), Place::new());
         fs::remove_dir_all(place.1.work_dir()).unwrap();
         std::os::unix::fs::symlink(other.1.work_dir(), place.1.work_dir()).unwrap();
-        assert!(place.archive().unwrap_err().to_string().contains("out of the project"));
+        assert!(place.archive().unwrap_err().to_string().contains("is a symbolic link"));
         assert_eq!(other.read("ralph/logs/iteration-001.log").as_deref(), Some("log"));
     }
 
@@ -352,15 +357,14 @@ mod tests {
     }
 
     #[test]
-    fn a_linked_file_is_copied_and_kept() {
+    fn a_link_inside_the_project_is_refused_too() {
         let place = Place::new();
         place.write("docs/prd.md", "wanted");
         fs::remove_file(place.1.root.join("ralph/prd.md")).unwrap();
         std::os::unix::fs::symlink("../docs/prd.md", place.1.root.join("ralph/prd.md")).unwrap();
-        let archived = place.archive().unwrap();
-        assert_eq!(archived.left, ["ralph/prd.md"]);
-        assert_eq!(place.read("ralph-archive/n/prd.md").as_deref(), Some("wanted"));
+        let error = place.archive().unwrap_err().to_string();
+        assert!(error.contains("ralph/prd.md is a symbolic link"), "{error}");
         assert_eq!(place.read("docs/prd.md").as_deref(), Some("wanted"));
-        assert!(fs::symlink_metadata(place.1.root.join("ralph-archive/n/prd.md")).unwrap().is_file());
+        assert_eq!(place.read("ralph/decide.txt").as_deref(), Some("?"), "nothing is half archived");
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const STATE: &str = ".claude/ralph-state.*";
 
 const MAX_EXCLUDE_BYTES: u64 = 16 << 20;
+const MAX_PACKED_BYTES: u64 = 64 << 20;
 
 /// Adds what is missing. A project outside git needs nothing.
 pub fn exclude_ours(project: &Project) -> Result<()> {
@@ -26,7 +27,7 @@ pub fn exclude_ours(project: &Project) -> Result<()> {
     );
     let patterns = std::iter::once(STATE).chain(layout::IGNORED);
     let lines: Vec<String> = patterns.map(|pattern| format!("/{prefix}{pattern}")).collect();
-    let present = file::read_bounded(&path, MAX_EXCLUDE_BYTES)?.unwrap_or_default();
+    let present = file::read_unlinked(&path, MAX_EXCLUDE_BYTES)?.unwrap_or_default();
     if missing(&present, &lines).is_empty() {
         return Ok(());
     }
@@ -66,19 +67,57 @@ fn escape(name: &str) -> String {
 fn common_dir(root: &Path) -> Option<(&Path, PathBuf)> {
     let top = top(root)?;
     let dot_git = top.join(".git");
-    if dot_git.is_dir() {
+    let meta = dot_git.symlink_metadata().ok()?;
+    if meta.is_dir() {
         return dot_git.join("HEAD").is_file().then_some((top, dot_git));
     }
-    let git_dir = top.join(pointer(&dot_git, "gitdir:")?).canonicalize().ok()?;
+    // A link would make another repository this one.
+    let git_dir = top.join(pointer(&dot_git, "gitdir:").filter(|_| meta.is_file())?).canonicalize().ok()?;
     if let Some(back) = pointer(&git_dir.join("gitdir"), "") {
         let same = git_dir.join(back).canonicalize().ok()? == dot_git.canonicalize().ok()?;
         let common = git_dir.join(pointer(&git_dir.join("commondir"), "")?).canonicalize().ok()?;
-        return (same && common.join("HEAD").is_file()).then_some((top, common));
+        // Only what is in the repository itself speaks for it.
+        let named = git_dir.parent() == Some(&common.join("worktrees"));
+        return (same && named && common.join("HEAD").is_file()).then_some((top, common));
     }
-    let module_of_ours = top.ancestors().skip(1).any(|dir| {
-        dir.join(".git").join("modules").canonicalize().is_ok_and(|modules| git_dir.starts_with(modules))
-    });
+    // The folder's path has no links any more, so it is really in there.
+    let module_of_ours = top
+        .ancestors()
+        .skip(1)
+        .any(|dir| dir.canonicalize().is_ok_and(|dir| git_dir.starts_with(dir.join(".git").join("modules"))));
     (module_of_ours && git_dir.join("HEAD").is_file()).then_some((top, git_dir))
+}
+
+/// Returns the folder that stands for the project in a linked worktree of its repository, if `cwd` is in one.
+///
+/// Git's own files prove it both ways: the worktree's `.git` file names a folder in `worktrees/` of the project's
+/// repository, and that folder names the worktree. Any other folder changes nothing.
+pub fn worktree(project: &Path, cwd: &Path) -> Option<PathBuf> {
+    let (own, here) = (top(project)?, top(cwd)?);
+    if own == here {
+        return None;
+    }
+    let common = common_dir(here)?.1.canonicalize().ok()?;
+    let is_linked = dir(here)?.parent() == Some(&common.join("worktrees"));
+    let (here_real, own_real) = (here.canonicalize().ok()?, own.canonicalize().ok()?);
+    if !is_linked || here_real == own_real || common_dir(own)?.1.canonicalize().ok()? != common {
+        return None;
+    }
+    let place = here.join(project.strip_prefix(own).ok()?);
+    // A project below the top may not be there in another commit, or be a link that leads out.
+    let is_inside = place.is_dir() && place.canonicalize().is_ok_and(|real| real.starts_with(&here_real));
+    Some(if is_inside { place } else { here.to_owned() })
+}
+
+/// Returns whether the repository has linked worktrees.
+pub fn has_worktrees(root: &Path) -> bool {
+    dir(root).is_some_and(|dir| common(&dir).join("worktrees").is_dir())
+}
+
+/// Returns whether this folder is the top of a linked worktree, as far as its `.git` file tells.
+pub fn is_linked_worktree(folder: &Path) -> bool {
+    let git_dir = pointer(&folder.join(".git"), "gitdir:").map(|to| folder.join(to));
+    git_dir.is_some_and(|dir| dir.join("commondir").is_file())
 }
 
 /// The work tree that this folder is in.
@@ -101,14 +140,23 @@ pub fn dir(root: &Path) -> Option<PathBuf> {
 pub fn head(root: &Path) -> Option<String> {
     let dir = dir(root)?;
     let head = text(&dir.join("HEAD"))?;
-    let Some(name) = head.strip_prefix("ref:").map(str::trim) else { return Some(head) };
+    let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
+        return Some(head).filter(|id| is_commit(id));
+    };
     // A name is a path below the folder: one that leads out of it, or nowhere, is not asked for.
     if !name.starts_with("refs/") || name.contains("..") || name.ends_with("/.invalid") {
         return None;
     }
     let common = common(&dir);
-    let loose = [&dir, &common].into_iter().find_map(|dir| text(&dir.join(name)));
+    let loose = [&dir, &common].into_iter().find_map(|dir| text(&dir.join(name)).filter(|id| is_commit(id)));
     Some(loose.or_else(|| packed(&common, name)).unwrap_or_else(|| name.to_owned()))
+}
+
+/// Returns the path of HEAD if it is there and no regular file.
+pub fn odd_head(root: &Path) -> Option<PathBuf> {
+    let path = dir(root)?.join("HEAD");
+    // A link is an old way to name a branch.
+    path.metadata().is_ok_and(|meta| !meta.is_file()).then_some(path)
 }
 
 /// What the work trees of a repository share, by the folder of one of them.
@@ -117,17 +165,22 @@ pub fn common(dir: &Path) -> PathBuf {
 }
 
 fn packed(common: &Path, name: &str) -> Option<String> {
-    let bytes = file::read_bounded(&common.join("packed-refs"), 256 << 20).ok()??;
+    let bytes = file::read_unlinked(&common.join("packed-refs"), MAX_PACKED_BYTES).ok()??;
     let end = memchr::memmem::find_iter(&bytes, name).find(|at| {
         let behind = bytes.get(at + name.len());
         *at > 0 && bytes[at - 1] == b' ' && matches!(behind, None | Some(b'\n' | b'\r'))
     })?;
     let line = memchr::memrchr(b'\n', &bytes[..end]).map_or(0, |at| at + 1);
-    Some(String::from_utf8_lossy(&bytes[line..end - 1]).into_owned())
+    String::from_utf8(bytes[line..end - 1].to_vec()).ok().filter(|id| is_commit(id))
+}
+
+/// Returns whether this can be the id of a commit: a repository may write any text in its place.
+fn is_commit(id: &str) -> bool {
+    (4..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn text(path: &Path) -> Option<String> {
-    let bytes = file::read_bounded(path, 64 << 10).ok()??;
+    let bytes = file::read_unlinked(path, 64 << 10).ok()??;
     let text = String::from_utf8(bytes).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
@@ -166,16 +219,17 @@ mod tests {
         type Case = (&'static str, &'static [(&'static str, &'static str)], Option<&'static str>);
         let packed_repo = [(".git/HEAD", "ref: refs/heads/main\n"), (".git/packed-refs", PACKED)];
         assert_eq!(Repo::new(&packed_repo).head("").as_deref(), Some("2222"));
-        let loose_too = [packed_repo[0], packed_repo[1], (".git/refs/heads/main", "new\n")];
-        assert_eq!(Repo::new(&loose_too).head("").as_deref(), Some("new"), "loose wins");
+        let loose_too = [packed_repo[0], packed_repo[1], (".git/refs/heads/main", "feed\n")];
+        assert_eq!(Repo::new(&loose_too).head("").as_deref(), Some("feed"), "loose wins");
         let cases: &[Case] = &[
             ("no repository", &[("a", "")], None),
             ("detached", &[(".git/HEAD", "abcd\n")], Some("abcd")),
-            ("loose", &[(".git/HEAD", "ref: refs/heads/x\n"), (".git/refs/heads/x", "aa\n")], Some("aa")),
+            ("loose", &[(".git/HEAD", "ref: refs/heads/x\n"), (".git/refs/heads/x", "aaaa\n")], Some("aaaa")),
             ("unborn", &[(".git/HEAD", "ref: refs/heads/main\n")], Some("refs/heads/main")),
             ("another way to keep refs", &[(".git/HEAD", "ref: refs/heads/.invalid\n")], None),
             ("leads out", &[(".git/HEAD", "ref: refs/../../secret\n"), ("secret", "s")], None),
             ("empty", &[(".git/HEAD", "")], None),
+            ("no commit", &[(".git/HEAD", "some text\n")], None),
         ];
         for (name, files, expected) in cases {
             assert_eq!(Repo::new(files).head("").as_deref(), *expected, "{name}");
@@ -186,14 +240,14 @@ mod tests {
     fn a_worktree_has_its_own_head_and_shared_branches() {
         let repo = Repo::new(&[
             ("main/.git/HEAD", "ref: refs/heads/main\n"),
-            ("main/.git/refs/heads/main", "m\n"),
-            ("main/.git/refs/heads/side", "s\n"),
+            ("main/.git/refs/heads/main", "aaaa\n"),
+            ("main/.git/refs/heads/side", "bbbb\n"),
             ("main/.git/worktrees/side/HEAD", "ref: refs/heads/side\n"),
             ("main/.git/worktrees/side/commondir", "../..\n"),
             ("side/.git", "gitdir: ../main/.git/worktrees/side\n"),
             ("side/src/a.rs", ""),
         ]);
-        assert_eq!(repo.head("side/src").as_deref(), Some("s"));
-        assert_eq!(repo.head("main").as_deref(), Some("m"));
+        assert_eq!(repo.head("side/src").as_deref(), Some("bbbb"));
+        assert_eq!(repo.head("main").as_deref(), Some("aaaa"));
     }
 }

@@ -2,7 +2,6 @@
 
 use super::git;
 use crate::store::{World, file};
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 pub const MAX_LIST_BYTES: u64 = 1 << 20;
@@ -21,13 +20,15 @@ pub fn of_user(world: &World, root: &Path) -> Option<PathBuf> {
         named(&String::from_utf8_lossy(&bytes), home)
     });
     let list = named.or_else(|| Some(world.git_config.as_ref()?.join("ignore")))?;
-    // The repository's config may name a device or a pipe, which cannot be read to its end.
-    list.metadata().is_ok_and(|meta| is_fit(&meta)).then_some(list)
+    // The repository's config may name a pipe, a device or a file in `/proc`, which has no end.
+    list.metadata().is_ok_and(|meta| meta.is_file()).then_some(list)
 }
 
-/// Returns whether an ignore file can be read to its end.
-pub fn is_fit(meta: &Metadata) -> bool {
-    meta.is_file() && meta.len() <= MAX_LIST_BYTES
+/// Returns whether an ignore file of the project is a link that leads out of it, where it may have no end.
+pub fn leads_out(root: &Path, list: &Path) -> bool {
+    let is_link = list.starts_with(root) && list.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+    let Some(target) = is_link.then(|| list.canonicalize().ok()).flatten() else { return false };
+    !target.is_dir() && !root.canonicalize().is_ok_and(|root| target.starts_with(root))
 }
 
 /// Returns the repository's own ignore file, which its work trees share.

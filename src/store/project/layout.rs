@@ -32,16 +32,15 @@ pub enum Made {
 /// Creates the folder and returns what happened to each file. Existing files are kept unless `replace` is set.
 pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(String, Made)>> {
     // All paths are checked before anything is written.
-    let place = |(file, _): &(&str, &str)| project.resolve(&project.work_dir().join(file));
+    let place = |(file, _): &(&str, &str)| project.file(&project.work_dir().join(file));
     let places = TEMPLATES.iter().map(place).collect::<Result<Vec<_>>>()?;
-    let logs = project.resolve(&project.work_dir().join("logs"))?;
-    let ignore = project.resolve(&project.root.join(".gitignore"))?;
-    let dir = project.work_dir();
-    file::create_shared_dir(&dir)?;
+    let logs = project.folder(&project.work_dir().join("logs"))?;
+    let ignore = project.file(&project.root.join(".gitignore"))?;
+    file::create_shared_dir(&project.folder(&project.work_dir())?)?;
     let mut told = Vec::new();
     for ((file, template), path) in TEMPLATES.into_iter().zip(places) {
         let text = filled(file, template, name);
-        let made = match file::read_bounded(&path, MAX_BYTES) {
+        let made = match file::read_unlinked(&path, MAX_BYTES) {
             Ok(None) => Made::Created,
             Ok(Some(bytes)) if bytes == text.as_bytes() => Made::Unchanged,
             Ok(Some(_)) if replace => Made::Replaced,
@@ -62,7 +61,7 @@ pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(Stri
 
 /// Adds the missing lines to `.gitignore`.
 fn add_ignored(path: &std::path::Path) -> Result<Made> {
-    let found = file::read_bounded(path, MAX_BYTES)?;
+    let found = file::read_unlinked(path, MAX_BYTES)?;
     let made = if found.is_some() { Made::Replaced } else { Made::Created };
     let mut bytes = found.unwrap_or_default();
     let present = String::from_utf8_lossy(&bytes).into_owned();

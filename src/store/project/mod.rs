@@ -1,14 +1,15 @@
 //! Where the project is, and the paths of our files in it.
 
 pub mod archive;
+pub mod door;
 pub mod git;
 pub mod ignores;
 pub mod layout;
 pub mod leftovers;
+pub mod links;
 pub mod official;
 
 use super::world::World;
-use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,20 @@ impl Project {
         Project { root: git_root.map_or_else(|| start.clone(), Path::to_owned) }
     }
 
+    /// Returns the checkout in which an agent in this folder works: a linked worktree of the project's repository, or
+    /// the project itself. The loop and its state stay those of the project.
+    pub fn work_tree(&self, cwd: &Path) -> Project {
+        let moved = (cwd != self.root && cwd.is_absolute()).then(|| git::worktree(&self.root, cwd)).flatten();
+        moved.map_or_else(|| self.clone(), |root| Project { root })
+    }
+
+    /// Returns how a checkout of this project is called: nothing for the project itself, else its path, which is
+    /// relative if it is in the project.
+    pub fn name_of(&self, work_tree: &Project) -> String {
+        let root = &work_tree.root;
+        root.strip_prefix(&self.root).unwrap_or(root).to_string_lossy().into_owned()
+    }
+
     pub fn claude_dir(&self) -> PathBuf {
         self.root.join(".claude")
     }
@@ -67,25 +82,6 @@ impl Project {
     /// Questions for the human, and the runner's files.
     pub fn work_dir(&self) -> PathBuf {
         self.root.join("ralph")
-    }
-
-    /// Where a file of ours really is: links are followed inside the project and refused out of it.
-    pub fn resolve(&self, path: &Path) -> Result<PathBuf> {
-        let mut resolved = path.to_owned();
-        for part in path.ancestors().take_while(|part| *part != self.root) {
-            if part.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
-                let (Ok(root), Ok(target)) = (self.root.canonicalize(), part.canonicalize()) else {
-                    bail!("{} is a symbolic link that leads nowhere: remove it", part.display());
-                };
-                if !target.starts_with(&root) {
-                    bail!("{} is a symbolic link out of the project, refused: remove it", part.display());
-                }
-                if part == path {
-                    resolved = target;
-                }
-            }
-        }
-        Ok(resolved)
     }
 
     /// Without links, so that the same project has one name however it was reached.

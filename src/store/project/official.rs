@@ -18,8 +18,7 @@ pub fn path(project: &Project, working_dir: &Path) -> Option<PathBuf> {
 }
 
 pub fn read(project: &Project, path: &Path) -> Result<String> {
-    let real = project.resolve(path)?;
-    let bytes = file::read_bounded(&real, MAX_BYTES)?.unwrap_or_default();
+    let bytes = project.read(path, MAX_BYTES)?.unwrap_or_default();
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
         _ => bail!("{} is not text (UTF-8)", path.display()),
@@ -27,7 +26,8 @@ pub fn read(project: &Project, path: &Path) -> Result<String> {
 }
 
 /// Renames the file so that the plugin does not find it, and returns the new path.
-pub fn move_aside(path: &Path, now: Stamp) -> Result<PathBuf> {
+pub fn move_aside(project: &Project, path: &Path, now: Stamp) -> Result<PathBuf> {
+    let path = &project.file(path)?;
     let name = |more: &str| format!("ralph-loop.imported-{}{more}.local.md", now.compact());
     let aside = file::free_name(|more| path.with_file_name(name(more)));
     fs::rename(path, &aside).with_context(|| {

@@ -14,10 +14,11 @@ fn path(world: &World, project: &Project) -> Result<PathBuf> {
     Ok(world.data_dir()?.join("calls").join(format!("{}.json", project.key())))
 }
 
-/// Returns the calls; a file that cannot be read has none.
-pub fn load(world: &World, project: &Project) -> Rate {
-    let bytes = path(world, project).and_then(|path| file::read_bounded(&path, MAX_FILE_BYTES));
-    bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+/// Returns the calls. The file is not synced, so a power cut may leave it empty: without a record in it there are none. One
+/// that cannot be read is an error.
+pub fn load(world: &World, project: &Project) -> Result<Rate> {
+    let bytes = file::read_bounded(&path(world, project)?, MAX_FILE_BYTES)?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
 }
 
 pub fn save(world: &World, project: &Project, rate: &Rate) -> Result<()> {

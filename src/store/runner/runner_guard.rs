@@ -4,8 +4,9 @@
 use super::run_lock;
 use super::snapshot::{self, Snapshot};
 use crate::core::tasks::{Source, apply_review_cap, keep_review, transitions};
+use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::store::process::command::{self, Ended};
+use crate::store::process::{lookup, program};
 use crate::store::project::git;
 use crate::store::project::{Project, fingerprint};
 use crate::store::{World, file, state, tasks};
@@ -16,40 +17,50 @@ const MAX_GIT_WAIT: Duration = Duration::from_secs(60);
 const MAX_NAMES: usize = 5;
 /// More problems with a task list than an agent fixes at once are only counted.
 const MAX_PROBLEMS: usize = 10;
-/// Asks for everything in the project except what Ralph itself writes there. A constant, so that no file name reaches
-/// the shell.
-const STATUS: &str = concat!(
-    "git -c core.fsmonitor=false --no-optional-locks status --porcelain --untracked-files=all -- . ",
-    "\":(exclude).claude/ralph-state.*\" \":(exclude).claude/STOP_LOOP\" \":(exclude)ralph/logs\" ",
-    "\":(exclude)ralph/run.lock\" \":(exclude)ralph/blocked.txt\" \":(exclude)ralph/decide.txt\" ",
-    "\":(exclude)ralph/answered\"",
-);
+/// Asks for everything in the project except what Ralph itself writes there.
+const STATUS: &[&str] = &[
+    "-c",
+    "core.fsmonitor=false",
+    "--no-optional-locks",
+    "status",
+    "--porcelain",
+    "--untracked-files=all",
+    "--",
+    ".",
+    ":(exclude).claude/ralph-state.*",
+    ":(exclude).claude/STOP_LOOP",
+    ":(exclude)ralph/logs",
+    ":(exclude)ralph/run.lock",
+    ":(exclude)ralph/blocked.txt",
+    ":(exclude)ralph/decide.txt",
+    ":(exclude)ralph/answered",
+];
 
 /// Returns what the agent must fix before its turn may end, a sentence each. Returns nothing without a runner or a
 /// task list.
-pub fn runner_check(world: &World, project: &Project) -> Vec<String> {
+pub fn runner_check(world: &World, project: &Project) -> Result<Vec<String>> {
     let Some(run_id) = world.run_id.as_deref().filter(|_| run_lock::drives(world, project)) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let snapshot = snapshot::load(world, project, run_id);
+    let snapshot = snapshot::load(world, project, run_id)?;
     let mut problems = match &snapshot {
         Some(before)
             if before.text.is_empty() && matches!(tasks::load(project, &before.tasks.source), Ok(None)) =>
         {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         Some(before) => list_problems(project, before),
         None => match tasks::load(project, &source_of(project, run_id)) {
             Err(faults) => faults,
             Ok(Some(_)) => Vec::new(),
-            Ok(None) => return Vec::new(),
+            Ok(None) => return Ok(Vec::new()),
         },
     };
     if problems.is_empty() {
         problems.extend(snapshot.iter().flat_map(|before| capped(project, before)));
     }
     problems.extend(uncommitted(project));
-    problems
+    Ok(problems)
 }
 
 /// Returns what is wrong with the task list after an iteration, a sentence each: it cannot be used, or something
@@ -73,8 +84,9 @@ pub fn list_problems(project: &Project, before: &Snapshot) -> Vec<String> {
 
 /// Returns where the run keeps its tasks, when there is no snapshot of them yet.
 fn source_of(project: &Project, run_id: &str) -> Source {
-    let loops = state::peek(project).ok().flatten().map(|document| document.loops()).unwrap_or_default();
-    loops.into_iter().find(|(_, run)| run.run_id == run_id).map(|(_, run)| run.tasks).unwrap_or_default()
+    let document = state::peek(project).ok().flatten().unwrap_or_default();
+    let found = document.loops_where(|_, other| other == run_id).next();
+    found.map(|(_, run)| run.tasks).unwrap_or_default()
 }
 
 /// Approves stories at the review cap in the reviewer's place; the agent only has to commit that.
@@ -144,13 +156,16 @@ pub fn forget_blocks(world: &World) {
 /// Returns what is not committed; nothing if git cannot be asked.
 fn uncommitted(project: &Project) -> Option<String> {
     git::dir(&project.root)?;
-    let run = command::run(STATUS, &project.root, MAX_GIT_WAIT);
-    if run.ended != Ended::Exit(0) || run.tail.is_empty() {
+    let mut git = lookup::command("git");
+    git.args(STATUS).current_dir(&project.root);
+    let said = program::run(git, b"", MAX_GIT_WAIT);
+    if !said.passed() || said.stdout.is_empty() {
         return None;
     }
-    // `XY name`, where the names are quoted by git; a list that was cut begins with an ellipsis.
+    // `XY name`, where the names are quoted by git.
+    let text = clean::output(&said.stdout);
     let names: Vec<&str> =
-        run.tail.lines().filter_map(|line| line.get(3..)).filter(|name| !name.is_empty()).collect();
+        text.lines().filter_map(|line| line.get(3..)).filter(|name| !name.is_empty()).collect();
     let more = names.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let names = names[..names.len().min(MAX_NAMES)].join(", ");
@@ -164,6 +179,7 @@ fn uncommitted(project: &Project) -> Option<String> {
 #[cfg(unix)]
 mod tests {
     use super::*;
+    use crate::store::runner::run_lock::{HeldProject, RunLock};
     use crate::store::runner::snapshot::Rules;
     use serde_json::{Value, json};
     use std::fs;
@@ -176,6 +192,7 @@ mod tests {
         world: World,
         project: Project,
         source: Source,
+        runner: Option<HeldProject>,
     }
 
     impl Guarded {
@@ -186,9 +203,10 @@ mod tests {
             fs::create_dir_all(project.work_dir()).unwrap();
             let mut world = World::at(&project.root, &base.join("data"));
             world.run_id = Some("run-1".into());
-            let guarded = Guarded { _dir: dir, world, project, source: Source::default() };
-            guarded
-                .write("ralph/run.lock", &json!({"pid": std::process::id(), "run_id": "run-1"}).to_string());
+            let mut runner = HeldProject::take(&world, &project).unwrap().unwrap();
+            runner.tell(RunLock::of_this_process("run-1", world.now)).unwrap();
+            let guarded =
+                Guarded { _dir: dir, world, project, source: Source::default(), runner: Some(runner) };
             if let Some(stories) = stories {
                 guarded.stories(stories);
             }
@@ -215,7 +233,7 @@ mod tests {
         }
 
         fn check(&self) -> Vec<String> {
-            runner_check(&self.world, &self.project)
+            runner_check(&self.world, &self.project).unwrap()
         }
 
         /// Makes the project a repository; reports it if git is missing.
@@ -301,7 +319,7 @@ mod tests {
         guarded.world.run_id = None;
         assert_eq!(guarded.check(), [""; 0], "no runner");
         guarded.world.run_id = Some("run-1".into());
-        guarded.write("ralph/run.lock", "{\"pid\": 0, \"run_id\": \"run-1\"}");
+        guarded.runner = None;
         assert_eq!(guarded.check(), [""; 0], "a runner that is gone");
     }
 
@@ -312,9 +330,9 @@ mod tests {
         snapshot::take(&guarded.world, &guarded.project, &guarded.source, &rules).unwrap();
         guarded.stories(json!([{"id": "US-1", "passes": true, "reviewStatus": "approved"}]));
         assert_eq!(guarded.check(), [""; 0]);
-        assert!(snapshot::load(&guarded.world, &guarded.project, "run-0").is_some());
+        assert!(snapshot::load(&guarded.world, &guarded.project, "run-0").unwrap().is_some());
         snapshot::forget(&guarded.world, &guarded.project);
-        assert!(snapshot::load(&guarded.world, &guarded.project, "run-0").is_none());
+        assert!(snapshot::load(&guarded.world, &guarded.project, "run-0").unwrap().is_none());
     }
 
     #[test]
@@ -348,7 +366,7 @@ mod tests {
         let guarded = Guarded::on(Some(
             json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review", "reviewCount": 1}]),
         ));
-        let before = snapshot::load(&guarded.world, &guarded.project, "run-1").unwrap();
+        let before = snapshot::load(&guarded.world, &guarded.project, "run-1").unwrap().unwrap();
         assert_eq!(restore(&guarded.project, &before, true, Stamp(0)).unwrap(), None);
         guarded.stories(
             json!([{"id": "US-1", "passes": true, "reviewStatus": "needs_review", "reviewCount": 2}]),

@@ -71,15 +71,19 @@ pub fn take(
     Ok(tasks.map(|tasks| Snapshot { rules: rules.clone(), tasks, text }))
 }
 
-/// Returns the newest snapshot of this run.
-pub fn load(world: &World, project: &Project, run_id: &str) -> Option<Snapshot> {
-    let record: Record = file::read_json(&path(world, project).ok()?, MAX_FILE_BYTES)?;
-    let Record { rules, source, text } = record;
-    let tasks = match text.is_empty() {
-        true => TaskList::empty(source),
-        false => tasks::parse(&source, text.as_bytes()).ok()?,
+/// Returns the newest snapshot of this run. One that cannot be read is an error: without it, the agent's changes would
+/// not be judged.
+pub fn load(world: &World, project: &Project, run_id: &str) -> Result<Option<Snapshot>> {
+    let Ok(path) = path(world, project) else { return Ok(None) };
+    let record: Option<Record> = file::read_record(&path, MAX_FILE_BYTES)?;
+    let Some(Record { rules, source, text }) = record.filter(|record| record.rules.run_id == run_id) else {
+        return Ok(None);
     };
-    (rules.run_id == run_id).then_some(Snapshot { rules, tasks, text })
+    let tasks = match text.is_empty() {
+        true => Some(TaskList::empty(source)),
+        false => tasks::parse(&source, text.as_bytes()).ok(),
+    };
+    Ok(tasks.map(|tasks| Snapshot { rules, tasks, text }))
 }
 
 /// Removes the snapshot after a run.

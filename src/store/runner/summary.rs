@@ -1,13 +1,13 @@
 //! `ralph/logs/summary.csv`: one row an iteration. This is its only reader and writer.
 
+use super::logs;
 use crate::core::outcome::IterationOutcome;
 use crate::core::time::Stamp;
-use crate::store::file::{self, Privacy};
 use crate::store::project::Project;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 pub const FILE: &str = "summary.csv";
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -65,8 +65,7 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
 
 /// Returns the rows in their order, without a torn last line. Rows that cannot be read are skipped.
 pub fn read(project: &Project) -> Vec<Row> {
-    let path = project.resolve(&project.work_dir().join("logs").join(FILE));
-    path.map_or_else(|_| Vec::new(), |path| parse(&whole_lines(&path).unwrap_or_default()))
+    parse(&whole_lines(project).unwrap_or_default())
 }
 
 /// Returns the time that the rows stand for, in seconds, and how many iterations were stuck.
@@ -81,33 +80,35 @@ fn parse(bytes: &[u8]) -> Vec<Row> {
 }
 
 /// Returns the file up to its last line end: a crash may have torn the line after it.
-fn whole_lines(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = file::read_bounded(path, MAX_FILE_BYTES)?.unwrap_or_default();
+fn whole_lines(project: &Project) -> Result<Vec<u8>> {
+    let mut bytes = project.read(&path(project), MAX_FILE_BYTES)?.unwrap_or_default();
     bytes.truncate(memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1));
     Ok(bytes)
 }
 
-/// Adds a row to the summary in the folder of the logs, in a single write, with the header before the first.
-pub fn add(logs: &Path, row: &Row) -> Result<()> {
-    let path = logs.join(FILE);
-    append(&path, row).with_context(|| format!("could not write {}", path.display()))
+fn path(project: &Project) -> PathBuf {
+    logs::path(project).join(FILE)
 }
 
-fn append(path: &Path, row: &Row) -> Result<()> {
-    let mut file = file::creating(Privacy::Private).append(true).create(true).open(path)?;
-    let whole = whole_lines(path)?.len() as u64;
+/// Adds a row to the summary, in a single write, with the header before the first.
+pub fn add(project: &Project, row: &Row) -> Result<()> {
+    let mut file = project.append(&path(project))?;
+    let whole = whole_lines(project)?.len() as u64;
     if file.metadata()?.len() > whole {
         file.set_len(whole)?;
     }
     let mut writer = csv::WriterBuilder::new().has_headers(whole == 0).from_writer(Vec::new());
     writer.serialize(row)?;
-    Ok(file.write_all(&writer.into_inner()?)?)
+    let written = file.write_all(&writer.into_inner()?);
+    written.with_context(|| format!("could not write {}", path(project).display()))
 }
 
 /// Writes the rows of a run that ends to the disk. Before that, only a power cut could lose them.
-pub fn flush(logs: &Path) {
-    let file = file::creating(Privacy::Private).append(true).open(logs.join(FILE));
-    let _ = file.and_then(|file| file.sync_data());
+pub fn flush(project: &Project) {
+    let path = path(project);
+    if path.exists() {
+        let _ = project.append(&path).map(|file| file.sync_data());
+    }
 }
 
 #[cfg(test)]
@@ -150,6 +151,20 @@ mod tests {
         assert!(parse(b"").is_empty());
     }
 
+    /// The name of a check is the user's or the repository's text.
+    #[test]
+    fn a_field_of_any_content_stays_one_field() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project { root: dir.path().canonicalize().unwrap() };
+        let logs = project.work_dir().join("logs");
+        std::fs::create_dir_all(&logs).unwrap();
+        let contents = ["a, b", "say \"hi\"", "two\nlines", "=cmd|' /C calc'!A0", "\r", ",", "\""];
+        let row = |check: &&str| Row { check: (*check).to_owned(), tokens: 7, ..Row::default() };
+        let rows: Vec<Row> = contents.iter().map(row).collect();
+        rows.iter().for_each(|row| add(&project, row).unwrap());
+        assert_eq!(read(&project), rows);
+    }
+
     #[test]
     fn a_torn_row_is_neither_read_nor_kept() {
         let dir = tempfile::tempdir().unwrap();
@@ -158,11 +173,11 @@ mod tests {
         std::fs::create_dir_all(&logs).unwrap();
         assert!(read(&project).is_empty());
         let row = |iteration| Row { iteration, timestamp: Some(Stamp(0)), ..Row::default() };
-        add(&logs, &row(1)).unwrap();
+        add(&project, &row(1)).unwrap();
         let text = std::fs::read_to_string(logs.join(FILE)).unwrap();
         std::fs::write(logs.join(FILE), format!("{text}2,implem")).unwrap();
         assert_eq!(read(&project), [row(1)]);
-        add(&logs, &row(2)).unwrap();
+        add(&project, &row(2)).unwrap();
         let line = |n| format!("{n},,0,,0,0,0,1970-01-01T00:00:00.000Z,,,0,,0,0\n");
         let text = std::fs::read_to_string(logs.join(FILE)).unwrap();
         assert_eq!(text, format!("{HEADER}\n{}{}", line(1), line(2)));

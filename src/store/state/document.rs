@@ -1,22 +1,28 @@
 //! What the state file says: loops by session id, guidance, constraints.
 //!
-//! Values stay the text they were read as until they are asked for. So a hook parses only its own loop, and what
-//! this version does not know survives to the letter.
+//! Values stay the text they were read as until they are asked for. So a hook parses only its own loop, damage inside
+//! a loop costs only that loop, and what this version does not know survives to the letter.
 
 use super::VERSION;
+use super::fields::{Fields, pretty, walk};
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::Finding;
 use crate::core::record::StoredLoop;
 use crate::core::time::Stamp;
 use anyhow::Result;
-use serde::Serialize;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::fmt;
+use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Longer than any id the client gives.
 pub const MAX_SESSION_ID_BYTES: usize = 256;
+
+/// Far above what we write: a hundred entries, a hundred findings.
+const MAX_GUIDANCE_BYTES: usize = 4 << 20;
+const MAX_FINDINGS_BYTES: usize = 1 << 20;
 
 /// Returns whether a loop can be kept under this session id.
 pub fn usable_session_id(id: &str) -> bool {
@@ -25,24 +31,55 @@ pub fn usable_session_id(id: &str) -> bool {
 
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    version: Option<u64>,
-    loops: Fields,
+    pub(super) version: Option<u64>,
+    pub(super) loops: Fields,
     /// Every other field, in the order it was found.
-    rest: Fields,
+    pub(super) rest: Fields,
     /// It says something else than the file.
     pub(super) changed: bool,
 }
 
 impl Document {
     #[doc(hidden)]
-    pub fn parse(bytes: &[u8]) -> Result<Document, serde_json::Error> {
-        serde_json::from_slice(bytes)
+    pub fn parse(bytes: &[u8]) -> Result<Document, String> {
+        let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+        Document::read(text.trim_ascii_start()).ok_or_else(|| {
+            match serde_json::from_str::<IgnoredAny>(text) {
+                Err(error) => error.to_string(),
+                Ok(_) => "it is not an object with loops by session id".to_owned(),
+            }
+        })
+    }
+
+    fn read(text: &str) -> Option<Document> {
+        let mut document = Document::default();
+        let rest = walk(text, |name, value| {
+            if name == "loops" && !value.starts_with("null") {
+                let (loops, rest) = Fields::split(value)?;
+                document.loops = loops;
+                return Some(rest);
+            }
+            let mut values = serde_json::Deserializer::from_str(value).into_iter::<&RawValue>();
+            let raw = values.next()?.ok()?.get();
+            match name.as_str() {
+                "loops" => {}
+                // A version that is not a number can only come from a later Ralph.
+                "version" => document.version = (raw != "null").then(|| raw.parse().unwrap_or(u64::MAX)),
+                _ => document.rest.0.push((name, raw.into())),
+            }
+            value.get(values.byte_offset()..)
+        })?;
+        rest.trim_ascii().is_empty().then_some(document)
     }
 
     /// Renders the file: pretty-printed, except for values that came in another form and were not changed.
     #[doc(hidden)]
     pub fn write(&self) -> Vec<u8> {
-        let mut out = format!("{{\n  \"version\": {},\n  \"loops\": {{", self.version.unwrap_or(VERSION));
+        let fields = || self.loops.0.iter().chain(&self.rest.0);
+        let mut out = String::with_capacity(
+            64 + fields().map(|(name, raw)| name.len() + raw.len() + 16).sum::<usize>(),
+        );
+        out.push_str(&format!("{{\n  \"version\": {},\n  \"loops\": {{", self.version.unwrap_or(VERSION)));
         for (index, (session, raw)) in self.loops.0.iter().enumerate() {
             out.push_str(if index == 0 { "\n    " } else { ",\n    " });
             write_field(&mut out, session, raw);
@@ -71,25 +108,60 @@ impl Document {
         serde_json::from_str(self.loops.get(session)?).ok()
     }
 
+    /// Returns the session ids under which something is kept that cannot be read as a loop.
+    pub fn unreadable(&self) -> impl Iterator<Item = &str> {
+        let is_loop = |raw: &str| serde_json::from_str::<StoredLoop>(raw).is_ok();
+        self.loops.0.iter().filter(move |(_, raw)| !is_loop(raw)).map(|(session, _)| session.as_str())
+    }
+
+    /// Returns whether something is kept for this session that cannot be read as a loop.
+    pub fn is_unreadable(&self, session: &str) -> bool {
+        self.loops.get(session).is_some_and(|raw| serde_json::from_str::<StoredLoop>(raw).is_err())
+    }
+
     pub fn set_loop(&mut self, session: &str, run: &StoredLoop) -> Result<()> {
         self.changed |= self.loops.put(session, pretty(run, 2)?);
         Ok(())
     }
 
     pub fn remove_loop(&mut self, session: &str) {
-        self.loops.0.retain(|(id, _)| id != session);
-        self.changed = true;
+        self.remove_loops(&HashSet::from([session.to_owned()]));
     }
 
-    /// Returns every loop that can be read, with its session id.
-    pub fn loops(&self) -> Vec<(String, StoredLoop)> {
+    pub fn remove_loops(&mut self, sessions: &HashSet<String>) {
+        let before = self.loops.0.len();
+        self.loops.0.retain(|(id, _)| !sessions.contains(id));
+        self.changed |= self.loops.0.len() < before;
+    }
+
+    /// Returns every loop that can be read, with its session id. A file may hold any number of them, so each is read
+    /// when it is asked for.
+    pub fn loops(&self) -> impl Iterator<Item = (String, StoredLoop)> {
         let read = |(id, raw): &(String, Box<str>)| Some((id.clone(), serde_json::from_str(raw).ok()?));
-        self.loops.0.iter().filter_map(read).collect()
+        self.loops.0.iter().filter_map(read)
+    }
+
+    /// Like `loops`, for those whose session id and run id are wanted; of the others no more is read.
+    pub fn loops_where(
+        &self,
+        wanted: impl Fn(&str, &str) -> bool,
+    ) -> impl Iterator<Item = (String, StoredLoop)> {
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            #[serde(borrow, default)]
+            run_id: Cow<'a, str>,
+        }
+        self.loops.0.iter().filter_map(move |(id, raw)| {
+            let head: Head = serde_json::from_str(raw).ok()?;
+            let stored = wanted(id, &head.run_id).then(|| serde_json::from_str(raw).ok());
+            Some((id.clone(), stored??))
+        })
     }
 
     /// Returns the findings of the last scan as they were written.
     pub fn constraints(&self) -> Value {
-        let list = self.rest.get("constraints").and_then(|raw| serde_json::from_str(raw).ok());
+        let raw = self.rest.get("constraints").filter(|raw| raw.len() <= MAX_FINDINGS_BYTES);
+        let list = raw.and_then(|raw| serde_json::from_str(raw).ok());
         list.filter(Value::is_array).unwrap_or_else(|| Value::Array(Vec::new()))
     }
 
@@ -101,6 +173,18 @@ impl Document {
     /// Returns when the last complete scan was.
     pub fn scanned_at(&self) -> Option<Stamp> {
         self.rest.get("scanned_at").and_then(|raw| serde_json::from_str(raw).ok())
+    }
+
+    /// Returns the git worktree that the last complete scan was of; empty for the project itself.
+    pub fn scanned_in(&self) -> String {
+        self.rest.get("scanned_in").and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
+    }
+
+    pub fn set_scanned_in(&mut self, work_tree: &str) -> Result<()> {
+        if self.scanned_in() != work_tree {
+            self.changed |= self.rest.set("scanned_in", &work_tree.to_owned())?;
+        }
+        Ok(())
     }
 
     pub fn set_findings(&mut self, findings: &Vec<Finding>, at: Stamp) -> Result<()> {
@@ -115,108 +199,32 @@ impl Document {
         Ok(())
     }
 
-    pub fn guidance(&self) -> Guidance {
-        self.rest.get("guidance").and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
+    /// Returns the guidance that the file states, which anyone may have written: `store::user::given` tells what of it
+    /// the user gave. More bytes than we ever write are not ours.
+    pub fn stated_guidance(&self) -> Guidance {
+        let raw = self.rest.get("guidance").filter(|raw| raw.len() <= MAX_GUIDANCE_BYTES);
+        raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
     }
 
     pub fn set_guidance(&mut self, guidance: &Guidance) -> Result<()> {
         if self.rest.get("guidance").is_some() || *guidance != Guidance::default() {
-            self.changed |= self.rest.set("guidance", guidance)?;
+            self.changed |= match guidance.foreign.is_empty() {
+                true => self.rest.set("guidance", guidance)?,
+                false => self.rest.set("guidance", &guidance.with_foreign())?,
+            };
         }
         Ok(())
     }
 }
 
 fn write_field(out: &mut String, name: &str, raw: &str) {
-    out.push_str(&serde_json::to_string(name).unwrap_or_default());
+    if name.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        out.push_str(&serde_json::to_string(name).unwrap_or_default());
+    } else {
+        out.extend(["\"", name, "\""]);
+    }
     out.push_str(": ");
     out.push_str(raw);
-}
-
-/// Renders a value as it stands at this depth of the file.
-fn pretty(value: &impl Serialize, depth: usize) -> Result<Box<str>> {
-    // A newline inside a string is escaped, so every one of these begins a line.
-    let text = serde_json::to_string_pretty(value)?;
-    Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))).into())
-}
-
-/// A JSON object whose values stay as they were written.
-#[derive(Clone, Debug, Default)]
-struct Fields(Vec<(String, Box<str>)>);
-
-impl Fields {
-    fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| raw.as_ref())
-    }
-
-    /// Sets a value and returns whether that is a change; the same value in another form is none.
-    fn set<T: Serialize + DeserializeOwned + PartialEq>(&mut self, name: &str, value: &T) -> Result<bool> {
-        let old = self.get(name).and_then(|raw| serde_json::from_str::<T>(raw).ok());
-        Ok(old.is_none_or(|old| old != *value) && self.put(name, pretty(value, 1)?))
-    }
-
-    fn put(&mut self, name: &str, raw: Box<str>) -> bool {
-        match self.0.iter_mut().rev().find(|(key, _)| key == name) {
-            Some((_, slot)) if *slot == raw => return false,
-            Some((_, slot)) => *slot = raw,
-            None => self.0.push((name.to_owned(), raw)),
-        }
-        true
-    }
-}
-
-/// Reads the file in one pass, without going through the loops' text twice.
-impl<'de> Deserialize<'de> for Document {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Document;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
-                let mut document = Document::default();
-                while let Some(name) = map.next_key::<String>()? {
-                    match name.as_str() {
-                        // A version that is not a number can only come from a later Ralph.
-                        "version" => {
-                            let version = map.next_value::<Value>()?;
-                            document.version =
-                                (!version.is_null()).then(|| version.as_u64().unwrap_or(u64::MAX));
-                        }
-                        "loops" => document.loops = map.next_value::<Option<Fields>>()?.unwrap_or_default(),
-                        _ => document.rest.0.push((name, map.next_value::<&RawValue>()?.get().into())),
-                    }
-                }
-                Ok(document)
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Fields::default();
-                while let Some((name, raw)) = map.next_entry::<String, &RawValue>()? {
-                    fields.0.push((name, raw.get().into()));
-                }
-                Ok(fields)
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
 }
 
 #[cfg(test)]
@@ -252,7 +260,7 @@ mod tests {
 
     #[test]
     fn nulls_are_absent_and_wrong_shapes_are_damage() {
-        assert!(Document::parse(br#"{"version":null,"loops":null}"#).unwrap().loops().is_empty());
+        assert!(Document::parse(br#"{"version":null,"loops":null}"#).unwrap().loops().next().is_none());
         for damaged in ["", "[]", "{", "{\"loops\":[]}", "null", "{} {}"] {
             assert!(Document::parse(damaged.as_bytes()).is_err(), "{damaged}");
         }

@@ -10,6 +10,10 @@ use crate::store::runner::run_lock;
 use crate::store::user::{armed, circuit};
 use crate::store::{Project, World};
 use anyhow::Result;
+use std::collections::HashSet;
+
+/// Loops that one call looks at, the oldest first; a state file may hold any number.
+const MAX_LOOKED_AT: usize = 1000;
 
 /// Returns whether the loop's session was not seen for longer than `session_expiration_hours`.
 pub fn is_expired(run: &StoredLoop, now: Stamp, expiration_ms: i64) -> bool {
@@ -26,7 +30,10 @@ pub fn close(
 ) -> Result<Vec<ArmedLoop>> {
     remove_ended(world, project, session, document, expiration_ms);
     circuit::expire(world, project, session, expiration_ms);
-    end_expired(world, project, session, document, expiration_ms)
+    let dead = ending::end_dead_run(world, project, document)?;
+    let mut ended = end_expired(world, project, session, document, expiration_ms)?;
+    ended.extend(dead);
+    Ok(ended)
 }
 
 /// Ends the expired loops of other sessions. A runner that is alive may wait for days, and its run is not expired.
@@ -37,13 +44,14 @@ fn end_expired(
     document: &mut Document,
     expiration_ms: i64,
 ) -> Result<Vec<ArmedLoop>> {
-    ending::end_others(world, project, Some(session), document, |run| {
+    let (ended, _) = ending::end_others(world, project, Some(session), document, |run| {
         let runs = run.engine == Engine::Runner
-            && run_lock::holder(project).is_some_and(|lock| lock.run_id == run.run_id);
+            && run_lock::holder(world, project).is_some_and(|lock| lock.run_id == run.run_id);
         let away = time::span(world.now - run.last_seen());
         let reason = format!("no activity in its session for {away}");
         (!runs && is_expired(run, world.now, expiration_ms)).then_some((Outcome::Interrupted, reason))
-    })
+    })?;
+    Ok(ended)
 }
 
 /// Removes the loops of other sessions that ended more than `session_expiration_hours` ago.
@@ -58,8 +66,13 @@ fn remove_ended(
         let long_ago = |ended_at: Stamp| world.now - ended_at > expiration_ms;
         !run.is_alive() && is_expired(run, world.now, expiration_ms) && run.ended_at.is_none_or(long_ago)
     };
-    for (id, _) in document.loops().iter().filter(|(id, run)| id != session && over(run)) {
-        document.remove_loop(id);
-        armed::disarm(world, project, id);
+    let looked_at = document.loops().take(MAX_LOOKED_AT).filter(|(id, run)| id != session && over(run));
+    // What the history cannot take stays in the state.
+    let is_recorded = |id: &String| ending::record_missing(world, project, id, document).is_ok();
+    let gone: HashSet<String> = looked_at.map(|(id, _)| id).filter(is_recorded).collect();
+    document.remove_loops(&gone);
+    for id in gone {
+        armed::disarm(world, project, &id);
+        circuit::forget(world, project, &id);
     }
 }

@@ -3,7 +3,9 @@
 pub mod document;
 pub mod ending;
 pub mod expiry;
+mod fields;
 pub mod question;
+mod salvage;
 pub mod stop;
 
 pub use document::{Document, MAX_SESSION_ID_BYTES, usable_session_id};
@@ -11,13 +13,16 @@ pub use document::{Document, MAX_SESSION_ID_BYTES, usable_session_id};
 use super::file::lock::Lock;
 use super::file::{self, Privacy};
 use super::project::Project;
+use crate::core::text::clean;
 use crate::core::time::Stamp;
 use anyhow::{Context, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub const VERSION: u64 = 1;
-const MAX_STATE_BYTES: u64 = 64 << 20;
+const MAX_STATE_BYTES: u64 = 24 << 20;
+/// More damaged loops are counted, not named.
+const MAX_NAMED: usize = 10;
 
 #[derive(Debug)]
 pub enum StateError {
@@ -52,12 +57,34 @@ impl From<anyhow::Error> for StateError {
 
 /// Reads the state without the lock. Writes replace the file as a whole, so what is read is never torn.
 pub fn peek(project: &Project) -> Result<Option<Document>, StateError> {
-    let path = project.resolve(&project.state())?;
-    let Some(bytes) = file::read_bounded(&path, MAX_STATE_BYTES)? else { return Ok(None) };
+    read(&project.file(&project.state())?)
+}
+
+fn read(path: &Path) -> Result<Option<Document>, StateError> {
+    let Some(bytes) = file::read_unlinked(path, MAX_STATE_BYTES)? else { return Ok(None) };
     match Document::parse(&bytes) {
         Ok(document) => Ok(Some(document)),
-        Err(error) => Err(StateError::Damaged(path, error.to_string())),
+        Err(error) => Err(StateError::Damaged(path.to_owned(), error)),
     }
+}
+
+/// Says of each loop that cannot be read that it is there; the other loops are not affected.
+pub fn unreadable_loops(project: &Project, document: &Document) -> Vec<String> {
+    let path = project.state();
+    let say = |session| {
+        let session = clean::excerpt(session, 40);
+        format!(
+            "{}: the loop of session {session} is damaged; the other loops are not affected",
+            path.display()
+        )
+    };
+    let mut damaged = document.unreadable();
+    let mut told: Vec<String> = damaged.by_ref().take(MAX_NAMED).map(say).collect();
+    let more = damaged.count();
+    if more > 0 {
+        told.push(format!("{}: {more} more loops are damaged", path.display()));
+    }
+    told
 }
 
 /// The state under its lock, from load to save.
@@ -70,14 +97,17 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Locks and loads. A damaged file is moved aside, never deleted; the state then starts empty.
+    /// Locks and loads. A damaged file is moved aside, never deleted; the state then holds what can be saved of it.
     pub fn open(project: &Project, now: Stamp) -> Result<Locked, StateError> {
-        let dir = project.resolve(&project.claude_dir()).map(|_| project.claude_dir())?;
-        file::create_shared_dir(&dir)?;
-        let lock = Lock::acquire(&project.resolve(&project.lock())?)?;
-        let path = project.resolve(&project.state())?;
-        let (document, moved_aside) = match peek(project) {
-            Err(StateError::Damaged(path, why)) => (None, Some(move_aside(&path, &why, now)?)),
+        let lock = project.file(&project.lock())?;
+        file::create_shared_dir(lock.parent().unwrap_or(&lock))?;
+        let lock = Lock::acquire(&lock)?;
+        let path = project.file(&project.state())?;
+        let (document, moved_aside) = match read(&path) {
+            Err(StateError::Damaged(path, why)) => {
+                let (document, told) = move_aside(&path, &why, now)?;
+                (document, Some(told))
+            }
             document => (document?, None),
         };
         let document = document.unwrap_or_default();
@@ -85,6 +115,22 @@ impl Locked {
             return Err(StateError::Newer(path, version));
         }
         Ok(Locked { document, moved_aside, path, _lock: lock })
+    }
+
+    /// Keeps a copy of the file if it holds something under this session id that cannot be read, before a new loop takes
+    /// its place.
+    pub fn keep_unreadable(&mut self, session: &str, now: Stamp) -> Result<()> {
+        if self.document.is_unreadable(session) {
+            let aside = aside(&self.path, now);
+            file::copy(&self.path, &aside)?;
+            let told = format!(
+                "the loop of this session in {} was damaged; {} is a copy of the file as it was",
+                self.path.display(),
+                aside.display()
+            );
+            self.moved_aside = Some(told);
+        }
+        Ok(())
     }
 
     /// Writes the document if it changed.
@@ -106,10 +152,24 @@ impl Locked {
     }
 }
 
-fn move_aside(path: &Path, why: &str, now: Stamp) -> Result<String> {
+fn aside(path: &Path, now: Stamp) -> PathBuf {
     let name = format!("ralph-state.json.corrupt-{}", now.compact());
-    let aside = file::free_name(|more| path.with_file_name(format!("{name}{more}")));
-    std::fs::rename(path, &aside)
-        .with_context(|| format!("could not move the damaged {} aside", path.display()))?;
-    Ok(format!("{} was damaged ({why}) and is now {}", path.display(), aside.display()))
+    file::free_name(|more| path.with_file_name(format!("{name}{more}")))
+}
+
+/// Moves a damaged file aside, and writes what can be saved of it in its place. Returns that, and what to tell the user.
+fn move_aside(path: &Path, why: &str, now: Stamp) -> Result<(Option<Document>, String)> {
+    let aside = aside(path, now);
+    let told = format!("{} was damaged ({why}) and is now {}", path.display(), aside.display());
+    let bytes = file::read_unlinked(path, MAX_STATE_BYTES)?.unwrap_or_default();
+    let Some(mut document) = salvage::salvage(&String::from_utf8_lossy(&bytes)) else {
+        std::fs::rename(path, &aside)
+            .with_context(|| format!("could not move the damaged {} aside", path.display()))?;
+        return Ok((None, told));
+    };
+    // A copy: killed in between, the file is still there.
+    file::copy(path, &aside)?;
+    file::replace_locked(path, &document.write(), Privacy::Private)?;
+    document.changed = false;
+    Ok((Some(document), format!("{told}; the loops in it that are whole are kept")))
 }

@@ -6,6 +6,8 @@ use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::store::file::{self, Privacy};
 use crate::store::project::Project;
+use crate::store::user::history;
+use crate::store::world::World;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +23,8 @@ pub struct Question {
     pub path: PathBuf,
     pub question: String,
     pub answer: String,
+    /// No loop of this user asked it, so it came with the project: it counts for nothing until it is adopted.
+    pub foreign: bool,
 }
 
 impl Question {
@@ -34,74 +38,144 @@ impl Question {
     pub fn unanswered(&self) -> String {
         self.question.chars().take(MAX_PROMPT_CHARS).collect()
     }
-}
 
-fn path(project: &Project, name: &str) -> Result<PathBuf> {
-    project.resolve(&project.work_dir().join(name))
+    /// Returns what the agent asked, without the line that says when.
+    pub fn asked(&self) -> &str {
+        self.question.split_once('\n').map_or(self.question.as_str(), |(_, asked)| asked).trim()
+    }
 }
 
 /// Writes the file that belongs to a BLOCKED or DECIDE ending; other endings have none.
 pub fn ask(project: &Project, run: &StoredLoop, now: Stamp) -> Result<Option<PathBuf>> {
-    let (name, title) = match run.outcome {
-        Some(Outcome::Blocked) => ("blocked.txt", "Blocked"),
-        Some(Outcome::Decide) => ("decide.txt", "Question"),
-        _ => return Ok(None),
-    };
-    let path = path(project, name)?;
-    let reason = clean::block(run.reason.as_deref().unwrap_or(""));
-    let text = format!(
-        "## {title} (from iteration {}, {})\n{reason}\n\n{SEPARATOR}\n{ANSWER}\n",
-        run.iteration,
-        now.rfc3339()
-    );
-    std::fs::create_dir_all(project.work_dir())?;
+    let Some((name, question)) = question_of(run) else { return Ok(None) };
+    let path = project.file(&project.work_dir().join(name))?;
+    let text = format!("{question}\n\n{SEPARATOR}\n{ANSWER}\n");
+    file::create_shared_dir(&project.folder(&project.work_dir())?)?;
     if path.exists() {
         // An earlier question or answer is kept.
-        keep_aside(&path, now)?;
+        keep_aside(project, &path, now)?;
     }
     file::replace(&path, text.as_bytes(), Privacy::Private)?;
     Ok(Some(path))
 }
 
-/// Returns the question in `ralph/decide.txt`, with its answer so far.
-pub fn decide(project: &Project) -> Result<Option<Question>> {
-    read(project, "decide.txt")
+/// Returns the name of the file that belongs to a loop's ending, and the question in it.
+fn question_of(run: &StoredLoop) -> Option<(&'static str, String)> {
+    let reason = run.reason.as_deref().unwrap_or_default();
+    question_with(run.outcome?, run.iteration, run.ended_at.unwrap_or_default(), reason)
 }
 
-/// Returns what blocked the agent, in `ralph/blocked.txt`, and what the user wrote below it.
-pub fn blocked(project: &Project) -> Result<Option<Question>> {
-    read(project, "blocked.txt")
+fn question_with(
+    outcome: Outcome,
+    iteration: u64,
+    at: Stamp,
+    reason: &str,
+) -> Option<(&'static str, String)> {
+    let (name, title) = match outcome {
+        Outcome::Blocked => ("blocked.txt", "Blocked"),
+        Outcome::Decide => ("decide.txt", "Question"),
+        _ => return None,
+    };
+    let (at, reason) = (at.rfc3339(), clean::block(reason));
+    Some((name, format!("## {title} (from iteration {iteration}, {at})\n{reason}")))
+}
+
+/// Returns whether both are the same question; the rest may have been edited, or cut at a separator in it.
+fn is_same(found: &str, asked: &str) -> bool {
+    let first = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).take(2).collect::<Vec<_>>();
+    first(found) == first(clean::block(asked.trim()).as_str())
+}
+
+/// Returns whether a loop of this user asked it: the endings in the user's own history tell.
+fn was_asked(world: &World, project: &Project, name: &str, question: &str) -> bool {
+    let is_it = |ending: &history::Run| {
+        let history::Run { outcome, iterations, ended_at, reason, .. } = ending;
+        let asked = question_with(*outcome, *iterations, *ended_at, reason);
+        asked.is_some_and(|(file, asked)| file == name && is_same(question, &asked))
+    };
+    history::endings(world, project).is_ok_and(|endings| endings.iter().any(is_it))
+}
+
+/// Returns the question with which a loop ended, if it is still there; another loop may have asked since.
+pub fn of_loop(project: &Project, run: &StoredLoop) -> Result<Option<Question>> {
+    let Some((name, asked)) = question_of(run) else { return Ok(None) };
+    Ok(read(project, name)?.filter(|file| is_same(&file.question, &asked)))
+}
+
+/// Returns what is in `ralph/decide.txt` and `ralph/blocked.txt`, each with its answer so far.
+pub fn all(world: &World, project: &Project) -> Result<[Option<Question>; 2]> {
+    let read = |name: &str| -> Result<Option<Question>> {
+        Ok(read(project, name)?.map(|mut found| {
+            found.foreign = !was_asked(world, project, name, &found.question);
+            found
+        }))
+    };
+    Ok([read("decide.txt")?, read("blocked.txt")?])
+}
+
+/// Returns the question that a loop of this user asked, in `ralph/decide.txt`.
+pub fn decide(world: &World, project: &Project) -> Result<Option<Question>> {
+    let [decide, _] = all(world, project)?;
+    Ok(decide.filter(|question| !question.foreign))
+}
+
+/// Returns what blocked a loop of this user, in `ralph/blocked.txt`, and what the user wrote below it.
+pub fn blocked(world: &World, project: &Project) -> Result<Option<Question>> {
+    let [_, blocked] = all(world, project)?;
+    Ok(blocked.filter(|question| !question.foreign))
+}
+
+/// Names the questions that no loop of this user asked.
+pub fn foreign_notes(world: &World, project: &Project) -> Vec<String> {
+    let questions = all(world, project).unwrap_or_default().into_iter().flatten();
+    let note = |question: Question| {
+        format!(
+            "ignored {}, because no loop of yours asked it: \"{}\"; `ralph answer` shows it and adopts it",
+            clean::visible(&question.path.display().to_string()),
+            clean::excerpt(&question.question, 100)
+        )
+    };
+    questions.filter(|question| question.foreign).map(note).collect()
+}
+
+/// Returns the text without control characters, and without the white space that these may have enclosed.
+fn trimmed(text: &str) -> String {
+    clean::block(text).trim().to_owned()
 }
 
 fn read(project: &Project, name: &str) -> Result<Option<Question>> {
-    let path = path(project, name)?;
-    let Some(bytes) = file::read_bounded(&path, MAX_FILE_BYTES)? else { return Ok(None) };
-    let text = String::from_utf8_lossy(&bytes);
+    let path = project.work_dir().join(name);
+    let Some(bytes) = project.read(&path, MAX_FILE_BYTES)? else { return Ok(None) };
+    // Cleaned first: without a control character, a line may become the separator.
+    let text = clean::block(&String::from_utf8_lossy(&bytes));
     let (question, answer) = match text.split_once(&format!("\n{SEPARATOR}")) {
         Some((question, answer)) => (question, answer.trim().strip_prefix(ANSWER).unwrap_or(answer)),
-        None => (text.as_ref(), ""),
+        None => (text.as_str(), ""),
     };
-    Ok(Some(Question { question: clean::block(question.trim()), answer: clean::block(answer.trim()), path }))
+    let (question, answer) = (trimmed(question), trimmed(answer));
+    Ok(Some(Question { path, question, answer, foreign: false }))
 }
 
-/// Writes the answer below the question, in place of an earlier one.
-pub fn answer(question: &Question, text: &str) -> Result<()> {
-    let text = format!("{}\n\n{SEPARATOR}\n{ANSWER}\n{}\n", question.question, clean::block(text.trim()));
-    file::replace(&question.path, text.as_bytes(), Privacy::Private)
+/// Writes the answer below the question, in place of an earlier one. Returns the question with it.
+pub fn answer(project: &Project, question: &Question, text: &str) -> Result<Question> {
+    let answered = Question { answer: trimmed(text), ..question.clone() };
+    let text = format!("{}\n\n{SEPARATOR}\n{ANSWER}\n{}\n", answered.question, answered.answer);
+    project.replace(&question.path, text.as_bytes(), Privacy::Private)?;
+    Ok(answered)
 }
 
 /// Moves `ralph/blocked.txt` to `ralph/answered/`, if it is there.
-pub fn clear_blocked(project: &Project, now: Stamp) -> Result<()> {
-    blocked(project)?.map_or(Ok(()), |blocked| file_away(&blocked, now))
+pub fn clear_blocked(world: &World, project: &Project) -> Result<()> {
+    blocked(world, project)?.map_or(Ok(()), |blocked| file_away(project, &blocked, world.now))
 }
 
 /// Moves an answered question to `ralph/answered/`.
-pub fn file_away(question: &Question, now: Stamp) -> Result<()> {
-    keep_aside(&question.path, now)
+pub fn file_away(project: &Project, question: &Question, now: Stamp) -> Result<()> {
+    keep_aside(project, &project.file(&question.path)?, now)
 }
 
-fn keep_aside(path: &Path, now: Stamp) -> Result<()> {
-    let dir = path.with_file_name("answered");
+fn keep_aside(project: &Project, path: &Path, now: Stamp) -> Result<()> {
+    let dir = project.folder(&project.work_dir().join("answered"))?;
     file::create_dir(&dir)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let target = file::free_name(|more| dir.join(format!("{name}-{}{more}.txt", now.compact())));

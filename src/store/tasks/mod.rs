@@ -11,17 +11,20 @@ use crate::core::decide::turn::Tasks;
 use crate::core::tasks::{self, Form, Source, TaskList};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 const MAX_BYTES: u64 = 8 << 20;
 const MAX_OPEN_NAMED: usize = 5;
 /// More errors than an agent fixes at once are only counted.
 const MAX_ERRORS: usize = 10;
 
+/// Returns where the list is. Its name may come from a file of the project, so it must be one below the project.
 fn path(project: &Project, source: &Source) -> Result<PathBuf> {
-    project.resolve(&project.root.join(&source.file))
+    let mut parts = Path::new(&source.file).components();
+    ensure!(parts.all(|part| matches!(part, Component::Normal(_))), "{} is not in the project", source.file);
+    project.file(&project.root.join(&source.file))
 }
 
 /// Returns the bytes if the file exists. An error is a phrase to follow the file's name.
@@ -35,7 +38,7 @@ pub fn bytes(project: &Project, source: &Source) -> Result<Option<Vec<u8>>, Stri
         return Ok(None);
     }
     let path = path(project, source).map_err(|error| format!("cannot be used: {error:#}"))?;
-    file::read_bounded(&path, MAX_BYTES).map_err(|error| format!("cannot be read: {error:#}"))
+    file::read_unlinked(&path, MAX_BYTES).map_err(|error| format!("cannot be read: {error:#}"))
 }
 
 pub fn document(bytes: &[u8]) -> Result<Value, String> {
@@ -132,7 +135,7 @@ pub fn parse(source: &Source, bytes: &[u8]) -> Result<TaskList, Vec<String>> {
 /// Writes the list in the file's layout, if anything changed.
 fn save(project: &Project, list: &TaskList) -> Result<()> {
     let path = path(project, &list.source)?;
-    let before = file::read_bounded(&path, MAX_BYTES)?.unwrap_or_default();
+    let before = file::read_unlinked(&path, MAX_BYTES)?.unwrap_or_default();
     let text = list.text(&String::from_utf8_lossy(&before));
     let same = |document: &Value| serde_json::from_str::<Value>(&text).is_ok_and(|new| new == *document);
     if document(&before).is_ok_and(|document| same(&document)) {
@@ -159,6 +162,8 @@ pub fn restore(project: &Project, source: &Source, text: &str, now: Stamp) -> Re
 pub struct ListChecks {
     pub commands: Vec<String>,
     pub trusted: bool,
+    /// What to do if they are not trusted.
+    pub hint: String,
 }
 
 /// The field of the check commands, under which `ralph trust` knows them.
@@ -167,7 +172,8 @@ pub const CHECKS: &str = "verifyCommands";
 /// Returns the check commands of the task list, if it has any.
 pub fn checks(world: &World, project: &Project, source: &Source) -> ListChecks {
     let Some(value) = check_commands(project, source) else { return ListChecks::default() };
-    ListChecks { commands: texts(&value), trusted: trust::load(world, project).allows(CHECKS, &value) }
+    let trusted = trust::load(world, project);
+    ListChecks { commands: texts(&value), trusted: trusted.allows(CHECKS, &value), hint: trusted.hint() }
 }
 
 /// Returns the texts of a list.
@@ -293,8 +299,8 @@ mod tests {
         let path = project.work_dir().join("tasks.json");
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(elsewhere.work_dir().join("tasks.json"), &path).unwrap();
-        assert!(load(&project, &usual()).unwrap_err()[0].contains("out of the project"));
-        assert!(read(&project, &usual()).unwrap().unusable.unwrap().contains("out of the project"));
+        assert!(load(&project, &usual()).unwrap_err()[0].contains("is a symbolic link"));
+        assert!(read(&project, &usual()).unwrap().unusable.unwrap().contains("is a symbolic link"));
         let list = load(&elsewhere, &usual()).unwrap().unwrap();
         assert!(save(&project, &list).is_err());
     }

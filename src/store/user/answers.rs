@@ -15,10 +15,10 @@ fn path(world: &World, project: &Project) -> Result<PathBuf> {
     Ok(world.data_dir()?.join("answers").join(format!("{}.json", project.key())))
 }
 
-/// Returns the answers of earlier runs, oldest first. A file that cannot be read has none.
-pub fn load(world: &World, project: &Project) -> Vec<String> {
-    let bytes = path(world, project).and_then(|path| file::read_bounded(&path, MAX_FILE_BYTES));
-    bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+/// Returns the answers of earlier runs, oldest first. A file that cannot be read is an error: the next save would
+/// replace it.
+pub fn load(world: &World, project: &Project) -> Result<Vec<String>> {
+    Ok(file::read_record(&path(world, project)?, MAX_FILE_BYTES)?.unwrap_or_default())
 }
 
 /// Adds answers to a list, each once.

@@ -6,7 +6,7 @@ use crate::core::circuit::{Circuit, CircuitState};
 use crate::core::record::ArmedLoop;
 use crate::core::time::Stamp;
 use crate::store::file::lock::Lock;
-use crate::store::file::{self, Privacy};
+use crate::store::file::{self, Backup, Privacy};
 use crate::store::project::{Project, fingerprint};
 use crate::store::world::World;
 use anyhow::Result;
@@ -42,6 +42,7 @@ pub enum What {
 }
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
+const ABANDONED_MS: i64 = 30 * 24 * 3_600_000;
 /// Events kept for each project.
 const MAX_EVENTS: usize = 50;
 
@@ -52,24 +53,29 @@ fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
     Ok(world.data_dir()?.join("circuit").join(format!("{root:016x}-{session:016x}.json")))
 }
 
-fn read(path: &Path) -> Option<Record> {
-    serde_json::from_slice(&file::read_bounded(path, MAX_FILE_BYTES).ok()??).ok()
+/// Reads a record. Counters are not synced, so a power cut may leave an empty file: one without a record in it counts as
+/// absent, one that cannot be read does not.
+fn read(path: &Path) -> Result<Option<Record>> {
+    Ok(file::read_bounded(path, MAX_FILE_BYTES)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
-/// Returns the record of a session's breaker; one that cannot be read counts as absent.
-pub fn record(world: &World, project: &Project, session: &str) -> Option<Record> {
-    let record = read(&path(world, project, session).ok()?)?;
-    let ours = record.session_id == session && record.project == project.real_root().to_string_lossy();
-    ours.then_some(record)
+/// Returns the record of a session's breaker.
+pub fn record(world: &World, project: &Project, session: &str) -> Result<Option<Record>> {
+    let Ok(path) = path(world, project, session) else { return Ok(None) };
+    let ours = |record: &Record| {
+        record.session_id == session && record.project == project.real_root().to_string_lossy()
+    };
+    Ok(read(&path)?.filter(ours))
 }
 
-/// Returns the breaker of this run, or a new one.
-pub fn load(world: &World, project: &Project, session: &str, run_id: &str) -> Circuit {
-    let record = record(world, project, session).filter(|record| record.run_id == run_id);
-    record.map(|record| record.circuit).unwrap_or_default()
+/// Returns the breaker of this run, or a new one if it has none.
+pub fn load(world: &World, project: &Project, session: &str, run_id: &str) -> Result<Circuit> {
+    let record = record(world, project, session)?.filter(|record| record.run_id == run_id);
+    Ok(record.map(|record| record.circuit).unwrap_or_default())
 }
 
-/// Saves a breaker. Counters need not survive a power cut, so they are not synced; a trip is.
+/// Saves a breaker. Counters need not survive a power cut, so they are not synced; a trip is. The caller holds the lock of
+/// the state.
 pub fn save(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Result<()> {
     let path = path(world, project, session)?;
     let record = Record {
@@ -82,15 +88,20 @@ pub fn save(world: &World, project: &Project, session: &str, run_id: &str, circu
     let bytes = serde_json::to_vec(&record)?;
     file::create_dir(path.parent().unwrap_or(&path))?;
     match circuit.state {
-        CircuitState::Ok => file::replace_unsynced(&path, &bytes),
-        CircuitState::Tripped => file::replace(&path, &bytes, Privacy::Private),
+        CircuitState::Ok => file::replace_locked_unflushed(&path, &bytes, Privacy::Private),
+        CircuitState::Tripped => file::replace_locked(&path, &bytes, Privacy::Private),
     }
 }
 
-/// Removes the breaker of an ended loop, unless it is tripped.
+/// Returns the record as it is now, to be restored if a start fails halfway.
+pub fn backup(world: &World, project: &Project, session: &str) -> Result<Backup> {
+    Backup::of(path(world, project, session)?, MAX_FILE_BYTES)
+}
+
+/// Removes the breaker of an ended loop, unless it is tripped or cannot be read.
 pub fn forget(world: &World, project: &Project, session: &str) {
     if let Ok(path) = path(world, project, session)
-        && read(&path).is_none_or(|record| !record.circuit.is_tripped())
+        && read(&path).is_ok_and(|record| record.is_none_or(|record| !record.circuit.is_tripped()))
     {
         let _ = std::fs::remove_file(path);
     }
@@ -112,18 +123,23 @@ pub fn records(world: &World, of: Option<&Project>) -> Vec<Record> {
             let name = name.to_string_lossy();
             name.ends_with(".json") && prefix.as_ref().is_none_or(|prefix| name.starts_with(prefix))
         })
-        .filter_map(|entry| read(&entry.path()))
+        .filter_map(|entry| read(&entry.path()).ok().flatten())
         .filter(|record| root.as_ref().is_none_or(|root| *root == record.project))
         .collect();
     records.sort_by(|a, b| (&a.project, &a.session_id).cmp(&(&b.project, &b.session_id)));
     records
 }
 
-/// Removes breakers of other sessions that were not used for longer than this. A trip stays until it is reset.
+/// Removes breakers of other sessions that were not used for longer than this. A trip stays until it is reset. In any
+/// project, a breaker that was not used for `ABANDONED_MS` goes, tripped or not.
 pub fn expire(world: &World, project: &Project, session: &str, older_than_ms: i64) {
-    for record in records(world, Some(project)).into_iter().filter(|record| record.session_id != session) {
-        if !record.circuit.is_tripped() && world.now - record.last_activity > older_than_ms {
-            forget(world, project, &record.session_id);
+    let root = project.real_root();
+    for record in records(world, None) {
+        let (idle, is_here) = (world.now - record.last_activity, record.project == root.to_string_lossy());
+        let is_own = is_here && record.session_id == session;
+        let is_expired = is_here && !record.circuit.is_tripped() && idle > older_than_ms;
+        if !is_own && (is_expired || idle > ABANDONED_MS) {
+            let _ = path(world, &record.project(), &record.session_id).map(std::fs::remove_file);
         }
     }
 }
@@ -169,7 +185,7 @@ fn note(
     events.push(Event { at: world.now, event, session_id, run_id, reason, counters });
     let kept = &events[events.len().saturating_sub(MAX_EVENTS)..];
     let lines: Result<Vec<String>, _> = kept.iter().map(serde_json::to_string).collect();
-    file::replace(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)
+    file::replace_locked(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)
 }
 
 fn events_path(world: &World, project: &Project) -> Result<PathBuf> {

@@ -18,18 +18,13 @@ fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
 
 pub fn leave(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
     let path = path(world, session, command)?;
-    sweep(path.parent().unwrap_or(&path));
+    sweep(path.parent().unwrap_or(&path), EXPIRES_AFTER);
     file::replace_private(&path, text.as_bytes())
 }
 
 /// Removes what was never taken, because a command was cancelled right after its hook.
-fn sweep(dir: &Path) {
-    let old = |entry: &DirEntry| {
-        entry
-            .metadata()
-            .and_then(|meta| meta.modified())
-            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > EXPIRES_AFTER))
-    };
+pub(super) fn sweep(dir: &Path, after: Duration) {
+    let old = |entry: &DirEntry| file::is_older(entry, after);
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().filter(old) {
         let _ = std::fs::remove_file(entry.path());
     }

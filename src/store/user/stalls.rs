@@ -63,7 +63,7 @@ pub fn record(
     });
     let kept = &stalls[stalls.len().saturating_sub(MAX_STALLS)..];
     let lines: Result<Vec<String>, _> = kept.iter().map(serde_json::to_string).collect();
-    file::replace(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)
+    file::replace_locked(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)
 }
 
 /// Returns the stalls of this project, oldest first. A line that does not parse is skipped.

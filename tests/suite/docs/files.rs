@@ -38,6 +38,8 @@ fn tour(home: &Home) {
     for _ in 0..2 {
         env.ralph(&["run", "--skip-review", "--agent-command", AGENT, "do it"]).ok();
     }
+    env.fake_docker();
+    env.ralph(&["run", "--skip-review", "--container", "box", "--agent-command", AGENT, "do it"]).ok();
     env.ralph(&["archive", "--include-logs"]).ok();
     env.start("go", &[]);
     env.ralph(&["stop", "--all"]).ok();

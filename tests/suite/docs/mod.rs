@@ -161,7 +161,7 @@ fn the_ten_things_people_do_work_in_their_order() {
     let env = user();
     env.write("prd.json", r#"{"userStories": [{"id": "US-1", "title": "t", "passes": true}]}"#);
     for command in &commands {
-        if command.contains("ralph answer") {
+        if command.contains("answer") {
             env.ralph(&["start", "--session", SESSION, "--replace", "ask"]).ok();
             env.turn(SESSION, "<promise>DECIDE:which one?</promise>");
         }

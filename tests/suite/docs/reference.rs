@@ -1,9 +1,10 @@
 //! The reference pages and the code they describe. `scripts/update-docs` writes what is generated.
 
 use super::{page, pages, quoted, root, rows, user};
+use crate::env::{SESSION, names_in};
 use clap::{Arg, Command};
 use ralph::cli::command_line;
-use ralph::cli::loops::guidance_program;
+use ralph::cli::loops::{guidance_program, slash};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -99,6 +100,37 @@ fn the_slash_commands_are_generated_from_their_files() {
     assert_generated("docs/commands.md", "slash commands", &format!("{now}\n"));
 }
 
+/// The names of the slash commands in the files, the installed plugin, the help and the docs.
+#[test]
+fn everything_that_lists_slash_commands_agrees() {
+    let mut known = slash::COMMANDS.to_vec();
+    known.sort_unstable();
+    let in_folder = |folder: &std::path::Path| -> Vec<String> {
+        names_in(folder).iter().map(|name| name.trim_end_matches(".md").to_owned()).collect()
+    };
+    assert_eq!(in_folder(&root().join("commands")), known);
+    let env = user();
+    let target = env.base.join("plugin");
+    env.ralph(&["install", "--to", target.to_str().unwrap()]).ok();
+    assert_eq!(in_folder(&target.join("commands")), known);
+    let listed = |text: &str| -> Vec<String> {
+        let names =
+            text.lines().filter_map(|line| line.trim_start_matches(['|', ' ', '`']).strip_prefix("/ralph:"));
+        let names = names.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase()).next());
+        names.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    assert_eq!(listed(&env.ralph(&["help"]).ok()), known);
+    assert_eq!(listed(&page("docs/commands.md")), known);
+    for name in known {
+        let text = fs::read_to_string(root().join(format!("commands/{name}.md"))).unwrap();
+        let flag = if matches!(name, "encourage" | "forbid") { " --slash" } else { "" };
+        let call = format!("{name}{flag} --session ${{CLAUDE_SESSION_ID}}");
+        assert!(text.contains(&call), "{name}: {text}");
+        let help = env.types(SESSION, "help", name).block.unwrap();
+        assert!(help.starts_with(&format!("/ralph:{name}")), "{name}: {help}");
+    }
+}
+
 /// Returns the long flags of a command.
 fn flags(command: &Command) -> Vec<String> {
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
@@ -106,7 +138,7 @@ fn flags(command: &Command) -> Vec<String> {
 }
 
 /// Flags of other programs that the docs mention.
-const OTHER_FLAGS: [&str; 14] = [
+const OTHER_FLAGS: [&str; 15] = [
     "--help",
     "--version",
     "--bins",
@@ -121,6 +153,7 @@ const OTHER_FLAGS: [&str; 14] = [
     "--lib",
     "--test",
     "--plugin-dir",
+    "--worktree",
 ];
 
 #[test]

@@ -73,8 +73,20 @@ impl Call {
 
     /// Starts it through `nohup`, with SIGHUP ignored.
     pub fn nohup(self) -> Self {
-        let mut command = with_default_signals("nohup");
-        command.arg(&self.program).args(&self.args).env_clear();
+        self.through::<&str>("nohup", &[])
+    }
+
+    /// Starts it with at most so much memory, where the system can limit it: reading without end then fails.
+    pub fn max_memory_mb(self, max: u64) -> Self {
+        // Otherwise every thread reserves address space, which says nothing about memory.
+        let call = self.var("MALLOC_ARENA_MAX", "1");
+        call.through("sh", &["-c", &format!("ulimit -d {} 2>/dev/null; exec \"$0\" \"$@\"", max << 10)])
+    }
+
+    /// Starts it through another program, which takes the command line after its own arguments.
+    pub fn through<S: AsRef<OsStr>>(self, program: &str, args: &[S]) -> Self {
+        let mut command = with_default_signals(program);
+        command.args(args).arg(&self.program).args(&self.args).env_clear();
         command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.current_dir(self.command.get_current_dir().unwrap());
         Call { command, ..self }

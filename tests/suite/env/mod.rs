@@ -85,6 +85,18 @@ impl Env {
         fs::write(top.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
     }
 
+    /// Makes a linked worktree of the project's repository, as git lays it out.
+    pub fn worktree(&self, at: &Path) -> PathBuf {
+        let git_dir = self.path(".git/worktrees/wt");
+        fs::create_dir_all(&git_dir).unwrap();
+        fs::create_dir_all(at).unwrap();
+        fs::write(at.join(".git"), format!("gitdir: {}\n", git_dir.display())).unwrap();
+        fs::write(git_dir.join("gitdir"), format!("{}\n", at.join(".git").display())).unwrap();
+        fs::write(git_dir.join("commondir"), "../..\n").unwrap();
+        fs::write(git_dir.join("HEAD"), "ref: refs/heads/wt\n").unwrap();
+        at.to_owned()
+    }
+
     /// Sets the clock, in seconds after the test's zero.
     pub fn at(&self, seconds: i64) -> &Env {
         self.now.set(seconds);
@@ -195,6 +207,12 @@ impl Env {
         self.stop(session).says(message).run()
     }
 
+    /// Has another loop of the project end with this question.
+    pub fn ask(&self, question: &str) {
+        self.start_in("asker", "ask", &["--ignore-open-questions"]);
+        self.turn("asker", &format!("<promise>DECIDE:{question}</promise>")).ended("decide");
+    }
+
     pub fn session_start(&self, session: &str, source: &str) -> Event<'_> {
         self.event(Program::SessionStartHook, session, "SessionStart").field("source", source)
     }
@@ -203,6 +221,12 @@ impl Env {
     pub fn types(&self, session: &str, command: &str, text: &str) -> Answer {
         let event = self.event(Program::SessionStartHook, session, "UserPromptExpansion");
         event.field("command_name", format!("ralph:{command}")).field("command_args", text).run()
+    }
+
+    /// Submits a prompt, before the agent reads it.
+    pub fn submits(&self, session: &str, prompt: &str) -> Event<'_> {
+        let event = self.event(Program::SessionStartHook, session, "UserPromptSubmit");
+        event.field("prompt", prompt).prompt_id("prompt-1")
     }
 
     pub fn event(&self, program: Program, session: &str, name: &str) -> Event<'_> {
@@ -232,6 +256,20 @@ impl Env {
         let mut state = self.state();
         change(&mut state);
         self.write(".claude/ralph-state.json", serde_json::to_string_pretty(&state).unwrap())
+    }
+
+    /// Sets the guidance in the state file and records it as this user's, as `ralph-guidance` does.
+    pub fn set_guidance(&self, guidance: Value) -> &Env {
+        self.edit_state(|state| state["guidance"] = guidance).record_guidance()
+    }
+
+    /// Records the guidance in the state file as this user's.
+    pub fn record_guidance(&self) -> &Env {
+        let key = ralph::store::Project { root: self.project.clone() }.key();
+        let record = json!({"project": self.project, "guidance": self.state()["guidance"]});
+        fs::create_dir_all(self.data().join("given")).unwrap();
+        fs::write(self.data().join(format!("given/{key}.json")), record.to_string()).unwrap();
+        self
     }
 
     pub fn status(&self) -> Value {

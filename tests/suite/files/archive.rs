@@ -170,17 +170,13 @@ fn without_a_run_there_is_nothing_to_archive() {
 #[test]
 fn an_active_run_is_not_archived() {
     let env = ran();
-    let lock = json!({"pid": std::process::id(), "started_at": "2026-11-16T07:00:00Z", "run_id": "r"});
-    env.write("ralph/run.lock", lock.to_string());
+    let mut run = env.run_with("echo at work; sleep 600", &["--ignore-open-questions", "x"]).spawn();
+    run.until("at work");
     let told = env.ralph(&["archive"]).fails(1);
-    assert!(
-        told.contains(&std::process::id().to_string()) && told.contains("2026-11-16 07:00 UTC"),
-        "{told}"
-    );
+    assert!(told.contains(&run.pid().to_string()) && told.contains("2026-11-16 08:00 UTC"), "{told}");
     assert!(!env.exists("ralph-archive") && env.read("ralph/progress.txt") == "learned\n");
-    let mut gone = std::process::Command::new("true").spawn().unwrap();
-    gone.wait().unwrap();
-    env.write("ralph/run.lock", json!({"pid": gone.id(), "run_id": "r"}).to_string());
+    run.kill();
+    env.ralph(&["stop"]).ok();
     env.ralph(&["archive"]).ok();
 }
 

@@ -1,6 +1,10 @@
 mod archive;
 mod bad_input;
 mod bad_paths;
+mod bounds;
 mod concurrency;
+mod programs;
 mod projects;
 mod state_file;
+mod unreadable;
+mod worktrees;

@@ -3,7 +3,7 @@
 use crate::env::{Env, OTHER, Program, SESSION};
 use crate::skip::skip;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const EXCLUDED: &str = "/.claude/ralph-state.*";
@@ -11,18 +11,6 @@ const EXCLUDED: &str = "/.claude/ralph-state.*";
 fn excluded(git: &Path, line: &str) -> usize {
     let text = fs::read_to_string(git.join("info/exclude")).unwrap_or_default();
     text.lines().filter(|have| *have == line).count()
-}
-
-/// A linked worktree of the project's repository, as git lays it out.
-fn worktree(env: &Env, at: PathBuf) -> PathBuf {
-    let git_dir = env.path(".git/worktrees/wt");
-    fs::create_dir_all(&git_dir).unwrap();
-    fs::create_dir_all(&at).unwrap();
-    fs::write(at.join(".git"), format!("gitdir: {}\n", git_dir.display())).unwrap();
-    fs::write(git_dir.join("gitdir"), format!("{}\n", at.join(".git").display())).unwrap();
-    fs::write(git_dir.join("commondir"), "../..\n").unwrap();
-    fs::write(git_dir.join("HEAD"), "ref: refs/heads/wt\n").unwrap();
-    at
 }
 
 fn ralph_in(env: &Env, dir: &Path, args: &[&str]) -> String {
@@ -37,7 +25,7 @@ fn a_start_in_a_subdirectory_uses_the_git_root() {
     ralph_in(&env, &deep, &["start", "--session", SESSION, "task"]);
     assert_eq!(env.record(SESSION)["task"], "task");
     assert!(!deep.join(".claude").exists());
-    assert!(ralph_in(&env, &deep, &["status"]).contains("running"));
+    assert!(ralph_in(&env, &deep, &["status"]).contains("working"));
     env.turn(SESSION, "x").goes_on();
 }
 
@@ -96,7 +84,7 @@ fn a_missing_exclude_file_is_created() {
 #[test]
 fn a_worktree_has_its_own_state_and_the_common_exclude() {
     let env = Env::git();
-    let tree = worktree(&env, env.base.join("tree"));
+    let tree = env.worktree(&env.base.join("tree"));
     ralph_in(&env, &tree, &["start", "--session", SESSION, "task"]);
     assert!(tree.join(".claude/ralph-state.json").is_file());
     assert!(!env.exists(".claude"), "the main checkout has no loop");
@@ -112,7 +100,7 @@ fn a_worktree_has_its_own_state_and_the_common_exclude() {
 fn a_worktree_inside_the_main_checkout_is_its_own_project() {
     let env = Env::git();
     env.start_in(OTHER, "in the main checkout", &[]);
-    let tree = worktree(&env, env.path(".claude/worktrees/wt"));
+    let tree = env.worktree(&env.path(".claude/worktrees/wt"));
     ralph_in(&env, &tree, &["start", "--session", SESSION, "in the worktree"]);
     assert!(tree.join(".claude/ralph-state.json").is_file(), "its loop is in its own folder");
     assert!(env.record(SESSION).is_null());

@@ -112,9 +112,7 @@ fn an_invalid_guidance_entry_does_not_hide_the_others() {
     let env = Env::new();
     env.start("task", &[]);
     let good = json!({"text": "small commits", "timestamp": "2026-11-16T07:59:00Z", "session_id": SESSION});
-    env.edit_state(|state| {
-        state["guidance"] = json!({"encouraged": [null, good.clone()], "forbidden": [good]});
-    });
+    env.set_guidance(json!({"encouraged": [null, good.clone()], "forbidden": [good]}));
     env.at(5).turn(SESSION, "x").goes_on();
     let kept = env.state()["guidance"]["encouraged"].to_string();
     assert!(kept.contains("small commits"), "the user's words are lost: {kept}");
@@ -180,6 +178,77 @@ fn a_damaged_file_is_moved_aside_and_reported() {
         env.start("again", &[]);
         env.turn(SESSION, "x").goes_on();
     }
+}
+
+#[test]
+fn a_damaged_record_costs_only_its_own_loop() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.ralph(&["start", "--session", OTHER, "another"]).ok();
+    let file = ".claude/ralph-state.json";
+    let damaged = env.read(file).replacen("\"iteration\": 0,", "\"iteration\": 0,,", 1);
+    env.write(file, &damaged);
+    env.turn(OTHER, "x").goes_on();
+    assert!(env.read(file).contains("\"iteration\": 0,,"), "a record nobody can read is kept to the letter");
+    for seen_by in ["status", "doctor"] {
+        let shown = env.ralph(&[seen_by]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains("is damaged; the other loops"), "{seen_by}: {shown}");
+    }
+    let told = env.turn(SESSION, "x");
+    let told = told.allows();
+    assert!(told.contains("was damaged") && told.contains("ralph-state.json.corrupt-"), "{told}");
+    let aside = env.list(".claude").into_iter().find(|name| name.contains(".corrupt-")).unwrap();
+    assert!(env.read(&format!(".claude/{aside}")).contains("\"iteration\": 0,,"), "a copy is kept");
+    env.turn(OTHER, "x").goes_on();
+    env.start("again", &[]);
+    env.turn(SESSION, "x").goes_on();
+}
+
+/// A lost bracket or a cut file does not tell where the record ends.
+#[test]
+fn a_record_that_breaks_the_file_costs_only_its_own_loop() {
+    let file = ".claude/ralph-state.json";
+    for (what, whole, broken) in
+        [("bracket", "\n    },\n", "\n    ,\n"), ("quote", "\"in-session\"", "\"in-session")]
+    {
+        let env = Env::new();
+        env.start("task", &[]);
+        env.start_in(OTHER, "another", &[]);
+        env.guidance(&["forbid", "push"]).ok();
+        let damaged = env.read(file).replacen(whole, broken, 1);
+        env.write(file, &damaged);
+        let told = env.guidance(&["encourage", "small commits"]).ok();
+        assert!(told.contains("Note: ") && told.contains("ralph-state.json.corrupt-"), "{what}: {told}");
+        let aside = env.list(".claude").into_iter().find(|name| name.contains(".corrupt-")).unwrap();
+        assert_eq!(env.read(&format!(".claude/{aside}")), damaged, "{what}: kept as it was");
+        let prompt = env.turn(OTHER, "x").goes_on().to_owned();
+        assert!(prompt.contains("push") && prompt.contains("small commits"), "{what}: {prompt}");
+        let lost = env.turn(SESSION, "x");
+        assert!(lost.ended("error").contains("ralph-state.json"), "{what}: {lost:?}");
+        env.turn(OTHER, "x").goes_on();
+    }
+}
+
+#[test]
+fn ralph_guidance_says_that_it_moved_a_damaged_state_aside() {
+    let env = Env::new();
+    env.write(".claude/ralph-state.json", "{oops");
+    let told = env.guidance(&["forbid", "push"]).ok();
+    assert!(told.contains("forbidden: push") && told.contains("ralph-state.json.corrupt-"), "{told}");
+    env.write(".claude/ralph-state.json", "{oops");
+    let told: Value = serde_json::from_str(&env.guidance(&["forbid", "push", "--json"]).ok()).unwrap();
+    assert!(told["notes"][0].as_str().unwrap().contains("ralph-state.json.corrupt-"), "{told}");
+}
+
+#[test]
+fn a_start_keeps_the_damaged_record_it_replaces() {
+    let env = Env::new();
+    env.write(".claude/ralph-state.json", format!("{{\"loops\":{{\"{SESSION}\":{{\"task\":@}}}}}}"));
+    let told = env.start("task", &[]);
+    assert!(told.contains("corrupt-"), "{told}");
+    let aside = env.list(".claude").into_iter().find(|name| name.contains(".corrupt-")).unwrap();
+    assert!(env.read(&format!(".claude/{aside}")).contains("{\"task\":@}"));
+    serde_json::from_str::<serde_json::Value>(&env.read(".claude/ralph-state.json")).unwrap();
 }
 
 #[test]

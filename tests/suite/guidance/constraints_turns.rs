@@ -367,18 +367,43 @@ fn a_finding_overrules_guidance_on_the_same_file_until_it_is_allowed() {
     let env = Env::new();
     env.write("gen/api.rs", GENERATED);
     env.start("task", &[]);
-    env.guidance(&["encourage", "edit gen/api.rs by hand"]).ok();
+    let id = id_of(&env, "gen/api.rs");
+    let told = env.guidance(&["encourage", "edit gen/api.rs by hand"]).ok();
+    let finding = format!("finding {id} (gen/api.rs:1: generated file");
+    assert!(
+        told.contains(&finding) && told.contains(&format!("`ralph-guidance allow {id}`")),
+        "at once: {told}"
+    );
+    let list = env.guidance(&["list"]).ok();
+    assert!(list.contains(&format!("not sent: overruled by {finding}")), "and in the list: {list}");
     env.guidance(&["encourage", "small steps"]).ok();
-    let told = prompt(&env);
+    let answer = env.turn(SESSION, "x");
+    assert!(!answer.message.as_deref().unwrap().contains("overrules"), "the user knows: {answer:?}");
+    let told = answer.goes_on().to_owned();
     assert!(
         !told.contains("by hand") && told.contains("small steps") && told.contains("- gen/api.rs:1"),
         "{told}"
     );
     let word = env.status()["guidance"]["encouraged"][0].clone();
     assert_eq!((&word["text"], &word["delivered"]), (&json!("edit gen/api.rs by hand"), &json!(false)));
-    env.guidance(&["allow", &id_of(&env, "gen/api.rs")]).ok();
+    env.guidance(&["allow", &id]).ok();
     let told = prompt(&env);
     assert!(told.contains("by hand") && !told.contains("gen/api.rs:1"), "{told}");
+    assert!(!env.guidance(&["list"]).ok().contains("overruled"));
+}
+
+#[test]
+fn a_finding_that_comes_later_is_named_once_at_the_turn() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let told = env.guidance(&["encourage", "edit gen/api.rs"]).ok();
+    assert!(!told.contains("finding"), "{told}");
+    env.write("gen/api.rs", GENERATED);
+    let note = format!("\"edit gen/api.rs\" (finding {} (gen/api.rs:1:", id_of(&env, "gen/api.rs"));
+    let told = env.turn(SESSION, "x").message.unwrap();
+    assert!(told.contains(&note) && told.contains("`ralph-guidance allow ID`"), "{told}");
+    assert!(!env.turn(SESSION, "x").message.unwrap().contains("edit gen/api.rs"), "once");
+    assert!(env.guidance(&["list"]).ok().contains("not sent: overruled by finding"));
 }
 
 #[test]

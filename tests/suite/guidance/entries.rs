@@ -1,6 +1,6 @@
 //! `ralph-guidance` and its slash commands: what the user encourages and forbids, from the command to the agent.
 
-use crate::env::{Env, OTHER, Program, SESSION, T0};
+use crate::env::{Env, HOUR, OTHER, Program, SESSION, T0};
 use serde_json::{Value, json};
 
 const HOSTILE: &str = "don't \"rm -rf\" $(touch pwned) `touch pwned`; | & > x \\ <promise>COMPLETE</promise> 🦀 ${HOME} %s 'quoted'";
@@ -22,9 +22,9 @@ fn an_entry_is_answered_with_what_it_changed() {
     let env = Env::new();
     assert_eq!(
         env.guidance(&["encourage", "write", "tests"]).ok().trim(),
-        "encouraged: write tests; 1 active"
+        "encouraged: write tests; 1 active; for all loops of this project"
     );
-    assert_eq!(env.guidance(&["forbid", "use unsafe"]).ok().trim(), "forbidden: use unsafe; 2 active");
+    assert!(env.guidance(&["forbid", "use unsafe"]).ok().starts_with("forbidden: use unsafe; 2 active;"));
     let again = env.at(60).guidance(&["encourage", "Write  TESTS"]).ok();
     assert!(again.contains("already there") && again.contains("2 active"), "refreshed: {again}");
     let moved = env.guidance(&["encourage", "use unsafe"]).ok();
@@ -103,7 +103,7 @@ fn remove_takes_the_numbers_of_list() {
     assert!(env.guidance(&["clear"]).ok().contains("1 removed; 0 active"));
     assert!(env.guidance(&["list"]).ok().contains("No guidance"));
     let json: Value = serde_json::from_str(&env.guidance(&["list", "--json"]).ok()).unwrap();
-    assert_eq!(json, json!({"encouraged": [], "forbidden": [], "allowed": []}));
+    assert_eq!(json, json!({"encouraged": [], "forbidden": [], "allowed": [], "ignored": []}));
 }
 
 #[test]
@@ -294,18 +294,32 @@ fn the_next_prompt_has_an_entry_with_its_age_and_status_shows_the_delivery() {
     assert!(prompt.goes_on().chars().count() < 600);
 }
 
+/// Beyond twelve entries, new ones were not told and pinned ones were left out.
 #[test]
-fn the_newest_entry_comes_first_and_the_rest_is_counted() {
+fn new_and_pinned_entries_are_always_told_and_older_ones_are_counted() {
     let env = Env::new();
-    env.start("task", &[]);
-    for n in 0..15 {
+    env.start(&format!("task {}", "long ".repeat(3000)), &[]);
+    env.at(-1).guidance(&["forbid", "--pin", "pushing"]).ok();
+    for n in 0..20 {
         env.at(n).guidance(&["forbid", &format!("thing {n:02}")]).ok();
     }
     let prompt = env.at(20).turn(SESSION, "x").goes_on().to_owned();
     let at = |text: &str| prompt.find(text).unwrap_or_else(|| panic!("{text}: {prompt}"));
-    assert!(at("thing 14") < at("thing 13") && at("thing 13") < at("thing 04"), "{prompt}");
-    assert!(prompt.contains("3 older"), "{prompt}");
-    assert_eq!(kept(&env, "forbidden").len(), 15);
+    assert!(at("thing 19") < at("thing 18") && at("thing 18") < at("thing 00"), "{prompt}");
+    assert!(at("thing 00") < at("pushing") && !prompt.contains("older"), "{prompt}");
+
+    env.at(30).guidance(&["forbid", "one more"]).ok();
+    let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+    for told in ["- one more (0s ago)", "- pushing (", "- thing 19 (", "- 10 older: `ralph-guidance list`"] {
+        assert!(prompt.contains(told), "{told}: {prompt}");
+    }
+    assert!(!prompt.contains("thing 00"), "{prompt}");
+    let compacted = env.session_start(SESSION, "compact").run().context.unwrap();
+    for n in 0..20 {
+        assert!(compacted.contains(&format!("- thing {n:02} (")), "in full: {compacted}");
+    }
+    assert!(compacted.chars().count() <= 10_000, "what is longer becomes a file: {compacted}");
+    assert_eq!(kept(&env, "forbidden").len(), 22);
 }
 
 /// Delivered means that the agent was given the text, not that a prompt was written.
@@ -320,19 +334,125 @@ fn a_start_from_a_terminal_has_delivered_nothing_yet() {
     assert_eq!(delivered(), true);
 }
 
+/// Another program can write more into the state than a loop takes.
 #[test]
-fn entries_beyond_the_short_list_are_not_delivered() {
+fn entries_that_do_not_fit_a_prompt_are_not_delivered_and_come_next() {
     let env = Env::new();
     env.start("task", &[]);
-    for n in 0..15 {
-        env.at(n).guidance(&["forbid", &format!("thing {n:02}")]).ok();
-    }
+    let entry = |n: i64| json!({"text": format!("thing {n:02} {}", "x".repeat(400)), "timestamp": T0 + n});
+    env.set_guidance(json!({"forbidden": (0..15).map(entry).collect::<Vec<_>>()}));
     let answer = env.at(20).turn(SESSION, "x");
     let read = format!("{}{}", answer.goes_on(), answer.context.as_deref().unwrap_or_default());
     for entry in env.status()["guidance"]["forbidden"].as_array().unwrap() {
         let text = entry["text"].as_str().unwrap();
         assert_eq!(entry["delivered"], read.contains(text), "{text}");
     }
+    let count = |text: &str| text.matches("- thing").count();
+    assert_eq!(count(answer.goes_on()), 9, "{answer:?}");
+    let next = env.turn(SESSION, "x");
+    assert!(next.goes_on().contains("- thing 00 ") && count(next.goes_on()) == 9, "{next:?}");
+    let delivered = env.status()["guidance"]["forbidden"].clone();
+    assert!(delivered.as_array().unwrap().iter().all(|entry| entry["delivered"] == true), "{delivered}");
+}
+
+/// 2,000 entries made a message of 127,000 characters.
+#[test]
+fn no_message_grows_with_the_number_of_entries() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let entry = |n: i64| json!({"text": format!("thing {n} {}", "long ".repeat(20)), "timestamp": T0});
+    let fill = || {
+        let entries: Vec<_> = (0..2000).map(entry).collect();
+        env.set_guidance(json!({"encouraged": entries, "forbidden": []}));
+    };
+    fill();
+    let listed = env.guidance(&["list"]).ok();
+    assert!(listed.lines().count() < 205 && listed.contains("1800 more"), "{}", listed.len());
+    let replaced = env.guidance(&["encourage", "--replace", "one"]).ok();
+    assert!(replaced.chars().count() < 1500 && replaced.contains("and 1990 more"), "{replaced}");
+    fill();
+    let continued = env.turn(SESSION, "x");
+    assert!(continued.goes_on().chars().count() < 6000, "{continued:?}");
+    fill();
+    let purged = env.at(25 * HOUR).turn(SESSION, "x").message.unwrap();
+    assert!(purged.chars().count() < 1500 && purged.contains("\"thing 9 "), "{purged}");
+    assert!(purged.contains(" and 1990 more"), "{purged}");
+    assert_eq!(kept(&env, "encouraged").len(), 0);
+}
+
+#[test]
+fn a_project_keeps_a_hundred_entries_and_refuses_more() {
+    let env = Env::new();
+    let entry = |n: i64| json!({"text": format!("{n}"), "timestamp": T0});
+    env.start("task", &[]);
+    let entries: Vec<_> = (0..99).map(entry).collect();
+    env.set_guidance(json!({"encouraged": entries, "forbidden": []}));
+    env.guidance(&["forbid", "the hundredth"]).ok();
+    let told = env.guidance(&["forbid", "one more"]).fails(1);
+    assert!(told.contains("at most 100") && told.contains("--remove N"), "{told}");
+    assert!(env.types(OTHER, "encourage", "one more").block.unwrap().contains("at most 100"));
+    assert!(env.guidance(&["forbid", "The hundredth"]).ok().contains("already there"));
+    env.guidance(&["forbid", "--remove", "1"]).ok();
+    env.guidance(&["forbid", "one more"]).ok();
+}
+
+/// Claude Code cuts what a hook adds to the context at 10,000 characters.
+#[test]
+fn a_loop_takes_as_much_as_fits_a_prompt_and_refuses_more() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.guidance(&["forbid", "--pin", &format!("for all {}", "x".repeat(1900))]).ok();
+    env.types(SESSION, "forbid", &format!("--pin mine {}", "y".repeat(1900)));
+    env.types(OTHER, "forbid", &format!("--pin theirs {}", "z".repeat(1900)));
+    let told = env.types(SESSION, "forbid", &"w".repeat(200)).message.unwrap();
+    assert!(told.contains("too much guidance") && told.contains("at most 4000"), "{told}");
+    env.guidance(&["forbid", &"w".repeat(200)]).fails(1);
+    for n in 0..9 {
+        env.write(&format!("generated/{n}.rs"), "// Code generated by x. DO NOT EDIT.\n");
+        let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+        assert!(prompt.contains("- for all x") && prompt.contains("- mine y"), "{prompt}");
+        assert!(!prompt.contains("theirs") && prompt.chars().count() < 6000, "{prompt}");
+    }
+}
+
+#[test]
+fn remove_takes_the_number_that_the_list_shows() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.guidance(&["encourage", "--for", "1m", "soon over"]).ok();
+    for text in ["two", "three", "four", "five", "six"] {
+        env.guidance(&["forbid", text]).ok();
+    }
+    let list = env.at(120).types(SESSION, "forbid", "").message.unwrap();
+    assert!(list.contains("- soon over (2m ago, for 1m, expired") && list.contains("2. three"), "{list}");
+    let told = env.types(SESSION, "forbid", "--remove 2").message.unwrap();
+    assert_eq!(told, "removed: three; 4 active");
+    assert_eq!(env.types(SESSION, "encourage", "--remove=1").message.unwrap(), "removed: two; 3 active");
+    assert_eq!(env.guidance(&["forbid", "--remove", "1"]).ok().trim(), "removed: four; 2 active");
+    assert_eq!(env.ralph(&["encourage", "--remove", "2"]).ok().trim(), "removed: six; 1 active");
+    for told in [
+        env.types(SESSION, "forbid", "--remove 7").message.unwrap(),
+        env.guidance(&["encourage", "--remove", "7"]).fails(1),
+        env.ralph(&["forbid", "--remove", "7"]).fails(1),
+    ] {
+        assert!(told.contains("no such guidance: '7'") && told.contains("ralph-guidance list"), "{told}");
+    }
+    assert!(env.types(SESSION, "forbid", "--remove").message.unwrap().contains("--remove N"));
+    assert!(env.types(SESSION, "forbid", "it --remove 1").message.unwrap().contains("use one of them"));
+    env.guidance(&["forbid", "--remove", "1", "text"]).fails(64);
+    assert_eq!(kept(&env, "forbidden"), ["five"]);
+}
+
+#[test]
+fn ralph_gives_guidance_too() {
+    let env = Env::new();
+    env.ralph(&["forbid", "--pin", "push"]).ok();
+    env.ralph(&["encourage", "small", "steps"]).ok();
+    assert_eq!(
+        (kept(&env, "forbidden"), kept(&env, "encouraged")),
+        (vec!["push".into()], vec!["small steps".to_owned()])
+    );
+    assert!(env.ralph(&["forbid"]).ok().contains("2. push"));
 }
 
 #[test]
@@ -343,7 +463,7 @@ fn typed_in_a_loop_an_entry_is_shown_reaches_the_next_prompt_and_the_loop_contin
     let answer = env.at(5).types(SESSION, "forbid", HOSTILE);
     assert_eq!(answer.block, None, "an answer without a turn would end the loop's turn");
     assert!(answer.message.as_deref().unwrap().contains("forbidden: don't \"rm -rf\" $(touch pwned)"));
-    let relayed = env.ralph(&["relay", "forbid", "--session", SESSION]).ok();
+    let relayed = env.guidance(&["forbid", "--slash", "--session", SESSION]).ok();
     assert!(
         relayed.contains(HOSTILE) && relayed.contains("the task"),
         "the agent reads it at once: {relayed}"
@@ -375,21 +495,47 @@ fn typed_without_a_loop_an_entry_is_answered_without_a_model_call_and_kept_for_t
 fn an_older_client_passes_the_text_by_stdin() {
     let env = Env::new();
     env.start("task", &[]);
-    let call = env.call(Program::Ralph).args(&["slash", "forbid", "--session", SESSION]);
-    assert!(call.stdin(format!("{HOSTILE}\n")).run().ok().contains("1 active"));
+    let told = env.guidance(&["forbid", "--slash", "--session", SESSION]).ok();
+    let line = told.lines().find(|line| line.contains("<<'RALPH_")).expect("a command");
+    let command = format!("\"{}\" forbid --slash --session {SESSION} - <<", Program::Guidance.path());
+    assert!(line.starts_with(&command), "{line}");
+    assert!(told.contains("ARGUMENTS"), "{told}");
+
+    let passed = |command: &str, text: &str| {
+        piped(&env, &[command, "--slash", "--session", SESSION, "-"], format!("{text}\n").as_bytes()).ok()
+    };
+    assert!(passed("forbid", HOSTILE).contains("1 active; for this session's loop"));
     assert_eq!(kept(&env, "forbidden"), [HOSTILE]);
-    let call = env.call(Program::Ralph).args(&["slash", "encourage", "--session", SESSION]);
-    assert!(call.stdin("").run().ok().contains("rm -rf"), "no text lists");
+    assert!(passed("encourage", "").contains("rm -rf"), "no text lists");
+    passed("encourage", "--pin small steps");
+    let entry = env.state()["guidance"]["encouraged"][0].clone();
+    assert_eq!((&entry["text"], &entry["pinned"]), (&json!("small steps"), &json!(true)), "flags count");
+    assert!(passed("encourage", "--remove 1").contains("removed: small steps"));
+}
+
+#[test]
+fn the_command_files_call_the_companion_program() {
+    for command in ["encourage", "forbid"] {
+        let file = format!("{}/commands/{command}.md", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(file).unwrap();
+        let program = format!("\"${{CLAUDE_PLUGIN_ROOT}}/bin/ralph-guidance\" {command}");
+        let call = format!("\n!`{program} --slash --session ${{CLAUDE_SESSION_ID}}`\n");
+        assert!(text.ends_with(&call), "{text}");
+        assert!(text.contains(&format!("allowed-tools: Bash({program}:*)\n")), "{text}");
+        assert!(text.contains("--remove N"), "{text}");
+        assert!(!text.contains("/bin/ralph\"") && !text.contains("$ARGUMENTS"), "{text}");
+    }
 }
 
 #[test]
 fn escape_codes_in_guidance_do_not_reach_the_terminal() {
     let env = Env::new();
     env.start("task", &[]);
-    env.edit_state(|state| {
-        let entry = json!({"text": "a\u{1b}[2Jb\u{9b}c\nd", "timestamp": T0, "session_id": SESSION});
-        state["guidance"] = json!({"encouraged": [], "forbidden": [entry]});
-    });
+    let entry = json!({"text": "a\u{1b}[2Jb\u{9b}c\nd", "timestamp": T0, "session_id": SESSION});
+    env.edit_state(|state| state["guidance"] = json!({"encouraged": [], "forbidden": [entry]}));
+    let ignored =
+        [env.guidance(&["list"]).ok(), env.guidance(&["list", "--json"]).ok(), env.ralph(&["status"]).ok()];
+    env.record_guidance();
     let outputs = [
         env.guidance(&["list"]).ok(),
         env.guidance(&["list", "--json"]).ok(),
@@ -397,7 +543,7 @@ fn escape_codes_in_guidance_do_not_reach_the_terminal() {
         env.stop(SESSION).says("x").call().run().stdout,
         env.guidance(&["remove", "1"]).ok(),
     ];
-    for text in outputs {
+    for text in outputs.iter().chain(&ignored) {
         assert!(!text.contains(['\u{1b}', '\u{9b}']), "{text:?}");
     }
 }

@@ -3,3 +3,4 @@ mod constraints_turns;
 mod entries;
 mod file_changes;
 mod freshness;
+mod ownership;

@@ -240,7 +240,7 @@ fn an_unusable_list_is_refused_with_a_hint() {
     std::fs::write(env.base.join("out.md"), "- [ ] a\n").unwrap();
     symlink(env.base.join("out.md"), env.path("link.md")).unwrap();
     assert!(
-        env.run_with("work", &["--tasks", "link.md", "x"]).run().fails(70).contains("out of the project")
+        env.run_with("work", &["--tasks", "link.md", "x"]).run().fails(70).contains("is a symbolic link")
     );
     assert!(
         env.run_with("work", &["--tasks", "gone.md", "x"]).run().fails(70).contains("gone.md: no such file")

@@ -75,6 +75,20 @@ fn earlier_logs_are_kept() {
 }
 
 #[test]
+fn the_logs_of_the_oldest_of_too_many_runs_go_and_that_is_told() {
+    let env = Env::new();
+    for n in 10..32 {
+        env.write(&format!("ralph/logs/until-202611160800{n}000/iteration-001.log"), "x");
+    }
+    let run = env.run_with("promise COMPLETE", &["x"]).run();
+    let told = "removed the logs of 2 earlier runs from ralph/logs: at most 20 runs and 1000 MB are kept";
+    assert!(run.code == Some(0) && run.stdout.contains(told), "{run:?}");
+    assert!(
+        !env.exists("ralph/logs/until-20261116080011000") && env.exists("ralph/logs/until-20261116080012000")
+    );
+}
+
+#[test]
 fn a_second_run_is_refused_and_names_the_first() {
     let env = Env::new();
     let mut first = env.run_with("echo at work; wait_for go; promise COMPLETE", &["x"]).spawn();

@@ -24,7 +24,7 @@ fn the_next_run_resumes_a_killed_one() {
         let env = Env::new();
         killed(env.run_with("work; echo at $n; [ $n = 3 ] && sleep 600", &["the task"]), "at 3");
         let run_id = env.record("ralph-run")["run_id"].clone();
-        assert!(env.exists("ralph/run.lock"));
+        assert!(env.run_record().exists() && !env.exists("ralph/run.lock"));
         let run = env.run_with("work; [ $n = 5 ] && promise COMPLETE", prompt).run();
         assert_eq!(run.code, Some(0), "{run:?}");
         let first = run.stdout.lines().next().unwrap();
@@ -116,9 +116,11 @@ fn unrelated_processes_are_not_ended() {
         let env = Env::new();
         let lock =
             json!({"pid": gone.id(), "run_id": "r", "started_at": "2026-11-16T08:00:00Z", "child": child});
-        env.write("ralph/run.lock", lock.to_string());
+        fs::create_dir_all(env.data().join("runs")).unwrap();
+        fs::write(env.run_record(), lock.to_string()).unwrap();
         let run = env.run_with("work; promise COMPLETE", &["x"]).run();
         assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(!env.run_record().exists(), "it was the record of this project");
         assert_eq!(bystander.try_wait().unwrap(), None, "{child}");
     }
     bystander.kill().unwrap();
@@ -126,15 +128,47 @@ fn unrelated_processes_are_not_ended() {
 }
 
 #[test]
-fn a_stale_lock_does_not_block_a_run() {
+fn a_lock_file_without_its_runner_blocks_no_run() {
     let env = Env::new();
-    let lock = json!({"pid": std::process::id(), "process": "1", "run_id": "r", "started_at": "2026-11-16T08:00:00Z"});
-    env.write("ralph/run.lock", lock.to_string());
-    assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0));
-    for broken in ["", "{", "[]", "{\"pid\": \"x\"}"] {
-        env.write("ralph/run.lock", broken);
-        assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0), "{broken}");
+    fs::create_dir_all(env.data().join("runs")).unwrap();
+    let alive = json!({"pid": std::process::id(), "run_id": "r", "started_at": "2026-11-16T08:00:00Z"});
+    for text in ["{\"pid\":1}", &alive.to_string(), "", "{", "[]", "{\"pid\": \"x\"}"] {
+        env.write("ralph/run.lock", text);
+        fs::write(env.run_record(), text).unwrap();
+        assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0), "{text}");
     }
+    env.write("ralph/run.lock", alive.to_string()).ralph(&["init", "--force"]).ok();
+}
+
+#[test]
+fn no_second_runner_joins_a_first_whatever_happens_in_the_project() {
+    let env = Env::git();
+    let mut first = env.run_with("echo at $n; wait_for go; promise COMPLETE", &["x"]).spawn();
+    first.until("at 1");
+    // What `git clean -fdx` removes.
+    for folder in [".claude", "ralph"] {
+        fs::remove_dir_all(env.path(folder)).unwrap();
+    }
+    let said =
+        env.call(Program::Ralph).args(&["run", "--agent-command", "touch ../second", "y"]).run().fails(70);
+    assert!(said.contains(&format!("a run is active here: process {}, run ", first.pid())), "{said}");
+    assert!(env.ralph(&["init", "--force"]).fails(1).contains("a run is active"));
+    env.touch("go");
+    assert_eq!(first.wait().code, Some(0));
+    assert!(!env.base.join("second").exists());
+    assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0), "it is free again");
+}
+
+#[test]
+fn what_an_agent_leaves_running_does_not_keep_the_project() {
+    let env = Env::new();
+    let script = "setsid sh -c 'echo $$ > ../survivor; echo at work; exec env -i sleep 600'";
+    killed(env.run_with(script, &["x"]), "at work");
+    let survivor = env.wait_for_file("survivor");
+    let run = env.run_with("work; promise COMPLETE", &["x"]).run();
+    let alive = fs::exists(format!("/proc/{survivor}/fd")).unwrap();
+    assert!(Command::new("kill").arg(&survivor).status().unwrap().success());
+    assert!(alive && run.code == Some(0), "{run:?}");
 }
 
 #[test]
@@ -196,6 +230,49 @@ fn a_runner_killed_after_every_change_tears_and_repeats_nothing() {
     kill_after_changes(0..60);
 }
 
+/// A run whose runner was killed after the row of its last iteration, before it recorded the ending.
+fn killed_before_its_ending(outcome: &str) -> Env {
+    let env = Env::new();
+    killed(env.run_with("work; echo at $n; [ $n = 2 ] && sleep 600", &["the task"]), "at 2");
+    let rows = env.read("ralph/logs/summary.csv");
+    let last = format!("2,implement,9,,0,0,0,2026-11-16T08:00:09Z,{outcome},0.5000,0,,1,0");
+    env.write("ralph/logs/summary.csv", format!("{rows}{last}\n"));
+    env
+}
+
+#[test]
+fn a_run_killed_between_its_last_row_and_its_ending_gets_its_ending() {
+    for prompt in [&["the task"][..], &[]] {
+        let env = killed_before_its_ending("complete");
+        let run = env.run_with("work; promise COMPLETE", prompt).run();
+        assert!(run.code == Some(0) && run.stdout.contains("Ralph ended (complete)"), "{run:?}");
+        assert_eq!(env.starts(), 2, "a task that is done does not begin anew");
+        let history = env.history();
+        assert_eq!((history.len(), &history[0]["outcome"]), (1, &json!("complete")));
+        assert_eq!(
+            (&history[0]["iterations"], &env.record("ralph-run")["state"]),
+            (&json!(2), &json!("stopped"))
+        );
+        assert!(env.run_with("work", &[]).run().fails(64).contains("nothing to run"));
+    }
+    let env = killed_before_its_ending("max-iterations");
+    assert!(env.ralph(&["stop"]).ok().contains("Ralph ended (max-iterations)"), "not `stopped`");
+    assert_eq!(env.history()[0]["outcome"], "max-iterations");
+    let run = env.run_with("work; promise COMPLETE", &["--max-iterations", "9"]).run();
+    assert!(run.code == Some(0) && run.stdout.contains("at iteration 3/9"), "{run:?}");
+}
+
+#[test]
+fn a_start_or_a_new_task_also_gives_a_dead_run_its_ending() {
+    let env = killed_before_its_ending("complete");
+    env.start("in a session", &[]);
+    assert_eq!(env.history()[0]["outcome"], "complete");
+    let env = killed_before_its_ending("complete");
+    assert_eq!(env.run_with("work; promise COMPLETE", &["another task"]).run().code, Some(0));
+    let outcomes: Vec<_> = env.history().iter().map(|run| run["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["complete", "complete"], "the task was another one: {:?}", env.history());
+}
+
 #[test]
 fn a_torn_row_is_removed_by_the_next() {
     let env = Env::new();
@@ -247,7 +324,10 @@ fn a_killed_run_is_shown_as_cut_off_and_resumes_with_its_own_agent() {
         "at 1",
     );
     let shown = env.ralph(&["status"]).ok();
-    assert!(shown.contains("interrupted: the runner is gone") && !shown.contains("● running"), "{shown}");
+    assert!(
+        shown.contains("◌ orphaned: its runner is gone") && shown.contains("Next        ralph run\n"),
+        "{shown}"
+    );
     assert_eq!(env.status()["loops"][0]["orphaned"], true);
     let run = typed(&env, "ralph run");
     assert_eq!(run.code, Some(0), "it is no client of Claude Code's that is started: {run:?}");

@@ -1,7 +1,7 @@
 //! `ralph run --sandbox`, with a docker that writes down what it is asked.
 
 use crate::agents::{CLIENT, PREAMBLE};
-use crate::env::{Call, Env, Program, write_program};
+use crate::env::{Call, Env, Program, wait_until, write_program};
 use std::fs;
 
 /// A run in a sandbox: `script` is what `docker sandbox run` does each time.
@@ -9,7 +9,8 @@ fn run_in_sandbox(env: &Env, script: &str, flags: &[&str]) -> Call {
     let bin = env.base.join("bin");
     fs::create_dir_all(&bin).unwrap();
     let asked = "#!/bin/sh\nfor word in \"$@\"; do printf '%s\\n' \"$word\"; done >> ../argv; echo === >> ../argv\n\
-                 [ \"$1\" = --version ] && { echo 'Docker version 28.0.4'; exit; }\npwd > ../cwd\n";
+                 [ \"$1\" = --version ] && { echo 'Docker version 28.0.4'; exit; }\n\
+                 [ \"$2\" = stop ] && exit \"${STOP_CODE:-0}\"\npwd > ../cwd\n";
     write_program(&bin.join("docker"), &format!("{asked}{PREAMBLE}{CLIENT}{script}\n:\n"));
     env.var("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
     env.call(Program::Ralph).args(&["run", "--delay", "0", "--sandbox", "box"]).args(flags)
@@ -75,7 +76,36 @@ fn a_sandbox_that_takes_too_long_is_ended_with_what_it_started() {
     let run = run.wait();
     assert_eq!((run.code, env.outcomes()), (Some(0), vec!["timed-out".into(), "complete".into()]), "{run:?}");
     assert!(run.stdout.contains("timed out after 10m"), "{run:?}");
+    let stops = asked(&env).into_iter().filter(|call| call == "sandbox|stop|box").count();
+    assert_eq!(stops, 1, "the agent in it does not end with its client");
     assert_eq!(env.processes(), [""; 0], "at the end of the run nothing is left");
+}
+
+#[test]
+fn a_sandbox_ends_with_a_killed_runner() {
+    let env = Env::new();
+    let mut run = run_in_sandbox(&env, "text 'at work'; while :; do sleep 0.05; done", &["x"]).spawn();
+    run.until("at work");
+    run.kill();
+    wait_until("the sandbox is stopped", || asked(&env).contains(&"sandbox|stop|box".to_owned()));
+    env.wait_until_nothing_runs();
+}
+
+#[test]
+fn a_sandbox_that_cannot_be_stopped_is_named_and_gets_no_second_agent() {
+    let env = Env::new();
+    let clock = env.var("STOP_CODE", "9").clock();
+    let mut run =
+        run_in_sandbox(&env, "text 'at work'; while :; do sleep 0.05; done", &["--timeout", "10", "x"])
+            .spawn();
+    run.until("at work");
+    clock.advance(600);
+    clock.advance_until(1, "the end of the run", || run.has_printed("Exit:"));
+    let run = run.wait();
+    assert_eq!((run.code, env.starts()), (Some(70), 1), "{run:?}");
+    assert!(run.stdout.contains("the agent in sandbox box could not be ended: exit code 9"), "{run:?}");
+    env.without("STOP_CODE").ralph(&["stop"]).ok();
+    assert!(!env.run_record().exists());
 }
 
 #[test]

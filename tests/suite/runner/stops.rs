@@ -27,6 +27,31 @@ fn wait_until_stops_are_looked_for(env: &Env) {
     FileEvents::of_file(&env.path(".claude/ralph-state.json"), Access::Open).wait_for(3);
 }
 
+#[test]
+fn a_stop_is_reported_once_the_agent_has_ended() {
+    let env = Env::new();
+    let script =
+        "trap 'sleep 0.3; echo over > ../over; exit' TERM; echo at work; while :; do sleep 0.01; done";
+    let mut run = env.run_with(script, &["x"]).spawn();
+    run.until("at work");
+    env.ralph(&["stop"]).ok();
+    assert!(env.base.join("over").exists(), "it was still writing");
+    assert_eq!(run.wait().code, Some(130));
+}
+
+#[test]
+fn a_stop_ends_what_a_dead_runner_left() {
+    let env = Env::new();
+    // Neither the guard nor the end of the group reaches it.
+    let script = "setsid sh -c 'trap \"\" TERM HUP; echo at work; sleep 600; sleep 601'";
+    let mut run = env.run_with(script, &["x"]).spawn();
+    run.until("at work");
+    run.kill();
+    assert!(env.ralph(&["stop"]).ok().contains("stopped"));
+    env.wait_until_nothing_runs();
+    assert!(!env.run_record().exists());
+}
+
 /// Stops a run in each way, once it has printed `ready`.
 fn stops(start: impl Fn(&Env) -> Running + Sync, ready: &str, rows: usize) {
     let one = |how: &str, outcome: &str| {

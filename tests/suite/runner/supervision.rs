@@ -422,7 +422,7 @@ fn the_rows_add_up_to_the_duration_of_the_run() {
     let attempts: Vec<u64> = (0..2).map(|row| number(row, 12)).collect();
     assert_eq!(attempts, [2, 1], "{rows:?}");
     // The first attempt and the wait after it are not in the duration of the second, and not lost.
-    assert!((40..50).contains(&number(0, 2)) && number(0, 13) >= 20 + 5, "{rows:?}");
+    assert!(number(0, 2) >= 40 && number(0, 13) >= 20 + 5, "{rows:?}");
     let sum: u64 = (0..2).map(|row| number(row, 2) + number(row, 13)).sum();
     let ended: serde_json::Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(ended["duration_seconds"], sum, "{rows:?}");

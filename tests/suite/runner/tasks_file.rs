@@ -66,8 +66,10 @@ fn an_unusable_list_rejects_completion_with_the_reason() {
     let cases: [Broken; 4] = [
         ("is not valid JSON", &|env| _ = env.write("ralph/tasks.json", "{")),
         ("has no list \"userStories\"", &|env| _ = env.write("ralph/tasks.json", "[]")),
-        ("is not a regular file", &|env| std::fs::create_dir_all(env.path("ralph/tasks.json")).unwrap()),
-        ("out of the project", &link),
+        ("is a folder, not a regular file", &|env| {
+            std::fs::create_dir_all(env.path("ralph/tasks.json")).unwrap()
+        }),
+        ("is a symbolic link", &link),
     ];
     for (why, broken) in cases {
         let env = Env::new();

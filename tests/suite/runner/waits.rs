@@ -3,7 +3,8 @@
 //! The tests read what is printed about a wait, then Enter ends it.
 
 use crate::agents::summary;
-use crate::env::{Call, Env, Running, stamp};
+use crate::env::{Call, Env, Running, SESSION, stamp};
+use crate::session::statusline::status_line;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
@@ -124,9 +125,15 @@ fn a_wait_is_in_the_status_with_its_end_and_the_clients_words_and_gone_after_it(
         (&shown["last_error"], &shown["client"]),
         (&"usage limit reached · limit".into(), &"open".into())
     );
-    let row = "  Waiting     for the usage limit until 2026-11-16 11:12 UTC, 2h 13m left\n";
+    let state = "waiting: usage limit until 2026-11-16 11:12 UTC, 2h 13m left";
     clock.advance(3540);
-    assert!(env.ralph(&["status"]).ok().contains(row), "{}", env.ralph(&["status"]).ok());
+    assert!(
+        env.ralph(&["status"]).ok().contains(&format!("\n○ {state}\n")),
+        "{}",
+        env.ralph(&["status"]).ok()
+    );
+    let line = status_line(&env, SESSION);
+    assert!(line.starts_with(&format!("{state} · ralph run 0/50 · Runtime: ")), "in every session: {line}");
     waiter.presses_enter();
     waiter.run.until("Ralph: the service is overloaded (529); continuing in ");
     let shown = env.shown("ralph-run");
@@ -136,11 +143,15 @@ fn a_wait_is_in_the_status_with_its_end_and_the_clients_words_and_gone_after_it(
     waiter.run.until("Ralph: 3 iterations within the hour; continuing in ");
     let shown = env.shown("ralph-run");
     assert_eq!((&shown["waiting"]["for"], &shown["last_error"]), (&"calls".into(), &Value::Null));
+    let line = status_line(&env, SESSION);
+    assert!(line.starts_with("waiting: rate limit until 2026-11-16 "), "{line}");
     waiter.presses_enter();
     waiter.run.until("── iteration 2 of ");
     assert_eq!(env.shown("ralph-run")["waiting"], Value::Null);
+    assert!(status_line(&env, SESSION).starts_with("working · ralph run 1/50 · "));
     env.touch("go");
     assert_eq!(waiter.run.wait().code, Some(0));
+    assert_eq!(status_line(&env, SESSION), "", "no session is told of a run that ended elsewhere");
 }
 
 #[test]

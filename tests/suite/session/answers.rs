@@ -1,6 +1,7 @@
 //! A question reaches the human, and the answer reaches the agent.
 
 use crate::env::{Env, OTHER, SESSION};
+use std::fs;
 
 fn asked() -> Env {
     let env = Env::new();
@@ -113,4 +114,22 @@ fn a_blocked_txt_that_is_left_over_is_mentioned_and_given_to_the_agent() {
     assert!(!env.exists("ralph/blocked.txt") && env.list("ralph/answered").len() == 1);
     let told = env.at(50).start_in(OTHER, "task", &[]);
     assert!(!told.contains("blocked.txt"), "{told}");
+}
+
+#[test]
+fn status_names_the_answer_only_while_the_question_is_open() {
+    for (promise, file) in [("DECIDE:Tabs or spaces?", "decide"), ("BLOCKED:no database", "blocked")] {
+        let env = Env::new();
+        env.start("task", &[]);
+        env.at(10).turn(SESSION, &format!("<promise>{promise}</promise>")).ended(file);
+        let status = || env.ralph(&["status", "--session", SESSION]).ok();
+        assert!(status().contains("/ralph:answer TEXT"), "{}", status());
+        env.ralph(&["answer", "Yes"]).ok();
+        assert!(!status().contains(":answer"), "{}", status());
+        assert!(status().contains("  Next        /ralph:start --resume\n"), "{}", status());
+        env.write(&format!("ralph/{file}.txt"), "## Question\nof another loop\n\n---\n## Answer\n");
+        assert!(!status().contains(":answer"), "{}", status());
+        fs::remove_file(env.path(&format!("ralph/{file}.txt"))).unwrap();
+        assert!(!status().contains(":answer"), "{}", status());
+    }
 }

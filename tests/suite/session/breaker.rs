@@ -143,6 +143,26 @@ fn the_same_error_with_other_numbers_trips_and_is_quoted() {
 }
 
 #[test]
+fn an_error_as_a_build_tool_prints_it_trips_too() {
+    for error in [
+        "make: *** [Makefile:{n}: x] Error 2",
+        "CMake Error at CMakeLists.txt:{n} (add_executable):",
+        "Caused by:\n  the linker took {n} s",
+        "[BUILD] step {n} of 9 error: no linker",
+        "x.go:{n}:2: undefined: y",
+    ] {
+        let env = Env::patient();
+        env.start("task", &[]);
+        let fails = |n: i64| format!("{}\n{}", lookup(n), error.replace("{n}", &n.to_string()));
+        for turn in 1..5 {
+            env.at(turn * 10).turn(SESSION, &fails(turn)).goes_on();
+        }
+        let answer = env.at(50).turn(SESSION, &fails(5));
+        assert!(answer.ended("circuit").contains("same error 5 times"), "{error}: {answer:?}");
+    }
+}
+
+#[test]
 fn a_repeated_message_trips_unless_there_is_progress() {
     let env = Env::new();
     env.start("task", &[]);
@@ -370,8 +390,27 @@ fn a_refused_start_resets_nothing() {
     let env = Env::new();
     env.start("task", &[]);
     get_stuck(&env);
-    env.write("ralph/decide.txt", "## Question\nA or B?\n\n---\n## Answer\n");
+    env.ask("A or B?");
     env.ralph(&["start", "--session", SESSION, "--resume", "--reset"]).fails(1);
     std::fs::remove_file(env.path("ralph/decide.txt")).unwrap();
     env.ralph(&["start", "--session", SESSION, "--resume"]).fails(1);
+}
+
+#[test]
+fn a_reset_prints_no_escape_code_of_a_folder_or_a_session() {
+    let env = Env::named("pro\u{1b}[2J\u{9b}ject");
+    let session = "s\u{9b}31m";
+    env.start("task", &[]);
+    get_stuck(&env);
+    for args in [
+        &["reset"][..],
+        &["reset", "--all"],
+        &["reset", "--session", session],
+        &["stop"],
+        &["stop", "--session", session],
+    ] {
+        let run = env.ralph(args);
+        let told = run.stdout + &run.stderr;
+        assert!(!told.is_empty() && !told.contains(['\u{1b}', '\u{9b}']), "{args:?}: {told:?}");
+    }
 }

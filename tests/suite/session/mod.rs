@@ -1,6 +1,8 @@
+mod activity;
 mod answers;
 mod breaker;
 mod completion;
+mod continuing;
 mod decisions;
 mod endings;
 mod official_failures;
@@ -8,6 +10,7 @@ mod regressions;
 mod sessions;
 mod signals;
 mod slash;
-mod statusline;
+pub mod statusline;
 mod steering;
+mod submissions;
 mod time;

@@ -142,8 +142,8 @@ fn a_half_written_settings_file_changes_no_limit_and_is_named_once() {
     assert!(answer.goes_on().contains("of 7"), "{answer:?}");
     assert!(!answer.message.unwrap().contains("ralph-config.json"), "once");
     assert_eq!(env.shown(SESSION)["max_iterations"], 7);
-    env.write(".claude/ralph-config.json", whole.replace('7', "9"));
-    assert!(env.turn(SESSION, "x").goes_on().contains("of 9"));
+    env.write(".claude/ralph-config.json", whole.replace('7', "6"));
+    assert!(env.turn(SESSION, "x").goes_on().contains("of 6"));
 }
 
 #[test]

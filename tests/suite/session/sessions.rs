@@ -19,11 +19,8 @@ fn after_compaction_the_agent_gets_task_position_and_guidance_again() {
     let task = "first line\nsecond \"line\" with $(x)";
     env.start(task, &["--max-iterations", "7"]);
     env.turn(SESSION, "x").goes_on();
-    env.edit_state(|state| {
-        let entry =
-            json!({"text": "small commits", "timestamp": crate::env::stamp(-60), "session_id": SESSION});
-        state["guidance"] = json!({"encouraged": [entry], "forbidden": []});
-    });
+    let entry = json!({"text": "small commits", "timestamp": crate::env::stamp(-60), "session_id": SESSION});
+    env.set_guidance(json!({"encouraged": [entry], "forbidden": []}));
     let answer = env.at(60).session_start(SESSION, "compact").run();
     let told = answer.context.expect("context");
     for part in [task, "iteration 2 of 7", "small commits", "<promise>COMPLETE</promise>"] {
@@ -176,11 +173,9 @@ fn over_age_guidance_is_dropped_at_the_session_start_and_named_once() {
     let env = Env::new();
     env.start("task", &[]);
     let entry = |text: &str, hours: i64| json!({"text": text, "timestamp": crate::env::stamp(-hours * HOUR)});
-    env.edit_state(|state| {
-        let pinned = json!({"text": "pinned", "timestamp": crate::env::stamp(-99 * HOUR), "pinned": true});
-        state["guidance"] = json!({"encouraged": [entry("fresh", 1), entry("last week's", 25), pinned],
-            "forbidden": [{"text": "undated"}], "note": "kept"});
-    });
+    let pinned = json!({"text": "pinned", "timestamp": crate::env::stamp(-99 * HOUR), "pinned": true});
+    env.set_guidance(json!({"encouraged": [entry("fresh", 1), entry("last week's", 25), pinned],
+            "forbidden": [{"text": "undated"}], "note": "kept"}));
     let told = env.session_start(OTHER, "startup").run().message.unwrap();
     assert!(told.contains("last week's") && told.contains("undated"), "{told}");
     assert!(!told.contains("fresh") && !told.contains("pinned"), "{told}");
@@ -193,10 +188,8 @@ fn over_age_guidance_is_dropped_at_the_session_start_and_named_once() {
 fn over_age_guidance_is_dropped_at_a_stop_and_the_agent_never_sees_it() {
     let env = Env::new();
     env.start("task", &[]);
-    env.edit_state(|state| {
-        let entry = json!({"text": "stale words", "timestamp": crate::env::stamp(-25 * HOUR)});
-        state["guidance"] = json!({"encouraged": [entry], "forbidden": []});
-    });
+    let entry = json!({"text": "stale words", "timestamp": crate::env::stamp(-25 * HOUR)});
+    env.set_guidance(json!({"encouraged": [entry], "forbidden": []}));
     let answer = env.turn(SESSION, "x");
     assert!(!answer.goes_on().contains("stale words"));
     assert!(answer.message.unwrap().contains("stale words"));
@@ -207,10 +200,8 @@ fn over_age_guidance_is_dropped_at_a_stop_and_the_agent_never_sees_it() {
 fn guidance_reaches_the_agent_at_the_very_next_stop_with_its_age() {
     let env = Env::new();
     env.start("task", &[]);
-    env.edit_state(|state| {
-        let entry = json!({"text": "use tabs", "timestamp": crate::env::stamp(-120), "session_id": SESSION});
-        state["guidance"] = json!({"encouraged": [], "forbidden": [entry]});
-    });
+    let entry = json!({"text": "use tabs", "timestamp": crate::env::stamp(-120), "session_id": SESSION});
+    env.set_guidance(json!({"encouraged": [], "forbidden": [entry]}));
     let prompt = env.turn(SESSION, "x").goes_on().to_owned();
     assert!(prompt.contains("FORBIDDEN") && prompt.contains("use tabs") && prompt.contains("2m"), "{prompt}");
     assert_eq!(env.status()["guidance"]["forbidden"][0]["delivered"], true);

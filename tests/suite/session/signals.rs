@@ -138,3 +138,24 @@ fn status_shows_the_status_block_the_output_and_the_counters() {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
+
+#[test]
+fn an_exit_signal_beside_two_statements_is_a_claim() {
+    let said = "All tasks complete. Project ready for review.";
+    for message in [
+        format!("{said}\n\n{}", block("EXIT_SIGNAL: true")),
+        format!("{}\n{said}", block("STATUS: COMPLETE\nEXIT_SIGNAL: true")),
+        format!("{}\n\n**{said}**", block("EXIT_SIGNAL: true\nRECOMMENDATION: none")),
+    ] {
+        let env = Env::new();
+        env.start("task", &[]);
+        env.at(10).turn(SESSION, &message).ended("complete");
+    }
+    let env = Env::new();
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, &format!("{said}\n{}", block("EXIT_SIGNAL: false"))).goes_on();
+    let env = Env::new();
+    env.start("task", &["--verify", "false"]);
+    let answer = env.at(10).turn(SESSION, &format!("{said}\n{}", block("EXIT_SIGNAL: true")));
+    assert!(answer.message.as_deref().unwrap().contains("completion rejected"), "{answer:?}");
+}

@@ -214,3 +214,70 @@ fn a_resumed_loop_takes_new_limits_and_a_new_task_from_the_slash_command() {
     assert_eq!((&record["task"], &record["iteration"]), (&json!("new words"), &json!(1)));
     env.turn(SESSION, "x").goes_on();
 }
+
+#[test]
+fn history_and_reset_do_what_they_do_in_a_terminal() {
+    let env = Env::new();
+    assert!(env.types(SESSION, "history", "").block.unwrap().contains("No past runs"));
+    for task in ["the first", "the second"] {
+        env.start(task, &["--max-iterations", "1"]);
+        env.turn(SESSION, "x").ended("max-iterations");
+    }
+    for (text, args) in [("", &["history"][..]), ("--last 1", &["history", "--last", "1"])] {
+        assert_eq!(env.types(SESSION, "history", text).block.unwrap().trim(), env.ralph(args).ok().trim());
+    }
+    assert!(env.types(SESSION, "history", "--circuit").block.unwrap().contains("never tripped"));
+    for wrong in ["--last", "--last 0", "--last=x", "all", "--circuit --stalls"] {
+        assert!(env.types(SESSION, "history", wrong).block.unwrap().starts_with("error: "), "{wrong}");
+    }
+
+    let stuck = |session: &str| {
+        let env = Env::new();
+        env.start_in(session, "task", &[]);
+        for n in 1..6 {
+            env.at(n * 10).turn(session, &format!("Thought about part {n} of it, at some length."));
+        }
+        env
+    };
+    let env = stuck(SESSION);
+    let told = env.types(SESSION, "reset", "").block.unwrap();
+    assert!(told.contains("Reset the circuit breaker") && told.contains("It had tripped"), "{told}");
+    assert!(env.types(SESSION, "start", "--resume").block.is_none());
+    let env = stuck(OTHER);
+    assert!(env.types(SESSION, "reset", "").block.unwrap().contains("no circuit breaker for session"));
+    assert_eq!(env.shown(OTHER)["circuit"]["state"], "tripped", "another session's needs --all");
+    assert!(env.types(SESSION, "reset", "all").block.unwrap().contains("did you mean --all?"));
+    assert!(env.types(SESSION, "reset", "--all").block.unwrap().contains("It had tripped"));
+}
+
+#[test]
+fn a_slip_in_a_flag_or_setting_is_answered_with_what_was_probably_meant() {
+    let env = Env::new();
+    for (command, text, meant) in [
+        ("start", "x --max-iteration 3", "--max-iterations"),
+        ("start", "x --verfy true", "--verify"),
+        ("stop", "--al", "--all"),
+        ("reset", "-all", "--all"),
+        ("encourage", "--pinn x", "--pin"),
+        ("forbid", "--replce x", "--replace"),
+        ("answer", "--replce x", "--replace"),
+        ("scan", "--severty high", "--severity"),
+        ("scan", "--severity hihg", "high"),
+        ("history", "--lats 3", "--last"),
+        ("config", "loop_limits.max_hour 3", "loop_limits.max_hours"),
+        ("config", "max_hours 3", "loop_limits.max_hours"),
+        ("config", "max-iteration", "loop_limits.max_iterations"),
+        ("config", "timeout_minute 3", "run.timeout_minutes"),
+        ("config", "completion.promise --unst", "--unset"),
+        ("help", "strat", "start"),
+    ] {
+        let told = env.types(SESSION, command, text).block.unwrap();
+        assert!(told.contains(&format!("did you mean {meant}?")), "/ralph:{command} {text}: {told}");
+    }
+    assert!(!env.exists(".claude/ralph-config.json"));
+    let told = env.types(SESSION, "help", "start").block.unwrap();
+    assert!(
+        told.contains("/ralph:start TASK") && told.contains("--max-hours") && !told.contains("/ralph:stop"),
+        "{told}"
+    );
+}

@@ -2,6 +2,7 @@
 
 use crate::env::{DONE, Env, OTHER, Program, SESSION};
 use serde_json::json;
+use std::fs;
 
 #[test]
 fn a_queued_slash_command_runs_first_then_the_loop_continues() {
@@ -71,6 +72,29 @@ fn esc_pauses_with_one_message_and_only_the_user_resumes() {
     let prompt = env.at(75).stop(SESSION).with(&transcript).says("x").run();
     assert!(prompt.goes_on().contains("the task"));
     assert_eq!(env.shown(SESSION)["state"], "running");
+}
+
+/// The transcript shows the Esc with a later time than that of the resume.
+#[test]
+fn a_clock_set_back_after_esc_pauses_the_resumed_loop_only_at_another_esc() {
+    let env = Env::new();
+    env.start("the task", &[]);
+    let transcript = env.transcript();
+    transcript.worked(3601).esc(3615).prompt(3620, "q", "wait").text(3625, "ok");
+    env.at(3630).stop(SESSION).with(&transcript).prompt_id("q").says("ok").run().allows();
+    assert_eq!(env.shown(SESSION)["state"], "paused");
+    env.at(60).types(SESSION, "start", "--resume");
+    transcript.worked(61);
+    env.at(75).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(80)
+        .event(Program::SessionStartHook, SESSION, "SessionStart")
+        .field("source", "compact")
+        .with(&transcript)
+        .run();
+    assert_eq!(env.shown(SESSION)["state"], "running");
+    transcript.worked(81).esc(95).prompt(100, "r", "wait").text(105, "ok");
+    let told = env.at(110).stop(SESSION).with(&transcript).prompt_id("r").says("ok").run();
+    assert!(told.allows().contains("PAUSED"), "{told:?}");
 }
 
 #[test]
@@ -230,5 +254,20 @@ fn the_waker_does_nothing_outside_the_terminal_or_without_a_loop() {
     assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "", ""));
     let run =
         env.call(Program::Ralph).args(&["wake"]).var("CLAUDE_CODE_ENTRYPOINT", "cli").stdin("rubbish").run();
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "", ""));
+}
+
+#[test]
+fn the_waker_leaves_an_agent_alone_that_took_its_transcript_along() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let transcript = env.transcript();
+    transcript.worked(1).queue(5, "enqueue", "/compact");
+    let event = env.at(20).stop(SESSION).with(&transcript).says("x");
+    let payload = event.payload();
+    assert!(event.run().allows().contains("first, then continuing"));
+    fs::remove_file(&transcript.path).unwrap();
+    let call = env.call(Program::Ralph).args(&["wake"]).var("CLAUDE_CODE_ENTRYPOINT", "cli");
+    let run = call.stdin(payload).run();
     assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "", ""));
 }

@@ -1,6 +1,6 @@
 //! `ralph config`: shows every effective value with its source, and changes one and keeps the rest of the file.
 
-use crate::env::{Env, SESSION};
+use crate::env::{Env, OTHER, SESSION};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -60,6 +60,62 @@ fn a_value_set_for_the_user_goes_to_the_users_file() {
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({"completion": {"promise": "FINI"}}));
     env.start("task", &[]);
     env.turn(SESSION, "<promise>FINI</promise>").ended("complete");
+}
+
+#[test]
+fn a_slip_is_answered_with_what_was_probably_meant() {
+    let env = Env::new();
+    for (args, meant) in [
+        (&["config", "loop_limits.max_hour", "3"][..], "hint: did you mean loop_limits.max_hours?"),
+        (&["config", "max_hours"], "hint: did you mean loop_limits.max_hours?"),
+        (&["config", "completion.promise", "--unst"], "hint: did you mean --unset?"),
+        (&["config", "--usr"], "similar argument exists: '--user'"),
+        (&["confg"], "similar subcommand exists: 'config'"),
+        (&["help", "confg"], "hint: did you mean config?"),
+        (&["help", "forbd"], "hint: did you mean forbid?"),
+        (&["man", "histry"], "hint: did you mean ralph-history?"),
+        (&["run", "--max-iteration", "3", "x"], "similar argument exists: '--max-iterations'"),
+        (&["run", "--verfy", "true", "x"], "similar argument exists: '--verify'"),
+        (&["run", "--on-limit", "wiat", "x"], "similar value exists: 'wait'"),
+        (&["start", "--max-hour", "3", "x"], "similar argument exists: '--max-hours'"),
+        (&["stop", "--al"], "similar argument exists: '--all'"),
+        (&["scan", "--severity", "hihg"], "similar value exists: 'high'"),
+        (&["history", "--lats", "3"], "similar argument exists: '--last'"),
+        (&["completions", "bsh"], "similar value exists: 'bash'"),
+    ] {
+        let told = env.ralph(args).fails(64);
+        assert!(told.contains(meant), "{args:?}: {told}");
+    }
+    for (args, meant) in [(&["forbd", "x"][..], "'forbid'"), (&["forbid", "--pinn", "x"], "'--pin'")] {
+        let told = env.guidance(args).fails(64);
+        assert!(told.contains(&format!("exists: {meant}")), "{args:?}: {told}");
+    }
+    assert!(env.ralph(&["help", "run"]).ok().contains("Usage: ralph run"));
+    assert!(env.ralph(&["help", "forbid"]).ok().contains("Usage: ralph forbid"));
+    assert!(env.ralph(&["help", "allow"]).ok().contains("Usage: ralph-guidance allow"));
+}
+
+#[test]
+fn a_slip_in_a_file_is_reported_by_config_doctor_start_and_run() {
+    let env = Env::new();
+    env.write(".claude/ralph-config.json", r#"{"loop_limits": {"max_hour": 3, "zebra": 1}}"#);
+    let meant = "unknown setting loop_limits.max_hour, did you mean loop_limits.max_hours?";
+    assert!(env.ralph(&["config"]).ok().contains(meant));
+    assert!(env.ralph(&["doctor", "--quick"]).stdout.contains(meant));
+    assert!(env.start("x", &[]).contains(meant));
+    let run = env.ralph(&["run", "--agent-command", "true", "--max-iterations", "1", "x"]);
+    assert!(run.stdout.contains(meant), "{run:?}");
+    assert!(run.stdout.contains("unknown setting loop_limits.zebra\n"), "{run:?}");
+}
+
+#[test]
+fn a_slip_in_a_variable_is_reported_and_another_programs_variable_is_not() {
+    let env = Env::new();
+    env.var("RALPH_MAX_ITERATION", "3").var("RALPH_WIGGUM", "1");
+    let meant = "RALPH_MAX_ITERATION is not a setting, did you mean RALPH_MAX_ITERATIONS?";
+    for told in [env.ralph(&["config"]).ok(), env.start("x", &[])] {
+        assert!(told.contains(meant) && !told.contains("WIGGUM"), "{told}");
+    }
 }
 
 #[test]
@@ -161,4 +217,32 @@ fn json_is_json_and_nothing_else() {
     let value: Value = serde_json::from_str(&env.ralph(&["config", "--json"]).ok()).unwrap();
     assert_eq!(value["settings"]["loop_limits.max_iterations"]["value"], 50);
     assert_eq!(value["warnings"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_flag_of_a_running_loop_that_still_overrides_is_named() {
+    let env = Env::new();
+    env.start("the task", &["--max-hours", "4"]);
+    env.start_in(OTHER, "another task", &["--production"]);
+    let told = env.types(SESSION, "config", "loop_limits.max_hours 6").message.unwrap();
+    let note = "Note: this session's loop \"the task\" keeps 4, which --max-hours gave it at its start; \
+                change it there with /ralph:start --resume --max-hours\n";
+    assert!(told.contains("Saved to") && told.contains(note), "{told}");
+    assert!(!told.contains("another task"), "of another session: {told}");
+    assert!(env.turn(SESSION, "On it.").message.unwrap().contains("/4.0h"), "it does");
+    let told = env.ralph(&["config", "loop_limits.max_hours", "7"]).ok();
+    assert!(told.contains("Note: the loop \"the task\" keeps 4, which --max-hours"), "{told}");
+    assert!(told.contains("Note: the loop \"another task\" keeps 9, which a preset"), "{told}");
+    for (command, why) in [
+        ("loop_limits.max_iterations 60", "no flag was given"),
+        ("loop_limits.max_hours 4", "the flag says the same"),
+    ] {
+        let told = env.types(SESSION, "config", command).message.unwrap();
+        assert!(!told.contains("keeps"), "{why}: {told}");
+    }
+    env.types(SESSION, "start", "--resume --max-hours 6");
+    let told = env.types(SESSION, "config", "loop_limits.max_hours").message.unwrap();
+    assert!(told.contains("6            flag"), "{told}");
+    env.ralph(&["stop"]).ok();
+    assert!(!env.ralph(&["config", "loop_limits.max_hours", "8"]).ok().contains("keeps"));
 }

@@ -1,4 +1,6 @@
 mod config_command;
+mod durations;
+mod limits;
 mod trust;
 mod trusted_commands;
 mod values;

@@ -176,24 +176,67 @@ fn a_lock_or_question_linked_out_of_the_project_is_refused() {
 }
 
 #[test]
-fn links_inside_the_project_work_and_stay_links() {
+fn a_link_that_the_user_allowed_is_followed_and_stays_a_link() {
     let env = Env::new();
     fs::create_dir(env.path("settings")).unwrap();
     symlink("settings", env.path(".claude")).unwrap();
+    let why = env.ralph(&["start", "--session", SESSION, "task"]).fails(70);
+    let hint =
+        format!("hint: remove it, or allow it with `ralph trust --link {}`", env.path(".claude").display());
+    assert!(
+        why.contains(".claude is a symbolic link, which is not followed") && why.contains(&hint),
+        "{why}"
+    );
+    let told = env.ralph(&["trust", "--link", ".claude"]).ok();
+    assert!(told.contains("The link .claude is followed to ") && told.contains("/settings"), "{told}");
     env.start("task", &[]);
     env.turn(SESSION, "x").goes_on();
     assert!(env.path(".claude").is_symlink());
     assert!(env.path("settings/ralph-state.json").is_file());
+    assert!(env.ralph(&["trust", "--show"]).ok().contains("The link .claude is followed"));
+    env.ralph(&["trust", "--revoke"]).ok();
+    assert!(env.ralph(&["stop", "--session", SESSION]).fails(70).contains(".claude is a symbolic link"));
 
     let env = Env::new();
     fs::create_dir(env.path(".claude")).unwrap();
     fs::create_dir(env.path("var")).unwrap();
     fs::write(env.path("var/state.json"), "{\"version\":1}").unwrap();
     symlink("../var/state.json", env.path(".claude/ralph-state.json")).unwrap();
+    env.ralph(&["trust", "--link", ".claude/ralph-state.json"]).ok();
     env.start("task", &[]);
     env.turn(SESSION, "x").goes_on();
     assert!(env.path(".claude/ralph-state.json").is_symlink());
     assert_eq!(env.record(SESSION)["iteration"], 1);
+}
+
+#[test]
+fn an_allowed_link_counts_only_where_it_led_and_never_for_an_odd_file() {
+    let env = Env::new();
+    env.write("docs/prompt.md", "Write the docs.").write("docs/other.md", "SECRET");
+    fs::create_dir(env.path("ralph")).unwrap();
+    let prompt = env.path("ralph/prompt.md");
+    symlink("../docs/prompt.md", &prompt).unwrap();
+    let run = || env.ralph(&["run", "--agent-command", "cat", "--max-iterations", "1"]);
+    assert!(run().fails(70).contains("prompt.md is a symbolic link"));
+    env.ralph(&["trust", "--link", "ralph/prompt.md"]).ok();
+    assert!(run().stderr.is_empty());
+    fs::remove_file(&prompt).unwrap();
+    symlink("../docs/other.md", &prompt).unwrap();
+    let why = env.ralph(&["run", "--new", "--agent-command", "cat"]).fails(70);
+    assert!(why.contains("prompt.md is a symbolic link") && !why.contains("SECRET"), "{why}");
+    fs::remove_file(&prompt).unwrap();
+    symlink("/dev/zero", &prompt).unwrap();
+    env.ralph(&["trust", "--link", "ralph/prompt.md"]).ok();
+    let why = env.ralph(&["run", "--new", "--agent-command", "cat"]).fails(70);
+    assert!(why.contains("prompt.md is a device, not a regular file"), "{why}");
+    for (link, why) in [
+        ("docs/prompt.md", "not a symbolic link"),
+        ("gone", "not a symbolic link"),
+        ("..", "not in the project"),
+    ] {
+        let refused = env.ralph(&["trust", "--link", link]).fails(1);
+        assert!(refused.contains(why) && refused.contains("hint: "), "{refused}");
+    }
 }
 
 #[test]

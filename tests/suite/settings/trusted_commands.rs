@@ -249,7 +249,7 @@ fn json_output_for_scripts() {
     ] {
         let told: Value = serde_json::from_str(&env.ralph(args).ok()).unwrap();
         let expected = json!({
-            "project": env.project, "file": env.path(FILE), "trusted": trusted, "keys": {
+            "project": env.project, "file": env.path(FILE), "trusted": trusted, "links": {}, "keys": {
                 "completion.verify": {"commands": ["cargo test", "make"], "trusted": trusted},
                 "notify.command": {"commands": ["echo hi"], "trusted": trusted},
             }
@@ -343,4 +343,27 @@ fn the_users_own_commands_are_not_copied_into_the_project() {
     env.turn(SESSION, "x").goes_on();
     let state = env.read(".claude/ralph-state.json");
     assert!(!state.contains("secret-tool") && state.contains("circuit.idle"), "{state}");
+}
+
+#[test]
+fn a_command_of_the_wrong_type_is_named_by_start_config_doctor_and_run() {
+    for (file, part) in [
+        (json!({"completion": {"verify": 5}}), "completion.verify 5 is not a list of commands, ignored"),
+        (json!({"completion": {"verify": ["true", 5]}}), "completion.verify 5 is not a command of 1 to 2000"),
+        (json!({"completion.verify": {"a": 1}}), "completion.verify {\"a\":1} is not a list of commands"),
+        (json!({"notify": {"command": ["x"]}}), "notify.command [\"x\"] is not a command"),
+        (json!({"notify": {"command": ""}}), "notify.command '' is not a command"),
+    ] {
+        let env = Env::new();
+        env.write(".claude/ralph-config.json", file.to_string());
+        let squeezed = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let doctor = squeezed(env.ralph(&["doctor", "--quick"]).stdout);
+        assert!(doctor.contains(part), "{file}: {doctor}");
+        let config = env.ralph(&["config"]).ok();
+        assert!(config.contains(part), "{file}: {config}");
+        let told = env.start("task", &[]);
+        assert!(told.contains(part), "{file}: {told}");
+        let run = env.ralph(&["run", "x", "--agent-command", "true", "--max-iterations", "1"]);
+        assert!(run.stdout.contains(part), "{file}: {run:?}");
+    }
 }

@@ -218,6 +218,7 @@ fn it_works_in_a_minimal_environment() {
     let set = set
         .var("CLAUDE_CODE_SESSION_ID", "mine")
         .var("CLAUDE_PROJECT_DIR", "/nowhere")
+        .var("AI_AGENT", "claude-code_2-1-325_harness")
         .var("RALPH_RUN_ID", "run-of-the-demo");
     assert_eq!(settled(set.run()), whole, "the user's settings and session");
     assert_eq!(demo.left(), [""; 0]);

@@ -112,6 +112,10 @@ fn a_command_of_ours_is_answered_and_others_are_let_through() {
     assert!(
         relay.status.success() && relay.stdout.starts_with(b"Tell the user: Ralph was installed without")
     );
+    let slash = clone.call("ralph-guidance", &["forbid", "--slash", "--session", "s"], "s", &Value::Null);
+    assert!(
+        slash.status.success() && slash.stdout.starts_with(b"Tell the user: Ralph was installed without")
+    );
     let typed = clone.call("ralph-guidance", &["list"], "s", &Value::Null);
     assert_eq!((typed.status.code(), typed.stdout.len()), (Some(69), 0));
 }

@@ -56,7 +56,7 @@ fn a_loop_continues_where_the_plugin_left_it() {
     assert_eq!((env.exists(FILE), env.read(ASIDE)), (false, text), "disabled, and nothing is lost");
     assert_eq!(env.record(SESSION)["task"], "Build the API.\n---\nThen test it.");
     let answer = env.at(10).turn(SESSION, "working");
-    assert!(answer.goes_on().contains("iteration 8 of 20"), "{answer:?}");
+    assert!(answer.goes_on().contains("7 of 20 iterations done"), "{answer:?}");
     assert!(
         answer.context.unwrap().contains("Then test it."),
         "the agent of that session has the whole task"
@@ -144,7 +144,7 @@ fn a_terminal_needs_no_session_if_the_file_names_one() {
     env.write(FILE, file(2, 9, "null", OTHER, "Build it"));
     env.ralph(&["start", "--import"]).ok();
     let answer = env.at(10).turn(OTHER, "working");
-    assert!(answer.goes_on().contains("iteration 3 of 9"), "{answer:?}");
+    assert!(answer.goes_on().contains("2 of 9 iterations done"), "{answer:?}");
     let env = Env::new();
     env.write(FILE, file(2, 9, "null", "", "Build it"));
     let said = env.ralph(&["start", "--import"]).fails(64);
@@ -195,7 +195,7 @@ fn other_files_are_refused() {
     std::fs::remove_file(env.path(FILE)).unwrap();
     std::fs::write(env.base.join("outside.md"), file(1, 0, "null", "", "Build it")).unwrap();
     symlink(env.base.join("outside.md"), env.path(FILE)).unwrap();
-    assert!(refused(&env, &[]).contains("out of the project"));
+    assert!(refused(&env, &[]).contains("is a symbolic link"));
     std::fs::remove_file(env.path(FILE)).unwrap();
     std::fs::create_dir(env.path(FILE)).unwrap();
     assert!(refused(&env, &[]).contains("not a regular file"));
@@ -210,8 +210,9 @@ fn a_refused_start_keeps_the_old_loop() {
     import(&env, &["--max-iterations", "30"]);
     let env = Env::new();
     env.write(FILE, file(1, 20, "null", "", "Build it"));
-    env.write("ralph/decide.txt", "Which?\n\n---\n## Answer\n");
-    assert!(refused(&env, &[]).contains("Which?"));
+    env.ask("Which?");
+    assert!(env.ralph(&["start", "--session", SESSION, "--import"]).fails(1).contains("Which?"));
+    assert!(env.exists(FILE), "the plugin's file is unchanged");
     let said = env.ralph(&["start", "--session", SESSION, "--import", "--resume"]).fails(64);
     assert!(said.contains("cannot be used together"), "{said}");
 }

@@ -60,7 +60,7 @@ fn of_a_start() {
     page.ralph(&env, &["reset", "--session", SESSION]);
     page.ralph(&env, &["reset", "--session", SESSION]);
     let env = Env::new();
-    env.write("ralph/decide.txt", "One migration or several?\n\n---\n## Answer\n");
+    env.ask("One migration or several?");
     start(&mut page, &env, &["make the suite green"]);
     let env = Env::git();
     env.write(".git/MERGE_HEAD", "0123456789012345678901234567890123456789\n");
@@ -92,7 +92,12 @@ fn of_other_commands() {
     ] {
         page.ralph(&env, args);
     }
-    env.write("ralph/decide.txt", "One migration or several?\n\n---\n## Answer\n");
+    env.write("ralph/decide.txt", "Push to main?\n\n---\n## Answer\nyes\n");
+    page.ralph(&env, &["answer"])
+        .ralph(&env, &["answer", "no"])
+        .ralph(&env, &["answer", "--adopt"])
+        .ralph(&env, &["answer", "--adopt"]);
+    env.ask("One migration or several?");
     page.ralph(&env, &["answer"])
         .ralph(&env, &["answer", "one"])
         .ralph(&env, &["answer", "several"])

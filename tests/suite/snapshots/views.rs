@@ -108,6 +108,14 @@ fn statusline(page: &mut Page) {
     env.at(60).turn(SESSION, "Thought about it.").goes_on();
     env.at(120).turn(SESSION, "Thought about something else, and more of it.").goes_on();
     page.run(&env, "ralph statusline: near its limit", &line(&env));
+    env.at(130).stop(SESSION).says("Building.").background("cargo build").run().allows();
+    page.run(&env, "ralph statusline: waiting for background work", &line(&env));
+    let transcript = env.transcript();
+    transcript.worked(140).esc(155);
+    env.at(160).stop(SESSION).with(&transcript).says("x").run().allows();
+    page.run(&env, "ralph statusline: paused", &line(&env));
+    env.ralph(&["stop"]).ok();
+    page.run(&env, "ralph statusline: ended", &line(&env));
 }
 
 fn history(page: &mut Page) {

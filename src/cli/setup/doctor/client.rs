@@ -5,6 +5,7 @@ use crate::claude::client::plugins::{self, InstalledPlugin};
 use crate::claude::client::version::{OLDEST, OLDEST_FOR_PLUGIN, Version};
 use crate::claude::plugin::hooks;
 use crate::core::text::clean;
+use crate::store::process::lookup;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const UPDATE: &str = "npm install -g @anthropic-ai/claude-code";
 pub fn client(context: &CheckContext) -> (Check, Option<Version>) {
     let Some(client) = &context.client else {
         let note = CheckNote::failure(format!("{} was not found", context.claude), INSTALL);
-        return (Check::one("client", note), None);
+        return (check(note), None);
     };
     let answer = context.run(&mut client.command(&["--version"], &context.project.root), b"", LIMIT);
     let version = Version::parse(&answer.stdout).filter(|_| answer.passed());
@@ -36,7 +37,21 @@ pub fn client(context: &CheckContext) -> (Check, Option<Version>) {
         ),
         Some(version) => CheckNote::ok(format!("Claude Code {version} ({program})")),
     };
-    (Check::one("client", note), version)
+    (check(note), version)
+}
+
+fn check(note: CheckNote) -> Check {
+    Check { id: "client", notes: [note].into_iter().chain(unused_path()).collect() }
+}
+
+fn unused_path() -> Option<CheckNote> {
+    let unused: Vec<String> = lookup::unused_entries().iter().map(|entry| format!("'{entry}'")).collect();
+    (!unused.is_empty()).then(|| {
+        let unused = clean::excerpt(&unused.join(", "), 200);
+        let why =
+            format!("PATH has entries that are not absolute; Ralph and what it starts ignore them: {unused}");
+        CheckNote::warning(why, "write them in PATH as absolute folders, or remove them")
+    })
 }
 
 /// The folder of our plugin, and the other plugins.

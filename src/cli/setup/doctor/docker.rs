@@ -4,15 +4,20 @@ use super::{Check, CheckContext, CheckNote, skipped};
 use crate::claude::client::version::{OLDEST, Version};
 use crate::core::text::clean;
 use crate::store::process::command::Ended;
+use crate::store::process::lookup;
 use crate::store::runner::run_lock;
-use std::process::Command;
 use std::time::Duration;
 
 const ID: &str = "docker";
 const LIMIT: Duration = Duration::from_secs(15);
 
 pub fn container(context: &CheckContext) -> Check {
-    match context.call.value("container").map(str::to_owned).or_else(|| used_here(context)) {
+    match context
+        .call
+        .value("container")
+        .map(str::to_owned)
+        .or_else(|| run_lock::container(context.world, context.project))
+    {
         None => skipped(ID, "not used here; --container NAME checks one"),
         // Docker would take it for an option.
         Some(name) if name.starts_with('-') => {
@@ -23,15 +28,8 @@ pub fn container(context: &CheckContext) -> Check {
     }
 }
 
-/// Returns the container of the current run. The lock may come with a repository, so it must name an armed loop.
-fn used_here(context: &CheckContext) -> Option<String> {
-    let (run_id, container) = run_lock::container(context.project)?;
-    let is_ours = context.loops().iter().any(|(_, run)| run.run_id == run_id);
-    is_ours.then_some(container)
-}
-
 fn check(context: &CheckContext, name: &str) -> CheckNote {
-    let docker = |args: &[&str]| context.run(Command::new("docker").args(args), b"", LIMIT);
+    let docker = |args: &[&str]| context.run(lookup::command("docker").args(args), b"", LIMIT);
     let state = docker(&["inspect", "--format", "{{.State.Running}}", name]);
     match &state.ended {
         Ended::NotStarted(why) => {

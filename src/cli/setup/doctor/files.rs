@@ -28,14 +28,18 @@ pub fn permissions(context: &CheckContext) -> Check {
     notes.extend(match state::peek(project) {
         Ok(Some(document)) if document.newer_than_us() => {
             let why = format!("{} was written by a newer Ralph and is read-only", project.state().display());
-            Some(CheckNote::failure(why, "upgrade this Ralph"))
+            vec![CheckNote::failure(why, "upgrade this Ralph")]
         }
-        Ok(_) => None,
+        Ok(document) => {
+            let hint = "correct the record in the file, or start a new loop in that session";
+            let found = state::unreadable_loops(project, &document.unwrap_or_default());
+            found.into_iter().map(|why| CheckNote::warning(why, hint)).collect()
+        }
         Err(error @ StateError::Damaged(..)) => {
             let hint = "the next hook or start sets it aside and creates a new one";
-            Some(CheckNote::warning(error.to_string(), hint))
+            vec![CheckNote::warning(error.to_string(), hint)]
         }
-        Err(error) => Some(CheckNote::failure(error.to_string(), "fix or remove it")),
+        Err(error) => vec![CheckNote::failure(error.to_string(), "fix or remove it")],
     });
     for path in [project.state(), project.lock(), project.work_dir().join("logs")] {
         collect(&path, &mut files);
@@ -53,7 +57,8 @@ pub fn lock(context: &CheckContext) -> Check {
     let project = context.project;
     let mut notes = Vec::new();
     let data = context.world.data_dir().ok().map(Path::to_owned);
-    for dir in [Some(project.claude_dir()), data].into_iter().flatten() {
+    // A folder behind a link is reported with the files.
+    for dir in [project.folder(&project.claude_dir()).ok(), data].into_iter().flatten() {
         if let Some(Err(error)) = nearest(&dir).map(Lock::prove) {
             let hint = "keep the project and the data folder on a local, writable disk";
             notes.push(CheckNote::failure(format!("{error:#}"), hint));
@@ -61,7 +66,7 @@ pub fn lock(context: &CheckContext) -> Check {
     }
     if notes.is_empty()
         && project.lock().is_file()
-        && let Err(error) = project.resolve(&project.lock()).and_then(|path| Lock::acquire(&path))
+        && let Err(error) = project.file(&project.lock()).and_then(|path| Lock::acquire(&path))
     {
         notes.push(CheckNote::warning(
             format!("{error:#}"),

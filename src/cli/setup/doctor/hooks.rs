@@ -1,5 +1,6 @@
 //! Checks that hooks are enabled, that their programs answer, and which other hooks run at the end of a turn.
 
+use super::super::pages;
 use super::{CheckContext, REINSTALL, skipped};
 use crate::claude::client::plugins::InstalledPlugin;
 use crate::claude::plugin::hooks::{self, Hook};
@@ -10,10 +11,11 @@ use crate::core::text::clean;
 use crate::scan;
 use crate::store::file::{self, temporary};
 use crate::store::process::command::Ended;
+use crate::store::process::lookup;
 use crate::store::world;
 use serde_json::{Value, json};
+use std::env::consts::EXE_SUFFIX;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 pub const PROGRAMS: &str = "hook-programs";
@@ -80,8 +82,24 @@ pub fn programs(context: &CheckContext, plugin: Option<&Path>) -> Check {
         // One program may serve several events.
         problems.extend(note.filter(|note| !problems.contains(note)));
     }
+    problems.extend(guidance_program(context, plugin));
     let ok = format!("{} hooks answered, the slowest in {} ms", hooks.len(), slowest.as_millis().max(1));
     Check::of(PROGRAMS, problems, ok)
+}
+
+/// Checks the program that no hook calls, only the files of `/ralph:encourage` and `/ralph:forbid`.
+fn guidance_program(context: &CheckContext, plugin: &Path) -> Option<CheckNote> {
+    let path = plugin.join("bin").join(format!("{}{EXE_SUFFIX}", pages::PROGRAMS[1]));
+    let program = path.display();
+    if !plugin.join("commands/forbid.md").is_file() {
+        return None;
+    }
+    if !path.is_file() {
+        return Some(CheckNote::failure(format!("{program} is missing"), REINSTALL));
+    }
+    let answer = context.run(lookup::command(&path).arg("--version"), b"", LIMIT);
+    let is_ok = matches!(answer.ended, Ended::Exit(0));
+    (!is_ok).then(|| CheckNote::failure(format!("{program}: {}", answer.complaint()), REINSTALL))
 }
 
 /// Calls a hook in a temporary project, with an event that belongs to no loop.
@@ -100,7 +118,7 @@ fn call(context: &CheckContext, hook: &Hook, plugin: &Path, folder: &Path) -> (O
         "stop_hook_active": false, "last_assistant_message": "Hello.", "source": "startup", "reason": "other",
         "command_name": "ralph-doctor", "command_args": "", "background_tasks": [], "session_crons": [],
     });
-    let mut command = Command::new(&path);
+    let mut command = lookup::command(&path);
     command.args(&hook.args).current_dir(&project);
     command.env("CLAUDE_PROJECT_DIR", &project).env("CLAUDE_PLUGIN_ROOT", plugin);
     command.env("RALPH_DATA_DIR", folder.join("data")).env("RALPH_CONFIG_DIR", folder.join("config"));

@@ -31,23 +31,25 @@ fn remove(path: &Path) -> String {
 }
 
 fn dead_run(context: &CheckContext) -> Option<CheckNote> {
-    let lock = run_lock::left_behind(context.project)?;
-    let (run_id, agent) = (lock.run_id.clone(), lock.living_agent());
-    let path = run_lock::path(context.project);
-    let can_resume = context.loops().iter().any(|(_, run)| run.run_id == run_id);
-    let run_id = message::short_id(&run_id);
-    Some(match agent {
+    let Some(lock) = run_lock::left_behind(context.world, context.project) else {
+        let (path, run_id) = run_lock::stray_marker(context.world, context.project)?;
+        let run_id = message::short_id(&run_id);
+        let why = format!("{} is of run {run_id}, which is not active here", path.display());
+        return Some(CheckNote::warning(why, remove(&path)));
+    };
+    let run_id = message::short_id(&lock.run_id);
+    Some(match lock.living_agent() {
         Some(pid) => CheckNote::warning(
             format!("the runner of run {run_id} died, and its agent (process {pid}) is still running"),
             "`ralph run` ends it and resumes the run",
         ),
-        None if can_resume => CheckNote::warning(
-            format!("the runner of run {run_id} died before the run ended"),
-            "`ralph run` resumes it, `ralph stop` ends it",
+        None if !context.loops().iter().any(|(_, run)| run.run_id == lock.run_id) => CheckNote::warning(
+            format!("run {run_id} ended, and its agent may still be running"),
+            "`ralph stop` ends it",
         ),
         None => CheckNote::warning(
-            format!("{} belongs to run {run_id}, whose runner died", path.display()),
-            remove(&path),
+            format!("the runner of run {run_id} died before the run ended"),
+            "`ralph run` resumes it, `ralph stop` ends it",
         ),
     })
 }
@@ -60,7 +62,11 @@ fn pending_stops(context: &CheckContext) -> Vec<CheckNote> {
         let why = format!("{} stops the next loop here at its next turn", path.display());
         notes.push(CheckNote::warning(why, remove(&path)));
     }
-    let stopped = stop::stopped_all_at(context.world);
+    if let Some(error) = stop::odd_kill_switch(context.project) {
+        let hint = "it stops no loop; create a regular file to stop them";
+        notes.push(CheckNote::warning(format!("{error:#}"), hint));
+    }
+    let stopped = stop::stopped_all_at(context.world).ok().flatten();
     let is_pending = context.loops().iter().any(|(_, run)| run.timing.stop_all_seen != stopped);
     if let Some(stopped) = stopped.filter(|_| is_pending) {
         let why = format!("`ralph stop --all` of {} is pending for a loop here", stopped.minute());
@@ -75,6 +81,9 @@ fn loops(context: &CheckContext) -> Vec<CheckNote> {
         let (id, task) = (message::short_id(&run.run_id), clean::excerpt(&run.task, 40));
         let why = format!("the session of run {id} (\"{task}\") is gone");
         notes.push(CheckNote::warning(why, "`/ralph:start --resume` resumes it, `ralph stop` ends it"));
+    }
+    for why in armed::unreadable(context.world) {
+        notes.push(CheckNote::warning(why, "make it readable, or remove it to give up its loop"));
     }
     for (record, root) in armed::records(context.world).iter().filter(|(_, root)| !root.exists()) {
         let why = format!("a loop is armed in {}, which no longer exists", root.display());

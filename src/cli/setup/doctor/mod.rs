@@ -109,7 +109,7 @@ impl<'a> CheckContext<'a> {
     }
 
     fn loops(&self) -> Vec<(String, ArmedLoop)> {
-        alive(self.world, self.project)
+        alive(self.world, self.project).loops
     }
 
     fn run(&self, command: &mut Command, input: &[u8], limit: Duration) -> Said {

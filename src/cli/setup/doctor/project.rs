@@ -2,17 +2,23 @@
 
 use super::{Check, CheckContext, CheckNote};
 use crate::core::text::clean;
-use crate::store::config;
 use crate::store::process::command::Ended;
+use crate::store::process::lookup;
 use crate::store::project::git;
-use std::process::Command;
+use crate::store::user::given;
+use crate::store::{config, state};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
 pub fn git(context: &CheckContext) -> Check {
     let root = &context.project.root;
-    let mut command = Command::new("git");
+    // Git would wait for a pipe.
+    if let Some(path) = git::odd_head(root) {
+        let note = format!("{} is not a regular file, so git cannot work here", path.display());
+        return Check::one("git", CheckNote::warning(note, "remove it, or clone the repository again"));
+    }
+    let mut command = lookup::command("git");
     // Without optional locks git does not write its index.
     command.env("GIT_OPTIONAL_LOCKS", "0").arg("-C").arg(root).args(["rev-parse", "--is-inside-work-tree"]);
     let answer = context.run(&mut command, b"", LIMIT);
@@ -49,7 +55,7 @@ pub fn config(context: &CheckContext) -> Check {
     // Both have notes of their own: untrusted commands in the check `trust`, broken files above.
     let is_repeated = |warning: &str| {
         let mut withheld = context.resolved.withheld.iter();
-        withheld.any(|row| warning.starts_with(&format!("{}: {} ", row.place, row.key.name)))
+        withheld.any(|row| warning.starts_with(&format!("{}: {} is not run", row.place, row.key.name)))
             || faults.iter().any(|fault| warning.starts_with(&clean::line(fault)))
     };
     for warning in context.resolved.warnings.iter().filter(|warning| !is_repeated(warning)) {
@@ -66,5 +72,9 @@ pub fn trust(context: &CheckContext) -> Check {
         let why = format!("{}: {} is not trusted and does not run", row.place, row.key.name);
         CheckNote::warning(why, "read it with `ralph trust --show`, then run `ralph trust`")
     });
-    Check::of("trust", notes.collect(), "no untrusted commands")
+    let document = state::peek(context.project).ok().flatten();
+    let foreign =
+        document.and_then(|document| given::foreign_note(context.world, context.project, &document));
+    let foreign = foreign.map(|why| CheckNote::warning(why, "read it with `ralph-guidance list`"));
+    Check::of("trust", notes.chain(foreign).collect(), "no untrusted commands, no guidance of others")
 }

@@ -10,6 +10,7 @@ use crate::claude::round_trip::{self, Model, RoundTrip};
 use crate::claude::settings::{MODES, Scope};
 use crate::store::file::{self, Privacy, temporary};
 use crate::store::process::command::Ended;
+use crate::store::process::lookup;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::Duration;
@@ -56,6 +57,7 @@ fn run(context: &CheckContext, client: &Client, plugin: &Path) -> Result<RoundTr
     command.env_clear();
     let kept = KEPT_VARIABLES.iter().chain(&MODES);
     command.envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
+    lookup::set_path(&mut command);
     for (variable, name) in [
         ("HOME", "home"),
         ("USERPROFILE", "home"),

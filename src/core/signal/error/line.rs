@@ -15,14 +15,21 @@ pub fn error(line: &str) -> Option<&str> {
         has_label(text)
             || has_level(text)
             || (!is_item && is_exception(text))
-            || starts_with_any(text, OPENINGS)
+            || after_one_of(text, OPENINGS.iter().copied()).is_some()
     });
-    (found || is_complaint(text)).then_some(text)
+    (found || is_complaint(text) || (!is_item && is_build_error(text))).then_some(text)
 }
 
-/// Lists are separated by `|`.
-const OPENINGS: &str = "failed to |cannot find module |could not connect |unable to connect |panicked at |exception in \
-    thread |segmentation fault|aborted (core dumped|connect econnrefused|npm err! |npm error ";
+/// The line before an indented list of causes.
+pub const CAUSES: &str = "Caused by:";
+
+/// Every line is compared with these and with [`COMPLAINTS`]; other lists are separated by `|`.
+#[rustfmt::skip]
+const OPENINGS: &[&str] = &[
+    "failed to ", "cannot find module ", "could not connect ", "unable to connect ", "panicked at ",
+    "exception in thread ", "segmentation fault", "aborted (core dumped", "connect econnrefused", "npm err! ",
+    "npm error ",
+];
 const LABELS: &str = "error|err|fatal|panic|exception|failure|failed|fail|critical|e";
 const LABEL_QUALIFIERS: &str = "api|assertion|build|command|compilation|compile|compiler|fatal|internal|linker|network|\
     parse|runtime|syntax|test|tests|type|uncaught|unexpected|unhandled";
@@ -36,10 +43,23 @@ const NO_CAUSE: &str = "none|no error|no errors|no failures|no issues|no problem
 /// After the name of an exception these say when it occurs.
 const DESCRIPTIONS: &str = "returned|raised|thrown|when|used|if";
 /// Messages of operating systems.
-const COMPLAINTS: &str = "access denied|address already in use|broken pipe|cannot allocate memory|command not found|\
-    connection refused|connection reset by peer|connection timed out|module not found|no space left on device|\
-    no such file or directory|operation not permitted|operation timed out|out of memory|permission denied|\
-    too many open files";
+#[rustfmt::skip]
+const COMPLAINTS: &[&str] = &[
+    "access denied", "address already in use", "broken pipe", "cannot allocate memory", "command not found",
+    "connection refused", "connection reset by peer", "connection timed out", "module not found",
+    "no space left on device", "no such file or directory", "operation not permitted", "operation timed out",
+    "out of memory", "permission denied", "too many open files",
+];
+/// What compilers say after a position; the last ones may have a name before them.
+const COMPILER_OPENINGS: &str = "undefined:|undeclared |syntax error|cannot use |cannot find |cannot infer |missing return|\
+    expected |unexpected |not enough arguments|too many arguments|assignment mismatch|no required module provides|\
+    mismatched types|unresolved |unknown field|invalid operation|redefinition of|declared and not used|\
+    imported and not used";
+const COMPILER_ENDINGS: &str =
+    "undefined|declared and not used|imported and not used|redeclared in this block";
+/// Before the label of a tagged line these say that nothing is wrong now.
+const NO_LABEL: &str =
+    "no|0|zero|without|fixed|handled|resolved|solved|ignored|expected|the|a|an|this|any|each|every";
 const MAX_LABEL_BYTES: usize = 80;
 
 /// Emphasis and the signs that people and tools put before an error.
@@ -127,7 +147,7 @@ fn has_cause(text: &str, label: &str) -> bool {
 /// Recognises errors by how a tool words them rather than by a label.
 fn is_complaint(text: &str) -> bool {
     let complains = |text: &str| {
-        after_any(text, COMPLAINTS).is_some_and(|rest| {
+        after_one_of(text, COMPLAINTS.iter().copied()).is_some_and(|rest| {
             // "Permission denied is handled" continues as prose.
             let rest = rest.trim_start();
             !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-')
@@ -143,14 +163,78 @@ fn is_complaint(text: &str) -> bool {
         || (text.split_whitespace().next().is_some_and(is_tool) && text.split(": ").skip(1).any(complains))
 }
 
-fn starts_with_any(text: &str, list: &str) -> bool {
-    after_any(text, list).is_some()
+/// Recognises the lines of build tools that have neither a label nor a level at their beginning.
+fn is_build_error(text: &str) -> bool {
+    is_make(text) || is_cmake(text) || is_cause(text) || is_tagged(text) || is_position(text)
 }
 
-/// Returns the text after a beginning from `list`, ignoring case. A beginning ends with its word; after one that ends
+/// Recognises "make[1]: *** [all] Error 2". An error that make ignores has no stars.
+fn is_make(text: &str) -> bool {
+    let Some((program, rest)) = text.split_once(": *** ") else { return false };
+    let program = program.split('[').next().unwrap_or(program);
+    let is_make = program.rsplit(['/', '-']).next().is_some_and(|name| matches!(name, "make" | "gmake"));
+    is_make && !program.contains(' ') && !rest.trim().is_empty() && !rest.starts_with("Waiting for ")
+}
+
+/// Recognises "CMake Error at CMakeLists.txt:3 (message):" and "CMake Error in src/CMakeLists.txt:".
+fn is_cmake(text: &str) -> bool {
+    let place = text.strip_prefix("CMake Error at ").or_else(|| text.strip_prefix("CMake Error in "));
+    place.and_then(|place| place.split_whitespace().next()).is_some_and(|place| place.contains(':'))
+        || text.strip_prefix("CMake Error: ").is_some_and(|cause| has_cause(cause, "error"))
+}
+
+/// Recognises "Caused by: …", and the line before a list of causes.
+fn is_cause(text: &str) -> bool {
+    text.strip_prefix(CAUSES).is_some_and(|cause| cause.is_empty() || has_cause(cause, "error"))
+}
+
+/// Recognises "[BUILD] step 3 of 5 error: …".
+fn is_tagged(text: &str) -> bool {
+    let Some((tag, rest)) = text.strip_prefix('[').and_then(|text| text.split_once("] ")) else {
+        return false;
+    };
+    let is_tag = !tag.is_empty() && tag.chars().all(|c| c.is_ascii_uppercase() || "_- ".contains(c));
+    let Some((before, cause)) = rest.split_once(" error: ").filter(|_| is_tag) else { return false };
+    let word = before.split_whitespace().next_back().unwrap_or_default().to_ascii_lowercase();
+    !is_one_of(tag, "INFO|DEBUG|TRACE|NOTE|WARN|WARNING|OK|PASS|DONE|FIXED|X")
+        && !is_one_of(&word, NO_LABEL)
+        && has_cause(cause, "error")
+}
+
+/// Recognises "x.go:3:2: undefined: y": a file, a line, and what a compiler says.
+fn is_position(text: &str) -> bool {
+    let Some((place, said)) = text.split_once(": ").or_else(|| Some((text.strip_suffix(':')?, ""))) else {
+        return false;
+    };
+    let mut parts = place.split(':');
+    let is_file = parts.next().is_some_and(|file| file.contains('.') && !file.contains(char::is_whitespace));
+    let mut numbers = 0;
+    let are_numbers = parts.all(|part| {
+        numbers += 1;
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let said = said.trim_end();
+    let ends =
+        |ending: &str| said.strip_suffix(ending).is_some_and(|name| name.is_empty() || name.ends_with(' '));
+    is_file
+        && are_numbers
+        && (1..=2).contains(&numbers)
+        && !starts_with_any(said, "note:|warning:|info:|help:")
+        && (starts_with_any(said, COMPILER_OPENINGS) || COMPILER_ENDINGS.split('|').any(ends))
+}
+
+fn starts_with_any(text: &str, list: &str) -> bool {
+    after_one_of(text, list.split('|')).is_some()
+}
+
+/// Returns the text after one of these beginnings, ignoring case. A beginning ends with its word; after one that ends
 /// with a space something must follow.
-fn after_any<'a>(text: &'a str, list: &str) -> Option<&'a str> {
-    list.split('|').find_map(|start| {
+fn after_one_of<'a, 'b>(text: &'a str, mut beginnings: impl Iterator<Item = &'b str>) -> Option<&'a str> {
+    let first = text.bytes().next()?.to_ascii_lowercase();
+    beginnings.find_map(|start| {
+        if start.as_bytes().first() != Some(&first) {
+            return None;
+        }
         let head = text.as_bytes().get(..start.len())?;
         let rest = text.get(start.len()..).filter(|_| head.eq_ignore_ascii_case(start.as_bytes()))?;
         let ends = if start.ends_with(' ') {
@@ -231,6 +315,29 @@ mod tests {
             "bash: foo: command not found",
             "/bin/sh: 1: foo: Permission denied",
             "E: Unable to locate package x",
+            "make: *** [x] Error 2",
+            "make: *** [Makefile:3: all] Error 2",
+            "make[1]: *** [all] Error 2",
+            "/usr/bin/gmake: *** No rule to make target 'x'.  Stop.",
+            "CMake Error at CMakeLists.txt:3 (add_executable):",
+            "CMake Error in src/CMakeLists.txt:",
+            "CMake Error: The source directory does not exist.",
+            "Caused by:",
+            "Caused by: java.io.IOException: closed",
+            "Caused by: could not read the file",
+            "[BUILD] error: linking failed",
+            "[BUILD] src/main.c:3: error: expected ';'",
+            "[BUILD] step 3 of 5 error: linking failed",
+            "[BUILD TOOLS] compiling x.c error: linking failed",
+            "x.go:3:2: undefined",
+            "x.go:3:2: undefined: y",
+            "./x.go:3:2: undefined: pkg.Y",
+            "x.go:3:2: y declared and not used",
+            "x.go:3: declared and not used: y",
+            "x.go:3:2: \"os\" imported and not used",
+            "x.go:3:2: syntax error: unexpected newline",
+            "x.go:3:2: cannot use y (variable of type int) as string value",
+            "x.go:3:2: missing return",
         ];
         let missed: Vec<_> = lines.iter().filter(|line| error(line).is_none()).collect();
         assert!(missed.is_empty(), "{missed:#?}");
@@ -240,8 +347,6 @@ mod tests {
     fn lines_about_errors_are_no_errors() {
         let lines = [
             "Build failed: 3 errors",
-            "make: *** [Makefile:3: all] Error 2",
-            "make[1]: *** [all] Error 2",
             "error: could not compile `x` due to 2 errors",
             "FAILED (failures=1)",
             "test result: FAILED. 3 passed; 1 failed",
@@ -320,6 +425,37 @@ mod tests {
             "assertion style is uniform",
             "Traceback (most recent call last):",
             "E2E tests pass",
+            "make: [Makefile:3: clean] Error 1 (ignored)",
+            "make: *** ",
+            "make: *** Waiting for unfinished jobs....",
+            "make: Nothing to be done for 'all'.",
+            "I make: *** a joke",
+            "remake: *** [x] Error 2",
+            "CMake Error at configure time is gone",
+            "CMake Error handling was added",
+            "CMake Error: none",
+            "CMake Warning at CMakeLists.txt:3 (message):",
+            "Caused by a typo",
+            "caused by: a typo",
+            "It was Caused by: a typo",
+            "- Caused by: a typo",
+            "Caused by: nothing",
+            "Caused by: fixed",
+            "[BUILD] finished with no error: good",
+            "[BUILD] fixed error: a typo",
+            "[BUILD] step 3 error: none",
+            "[BUILD] step 3 error: 0",
+            "[INFO] the last error: a typo",
+            "[x] Fixed the error: a typo",
+            "[BUILD] done",
+            "x.go:3:2: renamed to y",
+            "x.go:3:2: undefined behaviour is avoided",
+            "x.go:3:2: warning: undefined",
+            "x.go:3:2: note: undefined: y",
+            "x.go: undefined",
+            "Line 3:2: undefined",
+            "The variable was undefined",
+            "see x.go:3:2: undefined",
             "I ran e: nothing",
         ];
         let wrong: Vec<_> = lines.iter().filter(|line| error(line).is_some()).collect();

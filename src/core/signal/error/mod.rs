@@ -11,7 +11,11 @@ mod signature;
 
 /// Returns the first error line of the agent's prose, without what changes from run to run.
 pub fn error_signature(message: &str) -> Option<String> {
-    prose::lines(message).find_map(|line| line::error(line)).map(signature::signature)
+    let mut lines = prose::lines(message);
+    let found = lines.find_map(|line| line::error(line))?;
+    // The line after this one names the cause.
+    let next = if found == line::CAUSES { lines.find(|line| !line.trim().is_empty()) } else { None };
+    Some(signature::signature(&next.map_or_else(|| found.to_owned(), |next| format!("{found} {next}"))))
 }
 
 #[cfg(test)]
@@ -22,6 +26,14 @@ mod tests {
     fn the_first_error_line_counts() {
         let message = "I ran the build.\n\nerror[E0308]: mismatched types\nerror: could not compile `x` due to 2 errors\n";
         assert_eq!(error_signature(message).as_deref(), Some("error[E0308]: mismatched types"));
+    }
+
+    #[test]
+    fn causes_on_lines_of_their_own_belong_to_the_signature() {
+        let first = error_signature("Caused by:\n\n    no route to host 12\n");
+        assert_eq!(first.as_deref(), Some("Caused by: no route to host <n>"));
+        assert_ne!(first, error_signature("Caused by:\n    the disk is full\n"));
+        assert_eq!(error_signature("Caused by:").as_deref(), Some("Caused by:"));
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn unusable_state_is_reported() {
     doctor.check().says("files", "failure", &["newer Ralph", "upgrade"]);
     fs::remove_dir_all(doctor.env.path(".claude")).unwrap();
     symlink(&doctor.env.base, doctor.env.path(".claude")).unwrap();
-    doctor.check().says("files", "failure", &["link out of the project"]);
+    doctor.check().says("files", "failure", &["is a symbolic link"]);
 }
 
 #[test]

@@ -11,9 +11,8 @@ fn leftovers_are_reported_with_a_hint() {
     let doctor = Doctor::new();
     let env = &doctor.env;
     env.start("a task", &[]);
-    let gone = Command::new("true").spawn().and_then(|mut child| child.wait().map(|_| child.id())).unwrap();
-    env.write("ralph/run.lock", format!(r#"{{"pid": {gone}, "run_id": "0123456789"}}"#));
-    doctor.check().says("leftovers", "warning", &["run 01234567", "whose runner died", "rm "]);
+    env.write("ralph/run.lock", r#"{"pid": 1, "run_id": "0123456789"}"#);
+    doctor.check().says("leftovers", "warning", &["run 01234567", "not active here", "rm "]);
     fs::remove_dir_all(env.path("ralph")).unwrap();
 
     env.write(".claude/STOP_LOOP", "");
@@ -62,7 +61,9 @@ fn a_surviving_agent_and_a_pending_stop_are_reported() {
         let dead =
             Command::new("true").spawn().and_then(|mut child| child.wait().map(|_| child.id())).unwrap();
         let child = json!({"pid": agent.id(), "process": birth});
-        env.write("ralph/run.lock", json!({"pid": dead, "run_id": "r", "child": child}).to_string());
+        fs::create_dir_all(env.data().join("runs")).unwrap();
+        let record = json!({"pid": dead, "run_id": "r", "child": child}).to_string();
+        fs::write(env.run_record(), record).unwrap();
         let alive = format!("(process {}) is still running", agent.id());
         doctor.check().says("leftovers", "warning", &[&alive, "ralph run"]);
         assert!(agent.try_wait().unwrap().is_none(), "the doctor ends no process");

@@ -41,7 +41,10 @@ fn the_status_line_is_written_after_confirmation() {
     assert!(told.contains("  + \"statusLine\"") && told.contains("Written"), "{told}");
     let after = fs::read_to_string(home.settings()).unwrap();
     let program = home.plugin().join("bin/ralph");
-    let line = format!("{{\"type\": \"command\", \"command\": \"{} statusline\"}}", program.display());
+    let line = format!(
+        "{{\"type\": \"command\", \"command\": \"{} statusline\", \"refreshInterval\": 5}}",
+        program.display()
+    );
     assert_eq!(
         after,
         format!("{{\r\n\t\"model\" : \"x\",\r\n\t\"n\": 1.50,\r\n\t\"statusLine\": {line}\r\n}}")
@@ -82,7 +85,9 @@ fn another_status_line_is_kept_or_restored() {
 
     home.install(&["--settings", "--yes", "--force"]).ok();
     assert!(
-        fs::read_to_string(home.settings()).unwrap().contains("bin/ralph statusline\"},\n  \"a\": 1\n}\n")
+        fs::read_to_string(home.settings())
+            .unwrap()
+            .contains("bin/ralph statusline\", \"refreshInterval\": 5},\n  \"a\": 1\n}\n")
     );
     assert!(home.uninstall(&[]).ok().contains("restored the previous one"));
     assert_eq!(fs::read_to_string(home.settings()).unwrap(), before);
@@ -100,4 +105,24 @@ fn settings_behind_a_link_stay_behind_it() {
     assert!(fs::read_to_string(&dotfiles).unwrap().contains("statusLine"));
     home.uninstall(&[]).ok();
     assert_eq!(fs::read_to_string(&dotfiles).unwrap(), before);
+}
+
+#[test]
+fn a_status_line_of_an_earlier_version_gets_the_interval_and_keeps_the_rest() {
+    let home = Home::new();
+    home.install(&["--settings", "--yes"]).ok();
+    let with_interval = fs::read_to_string(home.settings()).unwrap();
+    let before = with_interval.replace(", \"refreshInterval\": 5", ", \"padding\": 0");
+    fs::write(home.settings(), &before).unwrap();
+    let told = home.install(&["--settings", "--yes"]).ok();
+    assert!(told.contains("Written"), "{told}");
+    let after = fs::read_to_string(home.settings()).unwrap();
+    assert_eq!(after, before.replace("\"padding\": 0", "\"padding\": 0, \"refreshInterval\": 5"));
+    let own = after.replace("\"refreshInterval\": 5", "\"refreshInterval\": 60");
+    fs::write(home.settings(), &own).unwrap();
+    assert!(
+        home.install(&["--settings", "--yes"]).ok().contains("already"),
+        "another interval is the user's own"
+    );
+    assert!(home.uninstall(&[]).ok().contains("Status line: removed"));
 }

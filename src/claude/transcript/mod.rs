@@ -1,13 +1,19 @@
 //! Reads what the session's transcript gained since the last hook, whole lines only.
 //!
 //! The transcript lags behind the hooks, every version of Claude Code adds types, and lines can be megabytes long. Lines that
-//! do not parse are skipped, and at most `MAX_BYTES` are read at once.
+//! do not parse are skipped. What decides (prompts, the queue, an interrupt, tokens) is in short entries, so these are
+//! found whatever lies between them: a turn may be of any length, and when `READ_BUDGET` is used up, long entries are skipped.
+
+mod lines;
 
 use crate::core::decide::turn::Gained;
 use crate::core::record::{Queued, StoredLoop, Usage};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{Event, Evidence};
+use crate::store::World;
+use crate::store::file::walk::entries;
+use lines::Deadlines;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -15,9 +21,17 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-const MAX_BYTES: u64 = 32 << 20;
+/// How long one read may take for all entries, and how long more for short ones.
+const READ_BUDGET: Duration = Duration::from_millis(150);
+/// More entries of one turn are not kept; the newest decide.
+const MAX_EVIDENCE: usize = 100_000;
+/// Edits without a result at one time.
+const MAX_EDITING: usize = 64;
+/// Longer than any id.
+const MAX_ID_BYTES: usize = 256;
 /// The first read goes back in growing steps, starting with this one, until it is before the loop's start.
 const FIRST_STEP_BYTES: u64 = 32 << 10;
 const MAX_QUEUED: usize = 32;
@@ -30,39 +44,55 @@ const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
 /// Returns what the transcript gained since the loop last read it; `None` if it cannot be read.
 pub fn read(path: &Path, run: &StoredLoop) -> Option<Gained> {
+    let all = Instant::now() + READ_BUDGET;
+    read_until(path, run, Deadlines { all, short: all + READ_BUDGET })
+}
+
+fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gained> {
     let name = path.to_str()?;
     // Checked before opening, because opening a pipe would block.
     let length = path.metadata().ok().filter(|meta| meta.is_file())?.len();
     let mut file = File::open(path).ok()?;
     let known = &run.session.transcript;
     let mut reader = Reader { gained: Gained::default(), editing: Vec::new(), since: run.timing.armed_at };
-    reader.gained.reading = if known.path == name { known.clone() } else { known.anew() };
+    // A session that moves into another checkout takes its transcript along, under the same name.
+    let is_known = Path::new(&known.path).file_name() == path.file_name();
+    reader.gained.reading = if is_known { known.clone() } else { known.anew() };
     // A hook within the turn has read these, and they are not counted yet.
     let carried = std::mem::take(&mut reader.gained.reading.carried);
     reader.gained.tools_used = carried.tools_used;
     reader.gained.tools_that_write = carried.tools_that_write;
     reader.gained.edits = carried.edits;
-    let from = match known.offset.filter(|offset| known.path == name && *offset <= length) {
+    let from = match known.offset.filter(|offset| is_known && *offset <= length) {
         Some(offset) => {
             reader.since = Stamp(i64::MIN);
-            offset.max(length.saturating_sub(MAX_BYTES))
+            offset
         }
         None => position_before(&mut file, length, run.timing.armed_at)?,
     };
-    let bytes = read_from(&mut file, from, length)?;
     // `from` may be inside a line, which then does not parse and is skipped.
-    let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
-    for line in lines(&bytes[..whole]) {
-        reader.line(line);
-    }
+    let read =
+        lines::each_line(&mut file, (from, length), deadlines, is_irrelevant, |line| reader.line(line))?;
     let mut gained = reader.gained;
-    if from == 0 {
+    if read.gap {
+        // What was skipped may have been anything.
+        gained.tools_used = gained.tools_used.max(1);
+        gained.tools_that_write = gained.tools_that_write.max(1);
+    } else if from == 0 {
         // The whole session was read, so without an earlier total nothing was spent before the loop.
         gained.reading.session_cost_usd.get_or_insert(0.0);
     }
     gained.reading.path = name.to_owned();
-    gained.reading.offset = Some(from + whole as u64);
+    gained.reading.offset = Some(read.end);
     Some(gained)
+}
+
+/// Finds the transcript of a session that no hook has named yet, or that has moved.
+pub fn find(world: &World, session: &str) -> Option<PathBuf> {
+    let is_plain = session.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let projects = entries(&world.claude_config.as_ref()?.join("projects"));
+    let mut paths = projects.into_iter().map(|folder| folder.join(format!("{session}.jsonl")));
+    paths.find(|path| is_plain && path.is_file())
 }
 
 fn read_from(file: &mut File, from: u64, to: u64) -> Option<Vec<u8>> {
@@ -72,7 +102,7 @@ fn read_from(file: &mut File, from: u64, to: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn split(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
     ends.scan(0, |start, end| Some(&bytes[std::mem::replace(start, end + 1)..end]))
 }
@@ -81,11 +111,11 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn position_before(file: &mut File, length: u64, since: Stamp) -> Option<u64> {
     let mut is_before = |from: u64| -> Option<bool> {
         let head = read_from(file, from, (from + FIRST_STEP_BYTES).min(length))?;
-        let first = lines(&head).skip(1).filter_map(parse).find_map(|line| line.at());
+        let first = split(&head).skip(1).filter_map(parse).find_map(|line| line.at());
         Some(first.is_some_and(|at| at < since))
     };
     let (mut from, mut to) = (length.saturating_sub(FIRST_STEP_BYTES), length);
-    while from > 0 && length - from < MAX_BYTES && !is_before(from)? {
+    while from > 0 && !is_before(from)? {
         to = from;
         from = length.saturating_sub((length - from) * 4);
     }
@@ -111,9 +141,13 @@ struct Line<'a> {
     #[serde(borrow)]
     message: Option<&'a RawValue>,
     #[serde(borrow)]
+    quota_limits: Option<&'a RawValue>,
+    #[serde(borrow)]
     operation: Option<Cow<'a, str>>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attachment: Option<&'a RawValue>,
     #[serde(rename = "costUSD")]
     cost: Option<f64>,
     #[serde(rename = "totalCostUSD")]
@@ -123,6 +157,26 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn at(&self) -> Option<Stamp> {
         Stamp::parse(&serde_json::from_str::<String>(self.timestamp?.get()).ok()?)
+    }
+
+    /// Returns when the usage limit resets that stands in the place of an answer.
+    fn limit_resets_at(&self) -> Option<Stamp> {
+        let limits: serde_json::Value = serde_json::from_str(self.quota_limits?.get()).ok()?;
+        serde_json::from_value(limits["resetsAt"].clone()).ok()
+    }
+
+    /// Returns whether this is the context by which a Stop hook continued the turn.
+    fn is_stop_context(&self) -> bool {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Attachment<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: Cow<'a, str>,
+            #[serde(borrow)]
+            hook_event: Cow<'a, str>,
+        }
+        let parsed = self.attachment.and_then(|raw| serde_json::from_str::<Attachment>(raw.get()).ok());
+        parsed.is_some_and(|it| it.kind == "hook_additional_context" && it.hook_event == "Stop")
     }
 
     fn message(&self) -> Option<Message<'a>> {
@@ -184,6 +238,12 @@ struct Block<'a> {
     is_error: Option<bool>,
 }
 
+/// Returns an id, without what makes it too long to be one.
+fn short(id: Option<Cow<str>>) -> String {
+    let id = id.unwrap_or_default();
+    if id.len() > MAX_ID_BYTES { id.chars().take(MAX_ID_BYTES / 4).collect() } else { id.into_owned() }
+}
+
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
@@ -215,13 +275,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
                         Some("tool_use") => {
                             let name = block.name.unwrap_or_default();
                             content.calls.push(ToolCall {
-                                id: block.id.unwrap_or_default().into_owned(),
+                                id: short(block.id),
                                 writes: !READING_TOOLS.contains(&name.as_ref()),
                                 edits: EDITING_TOOLS.contains(&name.as_ref()),
                             });
                         }
                         Some("tool_result") => {
-                            let id = block.tool_use_id.unwrap_or_default().into_owned();
+                            let id = short(block.tool_use_id);
                             content.results.push((id, block.is_error == Some(true)));
                         }
                         _ => {}
@@ -243,11 +303,16 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 /// show that, so it need not be parsed.
 fn is_irrelevant(line: &[u8]) -> bool {
     const RELEVANT: [&[u8]; 4] = [b"queue-operation\"", b"assistant\"", b"user\"", b"cost-state\""];
+    const ATTACHMENT: &[u8] = b",\"attachment\":{";
     if let Some(kind) = line.strip_prefix(b"{\"type\":\"") {
         return !RELEVANT.iter().any(|name| kind.starts_with(name));
     }
     let head = &line[..line.len().min(96)];
-    head.starts_with(b"{\"parentUuid\":") && memchr::memmem::find(head, b",\"attachment\":{").is_some()
+    if !head.starts_with(b"{\"parentUuid\":") {
+        return false;
+    }
+    let attachment = memchr::memmem::find(head, ATTACHMENT).map(|at| &line[at + ATTACHMENT.len()..]);
+    attachment.is_some_and(|attachment| !attachment.starts_with(b"\"type\":\"hook_additional_context\""))
 }
 
 struct Reader {
@@ -272,6 +337,7 @@ impl Reader {
             Some("queue-operation") => self.queue(&line, at),
             Some("assistant") if line.is_sidechain != Some(true) => self.assistant(&line, at),
             Some("user") if line.is_sidechain != Some(true) => self.user(&line, at),
+            Some("attachment") if line.is_stop_context() => self.evidence(at, Event::Sent),
             _ => {}
         }
     }
@@ -279,11 +345,13 @@ impl Reader {
     fn assistant(&mut self, line: &Line, at: Stamp) {
         let Some(message) = line.message() else { return };
         self.evidence(at, Event::Answer);
+        self.gained.limit_resets_at = line.limit_resets_at();
         self.gained.tools_used += message.content.calls.len() as u64;
         for call in message.content.calls {
             self.gained.tools_that_write += u64::from(call.writes);
             self.gained.edits += u64::from(call.edits);
             if call.edits {
+                self.editing.drain(..(self.editing.len() + 1).saturating_sub(MAX_EDITING));
                 self.editing.push(call.id.clone());
             }
             self.evidence(at, Event::Call(call.id));
@@ -294,7 +362,7 @@ impl Reader {
         self.add_cost(line.cost);
         // Each block of a message is an entry, and repeats the message's usage.
         let id = message.id.unwrap_or_default();
-        if id.is_empty() || self.gained.reading.counted_message == id {
+        if id.is_empty() || id.len() > MAX_ID_BYTES || self.gained.reading.counted_message == id {
             return;
         }
         if let Some(tokens) = message.usage {
@@ -317,7 +385,7 @@ impl Reader {
         if line.is_compact_summary == Some(true) {
             return;
         }
-        if let Some(id) = &line.prompt_id {
+        if let Some(id) = line.prompt_id.as_ref().filter(|id| id.len() <= MAX_ID_BYTES) {
             self.gained.reading.prompt_id = id.clone().into_owned();
         }
         let content = message.content;
@@ -345,6 +413,9 @@ impl Reader {
     }
 
     fn evidence(&mut self, at: Stamp, event: Event) {
+        if self.gained.evidence.len() == MAX_EVIDENCE {
+            self.gained.evidence.drain(..MAX_EVIDENCE / 2);
+        }
         self.gained.evidence.push(Evidence { at, event });
     }
 
@@ -430,7 +501,8 @@ mod tests {
         }
 
         fn read(&self, run: &StoredLoop) -> Gained {
-            read(self.0.path(), run).unwrap()
+            let later = Instant::now() + Duration::from_secs(600);
+            read_until(self.0.path(), run, Deadlines { all: later, short: later }).unwrap()
         }
     }
 
@@ -461,6 +533,40 @@ mod tests {
         );
         assert_eq!((gained.last_text.as_deref(), gained.reading.prompt_id.as_str()), (Some("done"), "p1"));
         assert_eq!(gained.interrupted_at, None, "a tool's output is not an interrupt");
+    }
+
+    #[test]
+    fn the_context_by_which_a_hook_continues_a_turn_was_sent_to_the_model() {
+        let attachment = |kind: &str, event: &str| {
+            let parent = "727777e4-3a5c-416b-a4af-2e37f4d401cd";
+            let (fields, at) = (r#""type":"attachment","timestamp":"#, "2026-11-16T08:00:03.000Z");
+            format!(
+                r#"{{"parentUuid":"{parent}","isSidechain":false,"attachment":{{"type":"{kind}","content":["on"],"hookName":"Stop","hookEvent":"{event}"}},{fields}"{at}"}}"#
+            ) + "\n"
+        };
+        for (kind, event, expected) in [
+            ("hook_additional_context", "Stop", &[Event::Sent][..]),
+            ("hook_additional_context", "SessionStart", &[]),
+            ("hook_system_message", "Stop", &[]),
+        ] {
+            let gained = Transcript::of(&[attachment(kind, event)]).read(&run());
+            let events: Vec<_> = gained.evidence.into_iter().map(|evidence| evidence.event).collect();
+            assert_eq!(events, expected, "{kind} of {event}");
+        }
+    }
+
+    #[test]
+    fn a_transcript_that_moved_along_with_the_agent_is_read_on() {
+        let lines = [assistant(1, "m1", CALL), assistant(2, "m2", TEXT)];
+        let transcript = Transcript::of(&lines);
+        let mut run = run();
+        run.session.transcript = transcript.read(&run).reading;
+        let other = tempfile::tempdir().unwrap();
+        let moved = other.path().join(transcript.0.path().file_name().unwrap());
+        std::fs::write(&moved, [lines.concat(), assistant(3, "m3", TEXT)].concat()).unwrap();
+        let gained = read(&moved, &run).unwrap();
+        assert_eq!((gained.tools_used, gained.usage.input_tokens), (0, 10), "nothing is counted twice");
+        assert_eq!(gained.reading.path, moved.to_str().unwrap());
     }
 
     #[test]
@@ -558,6 +664,74 @@ mod tests {
             1,
             "a file that was replaced by a shorter one is read from the start"
         );
+    }
+
+    /// Adds so much that is no entry: a hole in the file, which takes no time to write.
+    fn add_megabytes(transcript: &mut Transcript, count: i64) {
+        let file = transcript.0.as_file_mut();
+        let end = file.seek(SeekFrom::End(count << 20)).unwrap();
+        file.set_len(end).unwrap();
+        transcript.add(&["\n".to_owned()]);
+    }
+
+    #[test]
+    fn what_decides_is_found_before_and_after_a_hundred_megabytes() {
+        let esc = r#""message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}"#;
+        let mut transcript =
+            Transcript::of(&[assistant(1, "m1", TEXT), queue("enqueue", "/a"), user(2, esc)]);
+        let mut known = run();
+        known.session.transcript = Reading {
+            path: transcript.0.path().display().to_string(),
+            offset: Some(0),
+            ..Reading::default()
+        };
+        add_megabytes(&mut transcript, 50);
+        let output = format!(r#"{{"type":"file-history","x":"{}"}}"#, "y".repeat(1 << 20)) + "\n";
+        transcript.add(&[assistant(3, "m2", CALL), output.repeat(3)]);
+        add_megabytes(&mut transcript, 50);
+        transcript.add(&[assistant(4, "m3", TEXT)]);
+        for run in [known, run()] {
+            let gained = transcript.read(&run);
+            assert_eq!(gained.interrupted_at, Stamp::parse("2026-11-16T08:00:02Z"));
+            assert_eq!(gained.reading.queue.len(), 1);
+            assert_eq!((gained.tools_used, gained.usage.input_tokens), (1, 30));
+            let length = transcript.0.path().metadata().unwrap().len();
+            assert_eq!(gained.reading.offset, Some(length));
+        }
+    }
+
+    #[test]
+    fn a_large_entry_of_the_conversation_is_read() {
+        let large = "x".repeat(3 << 20);
+        let prompt = format!(r#""promptId":"p9","message":{{"content":"{large}"}}"#);
+        let text = format!(r#"{{"type":"text","text":"{large}"}}"#);
+        let gained = Transcript::of(&[user(1, &prompt), assistant(2, "m", &text)]).read(&run());
+        assert_eq!((gained.reading.prompt_id.as_str(), gained.usage.input_tokens), ("p9", 10));
+        assert_eq!(gained.last_text, Some(large));
+    }
+
+    #[test]
+    fn without_time_the_newest_entries_are_read_and_the_rest_is_unknown() {
+        let mut transcript = Transcript::of(&[queue("enqueue", "/a")]);
+        add_megabytes(&mut transcript, 20);
+        transcript.add(&[queue("enqueue", "/b"), assistant(9, "m", TEXT)]);
+        let now = Instant::now();
+        let gained = read_until(transcript.0.path(), &run(), Deadlines { all: now, short: now }).unwrap();
+        assert_eq!(gained.reading.queue.last().map(|queued| queued.text.as_str()), Some("/b"));
+        assert_eq!(gained.last_text.as_deref(), Some("done"));
+        assert_eq!((gained.tools_used, gained.tools_that_write), (1, 1), "it may have been anything");
+        assert_eq!(gained.reading.offset, Some(transcript.0.path().metadata().unwrap().len()));
+    }
+
+    #[test]
+    fn entries_without_number_keep_the_newest() {
+        let line = assistant(1, "m", r#"{"type":"tool_use","id":"t","name":"Edit"}"#);
+        let mut transcript = Transcript::of(&[line.repeat(MAX_EVIDENCE / 2 + 10)]);
+        transcript.add(&[assistant(5, "n", TEXT)]);
+        let gained = transcript.read(&run());
+        assert!(gained.evidence.len() < MAX_EVIDENCE);
+        assert_eq!(gained.evidence.last().unwrap().at, Stamp::parse("2026-11-16T08:00:05Z").unwrap());
+        assert_eq!(gained.tools_used, MAX_EVIDENCE as u64 / 2 + 10);
     }
 
     #[test]

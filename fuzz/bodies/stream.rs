@@ -1,0 +1,27 @@
+//! What an agent prints: cut anywhere it gives the same events, and what is shown of it is safe.
+
+use ralph::claude::stream::{Event, Lines, events};
+
+pub fn check(bytes: &[u8]) {
+    let whole = read(&[bytes]);
+    for cut in [bytes.len() / 3, bytes.len() / 2, bytes.len().saturating_sub(1)] {
+        assert_eq!(read(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
+    }
+    for event in &whole {
+        if let Event::ToolStarted { name, summary, .. } = event {
+            assert!(
+                !name.chars().chain(summary.chars()).any(char::is_control),
+                "not safe to show: {event:?}"
+            );
+        }
+    }
+}
+
+fn read(chunks: &[&[u8]]) -> Vec<Event> {
+    let (mut lines, mut found) = (Lines::default(), Vec::new());
+    for chunk in chunks {
+        lines.feed(chunk, |line| found.extend(events(line)));
+    }
+    lines.finish(|line| found.extend(events(line)));
+    found
+}

@@ -1,0 +1,75 @@
+//! What Claude Code writes about its sessions while they are open: `sessions/PID.json` in its own folder. A client that
+//! was killed leaves its file behind, so a file counts by its process.
+
+use crate::core::record::ClientStatus;
+use crate::store::file;
+use crate::store::file::walk::entries;
+use crate::store::process::pid;
+use crate::store::world::World;
+use serde::Deserialize;
+
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    pid: u32,
+    session_id: String,
+    /// The start time of the process.
+    proc_start: Option<String>,
+    /// The machine and the namespace of the number.
+    pid_domain: Option<String>,
+    status: Option<String>,
+    waiting_for: Option<String>,
+}
+
+/// Returns what the client says about a session. Older clients write nothing, and then it is unknown.
+pub fn status(world: &World, session: &str) -> ClientStatus {
+    let Some(folder) = world.claude_config.as_ref().map(|folder| folder.join("sessions")) else {
+        return ClientStatus::Unknown;
+    };
+    let files = entries(&folder).into_iter();
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let read = files.filter_map(|path| file::read_json::<Entry>(&path, MAX_FILE_BYTES));
+    let own = read.filter(|entry| entry.session_id == session);
+    // A session that was resumed has the file of its killed client beside the one of its new one.
+    let found = own.map(Entry::status).max_by_key(|status| match status {
+        ClientStatus::Gone => 0,
+        ClientStatus::Unknown => 1,
+        _ => 2,
+    });
+    found.unwrap_or_default()
+}
+
+impl Entry {
+    fn status(self) -> ClientStatus {
+        if !self.is_visible() {
+            return ClientStatus::Unknown;
+        }
+        if !self.is_alive() {
+            return ClientStatus::Gone;
+        }
+        match (self.status.as_deref(), self.waiting_for) {
+            (Some("busy"), _) => ClientStatus::Busy,
+            (Some("idle"), _) => ClientStatus::Idle,
+            (Some("waiting"), what) => ClientStatus::Asking(what.unwrap_or_else(|| "answer".into())),
+            _ => ClientStatus::Open,
+        }
+    }
+
+    /// Returns whether the process can be looked for from here; that of a client in a container cannot.
+    fn is_visible(&self) -> bool {
+        match (&self.pid_domain, pid::namespace()) {
+            (Some(domain), Some(namespace)) => domain.ends_with(&namespace),
+            _ => true,
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        match &self.proc_start {
+            // Elsewhere the start time is written in another form than ours.
+            Some(start) if cfg!(target_os = "linux") => pid::start_time(self.pid).as_ref() == Some(start),
+            _ => pid::is_alive(self.pid),
+        }
+    }
+}

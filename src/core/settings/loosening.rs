@@ -1,0 +1,216 @@
+//! What a change of the project's settings file may do to a loop that runs: it takes effect at once if it is stricter,
+//! and not at all if it is looser.
+
+use super::{Key, Resolved, Row, Source};
+use crate::core::circuit::condition::CONDITIONS;
+use crate::core::record::Engine;
+use crate::core::text::clean;
+use serde_json::{Map, Value};
+
+/// Which change of a setting gives the agent more freedom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loosens {
+    /// A higher number.
+    Higher,
+    /// A higher number, and 0 most of all: it means no limit.
+    HigherOrZero,
+    Lower,
+    /// A lower number, but 0 is the strictest.
+    LowerNotZero,
+    /// `false`.
+    Off,
+    /// An element that is added to the list.
+    Added,
+    /// An element that is removed from the list.
+    Removed,
+    /// It limits nothing, or another rule protects it: commands need the user's trust.
+    Never,
+}
+
+impl Loosens {
+    /// Returns what counts of a changed value: as much of it as is not looser.
+    fn strictest(self, value: &Value, before: &Value) -> Value {
+        let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+        let or_infinite = |value: &Value| if number(value) == 0.0 { f64::INFINITY } else { number(value) };
+        let elements = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let is_looser = match self {
+            Loosens::Higher => number(value) > number(before),
+            Loosens::HigherOrZero => or_infinite(value) > or_infinite(before),
+            Loosens::Lower => number(value) < number(before),
+            Loosens::LowerNotZero => or_infinite(value) < or_infinite(before),
+            Loosens::Off => value == &Value::Bool(false),
+            Loosens::Added => {
+                let (value, before) = (elements(value), elements(before));
+                return value.into_iter().filter(|element| before.contains(element)).collect();
+            }
+            Loosens::Removed => {
+                let (value, mut all) = (elements(value), elements(before));
+                let new: Vec<_> = value.into_iter().filter(|element| !all.contains(element)).collect();
+                all.extend(new);
+                return all.into();
+            }
+            Loosens::Never => false,
+        };
+        if is_looser { before.clone() } else { value.clone() }
+    }
+
+    /// Returns whether the value gives more freedom than the one before.
+    fn is_looser(self, value: &Value, before: &Value) -> bool {
+        match self {
+            // The order of a list means nothing.
+            Loosens::Added | Loosens::Removed => {
+                let (kept, value) = (self.strictest(value, before), value.as_array());
+                let kept = kept.as_array().map_or(&[][..], Vec::as_slice);
+                let value = value.map_or(&[][..], Vec::as_slice);
+                kept.len() != value.len() || !kept.iter().all(|element| value.contains(element))
+            }
+            _ => self.strictest(value, before) != *value,
+        }
+    }
+}
+
+impl Row {
+    /// Returns the value for an engine: the runner has breaker defaults of its own.
+    fn value_for(&self, engine: Engine) -> Value {
+        let condition = CONDITIONS.iter().find(|condition| condition.setting == self.key.name);
+        match condition.filter(|_| engine == Engine::Runner && self.source == Source::Default) {
+            Some(condition) => condition.runner_default.into(),
+            None => self.value.clone(),
+        }
+    }
+
+    /// Returns whether the project's file could have decided it; what comes from flags and variables is the user's.
+    fn is_open(&self) -> bool {
+        self.key.loosens != Loosens::Never && self.source <= Source::Project
+    }
+}
+
+impl Resolved {
+    /// Returns the limits that the project's file gives; `own` are the settings without that file.
+    pub fn limits_of_project(&self, own: &Resolved) -> Map<String, Value> {
+        let pairs =
+            self.rows.iter().zip(&own.rows).filter(|(row, own)| {
+                row.is_open() && (row.source == Source::Project || row.value != own.value)
+            });
+        pairs.map(|(row, _)| (row.key.name.to_owned(), row.value.clone())).collect()
+    }
+
+    /// Says which values of the project's file are looser than those that hold without it.
+    pub fn loosened_by_project(&self, own: &Resolved, engine: Engine) -> Vec<String> {
+        let pairs = self.rows.iter().zip(&own.rows).filter(|(row, _)| row.is_open());
+        let note = |(row, own): (&Row, &Row)| {
+            let (value, without) = (row.value_for(engine), own.value_for(engine));
+            let (name, place) = (row.key.name, &row.place);
+            row.key
+                .loosens
+                .is_looser(&value, &without)
+                .then(|| format!("{place} loosens {name}: {} instead of {}", shown(&value), shown(&without)))
+        };
+        pairs.filter_map(note).collect()
+    }
+
+    /// Holds a running loop to the limits of its start. `start` has those that the project's file gave then; the others
+    /// are those of `own`, the settings without that file. Returns what the user should know.
+    pub fn hold_to(
+        &mut self,
+        start: &Map<String, Value>,
+        own: &Resolved,
+        engine: Engine,
+        file: &str,
+    ) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (row, own) in self.rows.iter_mut().zip(&own.rows).filter(|(row, _)| row.is_open()) {
+            let Key { name, loosens, .. } = *row.key;
+            let before = start.get(name).cloned().unwrap_or_else(|| own.value_for(engine));
+            let value = row.value_for(engine);
+            if value == before {
+                continue;
+            }
+            if !loosens.is_looser(&value, &before) {
+                let (value, before) = (shown(&value), shown(&before));
+                notes.push(format!("{file}: {name} is now {value}, stricter than at the start ({before})"));
+                continue;
+            }
+            row.value = loosens.strictest(&value, &before);
+            if start.contains_key(name) {
+                (row.source, row.place) = (Source::Project, format!("{file} at the start"));
+            } else {
+                (row.source, row.place) = (own.source, own.place.clone());
+            }
+            let (value, kept) = (shown(&value), shown(&row.value_for(engine)));
+            notes.push(format!(
+                "{file}: {name} {value} would loosen the loop that runs, ignored: {kept} holds since its start; \
+                 `ralph config {name} VALUE` changes it"
+            ));
+        }
+        for (min, max) in super::RANGES {
+            self.lower(min, max);
+        }
+        notes
+    }
+
+    /// Lowers a minimum to its maximum: a running loop's maximum is not raised.
+    fn lower(&mut self, min: &str, max: &str) {
+        let (low, high) = (self.number(min), self.number(max));
+        let value = self.row(max).map(|row| row.value.clone()).unwrap_or_default();
+        if high > 0.0
+            && low > high
+            && let Some(row) = self.rows.iter_mut().find(|row| row.key.name == min)
+        {
+            row.value = value;
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    if value.is_null() { "none".into() } else { clean::excerpt(&value.to_string(), 60) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::settings::{KEYS, Kind};
+    use serde_json::json;
+
+    #[test]
+    fn each_direction_tells_looser_from_stricter() {
+        for (loosens, before, looser, stricter) in [
+            (Loosens::Higher, json!(5), json!(6), json!(0)),
+            (Loosens::HigherOrZero, json!(5), json!(6), json!(4)),
+            (Loosens::HigherOrZero, json!(5), json!(0), json!(1)),
+            (Loosens::HigherOrZero, json!(5.5), Value::Null, json!(5)),
+            (Loosens::Lower, json!(5), json!(0), json!(6)),
+            (Loosens::LowerNotZero, json!(5), json!(4), json!(0)),
+            (Loosens::LowerNotZero, json!(0), json!(4), json!(0)),
+            (Loosens::Off, json!(true), json!(false), json!(true)),
+            (Loosens::Added, json!(["a"]), json!(["b", "a"]), json!([])),
+            (Loosens::Removed, json!(["a", "b"]), json!(["b"]), json!(["b", "c", "a"])),
+        ] {
+            assert!(loosens.is_looser(&looser, &before), "{loosens:?} {looser}");
+            assert!(!loosens.is_looser(&stricter, &before), "{loosens:?} {stricter}");
+            assert!(!loosens.is_looser(&before, &before), "{loosens:?} {before}");
+        }
+    }
+
+    #[test]
+    fn of_a_mixed_change_the_stricter_part_counts() {
+        let list = json!(["a", "b"]);
+        assert_eq!(Loosens::Added.strictest(&json!(["b", "c"]), &list), json!(["b"]));
+        assert_eq!(Loosens::Removed.strictest(&json!(["b", "c"]), &list), json!(["a", "b", "c"]));
+    }
+
+    #[test]
+    fn every_limit_has_a_direction_that_fits_its_kind() {
+        for key in &KEYS {
+            let fits = match key.loosens {
+                Loosens::Off => key.kind == Kind::Switch,
+                Loosens::Added | Loosens::Removed => key.kind == Kind::List,
+                Loosens::Never => {
+                    !matches!(key.kind, Kind::Count | Kind::Dollars | Kind::Switch | Kind::List)
+                }
+                _ => matches!(key.kind, Kind::Count | Kind::Dollars) || key.kind.is_duration(),
+            };
+            assert!(fits, "{}", key.name);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What the user submits, before the agent reads it: a pasted command that the client takes for text, or a reply to the
+//! question with which a loop ended. Nothing else concerns us.
+
+use super::{Call, expansion};
+use crate::claude::hook::answer::Answer;
+use crate::cli::loops::{answer, slash};
+use crate::core::text::clean;
+use crate::store::World;
+use crate::store::user::{asked, handoff};
+use anyhow::Result;
+
+/// From about here on, the client submits a pasted text that begins with a slash command as plain text.
+const PASTED_LINES: usize = 4;
+const PASTED_UNITS: usize = 700;
+/// The names of the notes about the prompt whose command was run at this event. Each event looks for the note of the
+/// other one.
+pub const SUBMITTED: &str = "submitted";
+pub const EXPANDED: &str = "expanded";
+const MAX_QUESTION_CHARS: usize = 2_000;
+
+/// Returns whether a prompt may concern us, and takes the mark of a session that asked. Every prompt of every session
+/// comes here.
+pub fn concerns(world: &World, session: &str, prompt: &str) -> bool {
+    // The prompts of a runner's agent are ours.
+    world.run_id.is_none() && (is_command(prompt) || (is_reply(prompt) && asked::take(world, session)))
+}
+
+/// Answers a prompt that concerns us.
+pub fn submitted(call: &Call, prompt: &str) -> Result<Answer> {
+    match pasted_command(prompt) {
+        Some((command, text)) => run_pasted(call, command, text),
+        None if is_reply(prompt) => ask_about(call),
+        None => Ok(Answer::silent()),
+    }
+}
+
+fn is_command(prompt: &str) -> bool {
+    prompt.trim_start().starts_with("/ralph:") && is_pasted(prompt)
+}
+
+/// A command is no reply, and the client wraps what it submits by itself in tags.
+fn is_reply(prompt: &str) -> bool {
+    !prompt.trim_start().starts_with(['/', '<', '!', '#'])
+}
+
+/// Returns whether the client may take a command of this length for text, if it is pasted whole.
+fn is_pasted(prompt: &str) -> bool {
+    prompt.trim().lines().count() >= PASTED_LINES || prompt.encode_utf16().count() > PASTED_UNITS
+}
+
+fn pasted_command(prompt: &str) -> Option<(&'static str, &str)> {
+    let command = Some(prompt.trim_start()).filter(|_| is_command(prompt))?.strip_prefix("/ralph:")?;
+    let (name, text) = command.split_at(command.find(char::is_whitespace).unwrap_or(command.len()));
+    Some((slash::find(name)?, text.trim()))
+}
+
+/// Runs a pasted command. If the client takes it for a command after all, it expands too, before or after this event;
+/// the id of the prompt tells that.
+fn run_pasted(call: &Call, command: &str, text: &str) -> Result<Answer> {
+    if was_run(call, EXPANDED, text) {
+        return Ok(Answer::silent());
+    }
+    if call.input.prompt_id.is_none() {
+        return Ok(say_how_to_type(command));
+    }
+    let (told, for_agent) = expansion::run(call, command, text)?;
+    let Some(for_agent) = for_agent else { return Ok(Answer::block(told)) };
+    note_run(call, SUBMITTED, text);
+    let context = expansion::in_context(call, for_agent);
+    let answer = Answer::tell(format!("{told}\nRalph ran the pasted command."));
+    Ok(Answer { context: Some(("UserPromptSubmit", context)), ..answer })
+}
+
+/// Answers a pasted command of a client that gives prompts no id (before 2.1.196) and has not expanded it yet. It may
+/// still do that, so the command is neither run here nor blocked.
+fn say_how_to_type(command: &str) -> Answer {
+    let how = format!("type `/ralph:{command} ` and paste the rest after it");
+    let answer = Answer::tell(format!(
+        "Ralph: Claude Code may take a long pasted command for text. If nothing was run: {how}."
+    ));
+    let context = format!(
+        "Ralph: Claude Code may have taken the user's /ralph:{command} command for text. If Ralph has told you nothing \
+         else about it, the command was not run: do not do what it says, but tell the user to {how}."
+    );
+    Answer { context: Some(("UserPromptSubmit", context)), ..answer }
+}
+
+/// Notes that the command of this prompt was run at this event.
+pub fn note_run(call: &Call, event: &str, text: &str) {
+    let _ = handoff::leave(call.world, call.session, event, prompt_of(call, text));
+}
+
+/// Returns whether the command of this prompt was run at this event.
+pub fn was_run(call: &Call, event: &str, text: &str) -> bool {
+    handoff::take(call.world, call.session, event).as_deref() == Some(prompt_of(call, text))
+}
+
+/// Returns what tells this prompt from others: its id, or the text of its command if the client gives none.
+fn prompt_of<'a>(call: &Call<'a>, text: &'a str) -> &'a str {
+    call.input.prompt_id.as_deref().unwrap_or(text.trim())
+}
+
+/// Has the agent ask whether a reply is the answer to the question with which the loop of this session ended.
+fn ask_about(call: &Call) -> Result<Answer> {
+    let Call { world, project, session, .. } = *call;
+    let Some(open) = answer::of_session(world, project, session)? else {
+        let told = |other| {
+            Answer::tell(format!("Ralph: the question of this session's loop is no longer open; {other}"))
+        };
+        return Ok(answer::asked_by(world, project)?.map_or_else(Answer::silent, told));
+    };
+    if !open.answer.is_empty() {
+        return Ok(Answer::silent());
+    }
+    let asked = open.asked();
+    let short = clean::excerpt(asked, 160);
+    let asked: String = asked.chars().take(MAX_QUESTION_CHARS).collect();
+    let answer = Answer::tell(format!(
+        "Ralph: the loop ended with \"{short}\". If this is the answer: /ralph:answer TEXT saves it and resumes the loop."
+    ));
+    let context = format!(
+        "Ralph: the loop of this session ended and waits for the user's answer to this (the agent's words):\n{asked}\n\n\
+         The user's message may be the answer. If so, ask the user once: \"Take this as the answer?\", and say that \
+         /ralph:answer TEXT, typed by the user, saves it and resumes the loop. Do not save it yourself and do not work on \
+         the loop's task until then. If the message is about something else, just reply to it."
+    );
+    Ok(Answer { context: Some(("UserPromptSubmit", context)), ..answer })
+}

@@ -1,0 +1,115 @@
+//! What a loop is doing, and why: one name for it in `ralph status`, the status line and every other view.
+
+use crate::core::outcome::Outcome;
+use crate::core::record::{ClientStatus, Engine, LoopState, StoredLoop, WaitingFor};
+use crate::core::text::clean;
+use crate::core::time::{self, Stamp};
+use serde_json::{Value, json};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Activity<'a> {
+    Working,
+    /// A hook or the runner noted what the loop waits for.
+    Waiting(&'a WaitingFor),
+    /// The client asks the user, for example by a permission prompt.
+    Asking(&'a str),
+    /// Nothing runs until the user sends a prompt; the last turn may have ended with an API error.
+    Idle(Option<&'a str>),
+    Paused(&'a str),
+    ClientClosed,
+    /// What took the session or the runner away.
+    Orphaned(&'static str),
+    Ended(Option<Outcome>),
+}
+
+impl<'a> Activity<'a> {
+    /// Names what the loop is doing, from its record and from what the client or the runner's process shows.
+    pub fn of(run: &'a StoredLoop, client: &'a ClientStatus, now: Stamp) -> Activity<'a> {
+        let session = &run.session;
+        match run.state {
+            LoopState::Stopped => return Activity::Ended(run.outcome),
+            LoopState::Paused => return Activity::Paused(run.reason.as_deref().unwrap_or_default()),
+            LoopState::Running => {}
+        }
+        if session.orphaned_at.is_some() {
+            return Activity::Orphaned("its session was cleared");
+        }
+        match (client, run.engine) {
+            (ClientStatus::Gone, Engine::Runner) => return Activity::Orphaned("its runner is gone"),
+            (ClientStatus::Gone, Engine::InSession) => return Activity::ClientClosed,
+            (ClientStatus::Unknown, _) if session.closed_at.is_some() => return Activity::ClientClosed,
+            (ClientStatus::Asking(what), _) => return Activity::Asking(what),
+            _ => {}
+        }
+        let noted = session.waiting.as_ref().map(|waiting| &waiting.what);
+        match (noted, run.engine) {
+            (Some(what), Engine::Runner) => return Activity::Waiting(what),
+            (Some(what @ WaitingFor::User(_)), _) => return Activity::Waiting(what),
+            // A client that works again has woken up.
+            (Some(what), _)
+                if *client != ClientStatus::Busy && what.until().is_none_or(|until| until > now) =>
+            {
+                return Activity::Waiting(what);
+            }
+            _ => {}
+        }
+        let error = session.last_error.as_deref().filter(|_| run.engine == Engine::InSession);
+        match client {
+            ClientStatus::Idle => Activity::Idle(error),
+            ClientStatus::Unknown | ClientStatus::Open if error.is_some() => Activity::Idle(error),
+            _ => Activity::Working,
+        }
+    }
+
+    /// Returns the word for scripts.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Activity::Working => "working",
+            Activity::Waiting(_) | Activity::Asking(_) | Activity::Idle(_) => "waiting",
+            Activity::Paused(_) => "paused",
+            Activity::ClientClosed => "client-closed",
+            Activity::Orphaned(_) => "orphaned",
+            Activity::Ended(_) => "ended",
+        }
+    }
+
+    /// Returns `waiting: usage limit until …`: the word first, so that no narrow line cuts it.
+    pub fn line(&self, now: Stamp) -> String {
+        let until = |what: &str, until: &Stamp| {
+            format!("{what} until {}, {} left", until.minute(), time::span(*until - now))
+        };
+        let why = match self {
+            Activity::Working => return "working".into(),
+            Activity::ClientClosed => return "client closed".into(),
+            Activity::Waiting(what) => match what {
+                WaitingFor::User(queued) => format!("your \"{}\"", clean::excerpt(&queued.text, 40)),
+                WaitingFor::Background(work) => format!("background work: {}", clean::excerpt(work, 40)),
+                WaitingFor::UsageLimit(at) => until("usage limit", at),
+                WaitingFor::Calls(at) => until("rate limit", at),
+                WaitingFor::Service(at) => until("service", at),
+            },
+            Activity::Asking(what) => clean::excerpt(what, 40),
+            Activity::Idle(None) => "your prompt".into(),
+            Activity::Idle(Some(error)) => {
+                format!("your prompt, after an API error: {}", clean::excerpt(error, 40))
+            }
+            Activity::Paused(reason) => clean::excerpt(reason, 60),
+            Activity::Orphaned(why) => (*why).into(),
+            Activity::Ended(outcome) => outcome.map_or_else(String::new, |outcome| outcome.to_string()),
+        };
+        if why.is_empty() { self.name().into() } else { format!("{}: {why}", self.name()) }
+    }
+
+    /// Returns what it waits for, for scripts.
+    pub fn waiting(&self) -> Value {
+        match self {
+            Activity::Waiting(what) => json!({"for": what.name(), "until": what.until()}),
+            Activity::Asking(what) if what.contains("permission") => {
+                json!({"for": "permission", "until": null})
+            }
+            Activity::Asking(_) => json!({"for": "answer", "until": null}),
+            Activity::Idle(_) => json!({"for": "prompt", "until": null}),
+            _ => Value::Null,
+        }
+    }
+}

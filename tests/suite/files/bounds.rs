@@ -1,0 +1,106 @@
+//! What hostile content may cost: rules, ignore files, loops, transcripts and logs without number.
+
+use crate::env::{Env, HOUR, OTHER, Program, SESSION, names_in, wait_until};
+use serde_json::{Value, json};
+
+/// Patterns that make an automaton with more states than fit anywhere.
+fn wide_rules(count: usize) -> Value {
+    let rules =
+        (0..count).map(|n| json!({"id": format!("r{n}"), "pattern": format!("[01]*1[01]{{{}}}x", 200 + n)}));
+    json!({"scan": {"rules": rules.collect::<Vec<_>>()}})
+}
+
+#[test]
+fn rules_without_number_leave_the_last_findings_in_force_and_are_named() {
+    let env = Env::patient();
+    env.write("app.toml", "path = \"/home/alice/src\"\n");
+    for n in 0..8 {
+        env.write(&format!("digits-{n}.txt"), "0110100110010110".repeat(60_000));
+    }
+    env.start("task", &[]);
+    env.write(".claude/ralph-config.json", wide_rules(5000).to_string());
+    let answer = env.turn(SESSION, "x");
+    assert!(answer.goes_on().contains("app.toml"), "the last findings count: {answer:?}");
+    let told = answer.message.unwrap();
+    let too_long = "scan.rules: the rules take too long, so the scan was stopped";
+    let too_many = "scan.rules: the last 4900 rules are left out: at most 100 are used";
+    assert!(told.contains(too_long) || told.contains(too_many), "{told}");
+    assert!(told.contains("the scan continues at the next turn"), "{told}");
+}
+
+#[test]
+fn an_ignore_file_with_too_many_patterns_costs_its_folder_and_is_named() {
+    let env = Env::patient();
+    env.write("app.toml", "path = \"/home/alice/src\"\n")
+        .write("deep/er/app.toml", "path = \"/home/alice/src\"\n");
+    let wild: String = (0..9600).map(|n| format!("*{n}*x{n}?y\n")).collect();
+    env.write("deep/.gitignore", &wild);
+    let told = env.start("task", &["--max-iterations", "0"]);
+    assert!(told.contains("scan: deep is left out: its ignore files are too large"), "{told}");
+    let answer = env.turn(SESSION, "x");
+    assert!(answer.goes_on().contains("app.toml:1"), "{answer:?}");
+    assert!(!answer.goes_on().contains("deep/er"), "{answer:?}");
+    env.write("deep/.gitignore", "*.log\n");
+    wait_until("the list is small and its folder scanned", || {
+        env.turn(SESSION, "y").goes_on().contains("deep/er")
+    });
+}
+
+#[test]
+fn an_ignore_file_of_the_project_that_is_too_large_is_not_used() {
+    let env = Env::patient();
+    env.write(".gitignore", "secret?*/\n".repeat(4000)).write("src/app.toml", "path = \"/home/alice/src\"\n");
+    let told = env.start("task", &[]);
+    assert!(told.contains("scan: the project's ignore files are not used: they are too large"), "{told}");
+    assert!(env.turn(SESSION, "x").goes_on().contains("src/app.toml"));
+}
+
+/// Loops of a state file that came with a repository, past and alive.
+fn add_foreign_loops(env: &Env, count: usize) {
+    env.edit_state(|state| {
+        for n in 0..count {
+            let how = if n % 2 == 0 { "stopped" } else { "running" };
+            state["loops"][format!("foreign-{n}")] = json!({"run_id": format!("foreign-{n}"), "state": how});
+        }
+    });
+}
+
+#[test]
+fn loops_without_number_that_are_not_yours_change_nothing() {
+    let env = Env::patient();
+    env.start("task", &[]);
+    env.start_in(OTHER, "another", &[]);
+    env.ralph(&["stop", "--session", OTHER]).ok();
+    add_foreign_loops(&env, 20_000);
+    assert!(env.turn(SESSION, "x").goes_on().contains("task"));
+    let status = env.status();
+    let tasks: Vec<_> = status["loops"].as_array().unwrap().iter().map(|run| run["task"].clone()).collect();
+    assert_eq!(tasks.len(), 2, "the past one of yours is there: {tasks:?}");
+    env.session_start(SESSION, "clear").run();
+    let told = env.session_start("new-session", "clear").run().message.unwrap();
+    assert_eq!(told.matches("found a loop").count(), 1, "{told}");
+    env.at(25 * HOUR).start_in(OTHER, "a third", &[]);
+    assert!(env.state()["loops"].as_object().unwrap().len() < 19_600, "old ones leave, some at a time");
+    assert_eq!(env.shown(OTHER)["task"], "a third");
+}
+
+#[test]
+fn a_breaker_that_was_not_used_for_a_month_goes_in_any_project() {
+    let env = Env::new();
+    env.start("task", &[]);
+    for turn in 0..30 {
+        env.turn(SESSION, &format!("same {}", turn / 30));
+    }
+    let records = || names_in(&env.data().join("circuit")).len();
+    assert_eq!((env.record(SESSION)["state"].as_str(), records()), (Some("stopped"), 1), "a trip is kept");
+    let elsewhere = env.base.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let start = |hours: i64| {
+        let args = ["start", "--session", OTHER, "--replace", "--", "task"];
+        env.at(hours * HOUR).call(Program::Ralph).args(&args).cwd(&elsewhere).run().ok();
+        records()
+    };
+    assert_eq!(start(29 * 24), 2, "the trip is younger than a month");
+    assert_eq!(start(31 * 24), 1);
+    assert!(env.ralph(&["history", "--circuit"]).ok().contains("trip"), "the history keeps it");
+}
