@@ -15,7 +15,7 @@ use crate::store::world::Instant;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::Builder;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Why the agent is no longer running.
@@ -144,6 +144,7 @@ pub fn run(
         exit: None,
         over_at: None,
         ending: None,
+        ender: None,
         group: Arc::new(process.group),
         interrupts: 0,
         ticked: now,
@@ -188,6 +189,8 @@ struct Supervisor<'a> {
     over_at: Option<Instant>,
     /// Why we are ending it, and since when.
     ending: Option<(AgentEnd, Instant)>,
+    /// Asks it to end, then kills it.
+    ender: Option<JoinHandle<()>>,
     group: Arc<Group>,
     interrupts: u32,
     ticked: Instant,
@@ -287,12 +290,18 @@ impl Supervisor<'_> {
         self.ending = Some((why, Instant::now()));
         let (target, run_id, group) =
             (self.launch.target.clone(), self.launch.run_id.to_owned(), Arc::clone(&self.group));
-        if Builder::new().spawn(move || target.end(&run_id, &group)).is_err() {
+        self.ender = Builder::new().spawn(move || target.end(&run_id, &group)).ok();
+        if self.ender.is_none() {
             self.group.kill();
         }
     }
 
+    /// Returns whether the agent and what ends it are gone. A second Ctrl-C does not wait for the latter, which has a
+    /// time limit of its own.
     fn is_over(&self) -> bool {
+        if self.interrupts < 2 && self.ender.as_ref().is_some_and(|ender| !ender.is_finished()) {
+            return false;
+        }
         let killed = self.ending.as_ref().is_some_and(|(_, since)| since.elapsed() > KILL_DEADLINE + DRAIN);
         self.exit.as_ref().is_some_and(|(at, _)| self.open_pipes == 0 || at.elapsed() >= DRAIN) || killed
     }
