@@ -82,6 +82,15 @@ pub fn remarks(note: &Note) -> Vec<String> {
     paused.into_iter().chain(claims).chain(note.pivot.clone()).collect()
 }
 
+/// Returns `passed`, `failed (exit code 1): cargo test`, or nothing if no check ran.
+pub fn checked(results: &[CheckResult]) -> String {
+    match results.iter().find(|result| !result.passed) {
+        Some(failed) => clean::excerpt(&failed.line(), 120),
+        None if results.is_empty() => String::new(),
+        None => "passed".into(),
+    }
+}
+
 pub fn waiting(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     let mut line = position(run, settings, now) + &moved(run);
     if let Some(advice) = &run.pending.advice {

@@ -3,6 +3,7 @@
 pub mod circuit;
 pub mod decide;
 pub mod diagnosis;
+pub mod event;
 pub mod guidance;
 pub mod message;
 pub mod outcome;

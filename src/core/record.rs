@@ -496,7 +496,7 @@ pub fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
 }
 
 /// Like [`lenient`], for what is read from text: a field is parsed once, where a [`Value`] would be built first.
-fn lenient_text<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+pub fn lenient_text<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     let text = <&RawValue>::deserialize(deserializer)?;

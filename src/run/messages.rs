@@ -2,7 +2,6 @@
 
 use super::Runner;
 use crate::core::circuit::condition::PerCondition;
-use crate::core::decide::turn::CheckResult;
 use crate::core::message;
 use crate::core::outcome::{Exit, IterationOutcome, Outcome};
 use crate::core::record::ArmedLoop;
@@ -48,15 +47,6 @@ pub fn iteration_ended(row: &Row) -> String {
         text.push_str(&format!(" · {} tokens", message::tokens(row.tokens)));
     }
     text
-}
-
-/// Returns `passed`, `failed (exit code 1): cargo test`, or nothing if no check ran.
-pub fn checked(results: &[CheckResult]) -> String {
-    match results.iter().find(|result| !result.passed) {
-        Some(failed) => clean::excerpt(&failed.line(), 120),
-        None if results.is_empty() => String::new(),
-        None => "passed".into(),
-    }
 }
 
 /// Returns what the event that an iteration has ended has from its row.

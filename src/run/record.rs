@@ -81,7 +81,7 @@ impl Runner<'_> {
             outcome: Some(self.outcome(iteration)),
             cost_usd: iteration.usage.cost_usd,
             tokens: iteration.usage.tokens(),
-            check: messages::checked(&self.checked),
+            check: message::checked(&self.checked),
             attempts: self.attempts - self.recorded_attempts,
             other_seconds: unrecorded.saturating_sub(duration_seconds),
         }

@@ -1,6 +1,7 @@
 //! The only writer of files, and the only reader of clock and environment.
 
 pub mod config;
+pub mod events;
 pub mod file;
 pub mod process;
 pub mod project;

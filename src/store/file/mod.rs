@@ -208,6 +208,11 @@ fn without_waiting(refuse_link: bool) -> OpenOptions {
     options
 }
 
+/// Opens a file to read it, without waiting for a pipe and without following a link in the last component.
+pub fn open_plain(path: &Path) -> std::io::Result<File> {
+    without_waiting(true).read(true).open(path)
+}
+
 /// Refuses an open file that is a pipe, a device or a folder.
 pub fn ensure_regular(path: &Path, file: &File) -> Result<Metadata> {
     let meta = file.metadata().with_context(|| format!("could not read {}", path.display()))?;
@@ -241,7 +246,7 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
 
 /// Like `read_bounded`, for a path whose last component must not be a link.
 pub fn read_unlinked(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
-    read_opened(path, without_waiting(true).read(true).open(path), limit)
+    read_opened(path, open_plain(path), limit)
 }
 
 fn read_opened(path: &Path, opened: std::io::Result<File>, limit: u64) -> Result<Option<Vec<u8>>> {
