@@ -5,6 +5,7 @@ use crate::claude::hook::answer::Answer;
 use crate::claude::transcript;
 use crate::core::decide::account;
 use crate::core::decide::turn::Turn;
+use crate::core::event::{Warning, What};
 use crate::core::record::{ArmedLoop, Carried, LoopState, StoredLoop};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
@@ -12,10 +13,10 @@ use crate::core::time::runtime::Mark;
 use crate::core::{guidance, message, prompt};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
-use crate::store::config;
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::state::{ending, expiry};
 use crate::store::user::{armed, given};
+use crate::store::{config, events};
 use anyhow::Result;
 
 pub fn started(call: &Call, source: &str) -> Result<Answer> {
@@ -107,6 +108,7 @@ fn reopen_running(
     let context = BriefingContext { world, project, session, run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, document, scan)?;
     told.extend(brief.notes);
+    told.extend(events::note(world, run, &brief.events));
     if !compacted {
         let position = message::position(run, &settings, world.now);
         told.push(format!("{position} · continues at the end of the next turn"));
@@ -182,7 +184,10 @@ pub fn turn_failed(call: &Call, error: &str) -> Result<Answer> {
         // A turn began, so what the loop had waited for is over.
         run.session.waiting = None;
         observe(call, run, Mark::Seen, settings);
-        run.session.last_error = Some(clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100));
+        let error = clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100);
+        let message = format!("a turn ended with an API error: {error}");
+        events::note(call.world, run, &[What::Warning(Warning { iteration: run.iteration, message })]);
+        run.session.last_error = Some(error);
     })
 }
 

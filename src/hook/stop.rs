@@ -6,6 +6,7 @@ use crate::claude::hook::input::{Event, Input};
 use crate::claude::transcript;
 use crate::core::decide::Decision;
 use crate::core::decide::turn::{Gained, Turn};
+use crate::core::event;
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -17,7 +18,7 @@ use crate::scan::briefing::{self, BriefingContext};
 use crate::store::process::checks::CheckRun;
 use crate::store::state::{self, Locked, ending, stop as stops};
 use crate::store::user::armed;
-use crate::store::{Project, World, config, tasks};
+use crate::store::{Project, World, config, events, tasks};
 use anyhow::Result;
 
 pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
@@ -108,6 +109,7 @@ fn record_and_answer(
     let Facts { run: before, resolved, settings, turn, checks, .. } = facts;
     let now = world.now;
     let ends_now = before.is_alive() && !after.is_alive();
+    let mut happened = event::turn::in_session(before, &after, turn, decision, settings);
     let mut notes = record::turn(world, project, session, before, &after);
     if ends_now && after.outcome == Some(Outcome::Complete) && !checks.withheld.is_empty() {
         notes.push("the project's checks did not run: `ralph trust` shows them".into());
@@ -123,7 +125,9 @@ fn record_and_answer(
         notes.extend(brief.notes);
         warnings.extend(brief.warnings);
         lists = brief.lists;
+        happened.extend(brief.events);
     }
+    notes.extend(events::note(world, &after, &happened));
     let joined = warnings.join("\n");
     if joined != after.told.warnings {
         notes.extend(warnings);

@@ -7,6 +7,7 @@ use super::trouble::Trouble;
 use super::{Context, OnLimit, Runner, SESSION, messages, span};
 use crate::core::decide::turn::{Gained, Tasks, Turn};
 use crate::core::decide::{account, completion};
+use crate::core::event::{IterationStarted, What};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::prompt;
@@ -141,7 +142,8 @@ impl Runner<'_> {
         self.screen.iteration = number;
         self.screen.position = messages::position(&self.run, &settings, number);
         self.screen.say(&messages::iteration_started(number, &settings, mode));
-        self.screen.event("iteration_started", json!({"iteration": number, "mode": mode.name()}));
+        let begun = IterationStarted { iteration: number, mode: mode.name().into() };
+        self.emit(What::IterationStarted(begun));
         let head = git::head(&self.project.root);
         Ok(Some(Prepared { number, mode, resolved, prompt, before, head }))
     }
@@ -244,6 +246,7 @@ impl Runner<'_> {
             self.screen.warn(&format!("could not save the state: {error:#}"));
         }
         brief.notes.iter().for_each(|note| self.screen.note(note));
+        brief.events.into_iter().for_each(|what| self.emit(what));
         Ok(brief.lists)
     }
 
@@ -456,7 +459,9 @@ impl Runner<'_> {
         };
         let mut report = |check: &CheckRun| {
             if check.run.ended != Ended::Cancelled {
-                runner.borrow_mut().screen.check(check);
+                let runner = &mut *runner.borrow_mut();
+                let event = runner.screen.check(check);
+                runner.emit(What::Check(event));
             }
         };
         let results = facts.checks.run(root, &cancelled, &mut report);

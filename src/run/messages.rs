@@ -1,9 +1,8 @@
 //! The messages of a run: its position, the result of an iteration, and the table at the end.
 
 use super::Runner;
-use crate::core::circuit::condition::PerCondition;
 use crate::core::message;
-use crate::core::outcome::{Exit, IterationOutcome, Outcome};
+use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::record::ArmedLoop;
 use crate::core::settings::{RunSettings, Settings};
 use crate::core::tasks::Mode;
@@ -11,7 +10,6 @@ use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::store::runner::summary::Row;
 use crate::store::tasks;
-use serde_json::{Value, json};
 
 /// Returns `Ralph 12/50 · Runtime: 3.2h/9.0h · $4.10 · circuit closed`, short enough for what the screen adds to it.
 pub fn position(run: &ArmedLoop, settings: &Settings, number: u64) -> String {
@@ -47,17 +45,6 @@ pub fn iteration_ended(row: &Row) -> String {
         text.push_str(&format!(" · {} tokens", message::tokens(row.tokens)));
     }
     text
-}
-
-/// Returns what the event that an iteration has ended has from its row.
-pub fn iteration_json(row: &Row, counters: &PerCondition) -> Value {
-    json!({
-        "iteration": row.iteration, "mode": row.mode, "outcome": row.outcome,
-        "duration_seconds": row.duration_seconds, "attempts": row.attempts, "other_seconds": row.other_seconds,
-        "commit": Some(&row.commit_hash).filter(|commit| !commit.is_empty()), "stuck_count": row.stuck_count,
-        "counters": counters, "stories_complete": row.stories_complete, "stories_total": row.stories_total,
-        "cost_usd": row.cost_usd, "tokens": row.tokens, "check": row.check,
-    })
 }
 
 /// Returns a note if an iteration ends before a silent tool reaches its own limit.
@@ -110,18 +97,4 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
         text.push_str(&format!("{:<13}{value}\n", format!("{label}:")));
     }
     text.trim_end().to_owned()
-}
-
-pub fn json(runner: &Runner, exit: Exit) -> Value {
-    let run = &runner.run;
-    json!({
-        "outcome": run.outcome, "reason": run.reason, "exit_code": exit.code(), "iterations": run.iteration,
-        "runtime_seconds": time_of(run), "duration_seconds": run.tally.duration_seconds,
-        "average_seconds": run.tally.duration_seconds.checked_div(run.iteration),
-        "stuck_iterations": run.tally.stuck_iterations, "usage": run.usage, "checks": run.checks,
-    })
-}
-
-fn time_of(run: &ArmedLoop) -> f64 {
-    time::Stamp(run.runtime_ms()).seconds()
 }

@@ -32,18 +32,19 @@ use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;
 use crate::core::decide::{Decision, Note};
+use crate::core::event::{self, Ended, Event, What};
 use crate::core::outcome::{Exit, Outcome};
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::settings::{Resolved, Settings};
 use crate::core::time::Stamp;
 use crate::engine;
-use crate::store::config;
 use crate::store::project::Project;
 use crate::store::runner::run_lock::HeldProject;
 use crate::store::runner::{runner_guard, snapshot, summary};
 use crate::store::state::ending::{self, Killed};
 use crate::store::state::{self, Locked, StateError, stop as stops};
 use crate::store::world::{Instant, World};
+use crate::store::{config, events};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -110,6 +111,8 @@ pub struct Runner<'a> {
     checked: Vec<CheckResult>,
     /// When the project was last scanned.
     scanned_at: Option<Stamp>,
+    /// The user knows that events cannot be written.
+    events_failed: bool,
 }
 
 /// What follows an iteration.
@@ -215,6 +218,7 @@ impl<'a> Runner<'a> {
             trouble: TroubleCount::default(),
             checked: Vec::new(),
             scanned_at: None,
+            events_failed: false,
         })
     }
 
@@ -253,6 +257,7 @@ impl<'a> Runner<'a> {
             (after, decision) = facts.decide(self.now());
         }
         let before = std::mem::replace(&mut self.run, after);
+        let around = event::turn::around(&before, &self.run, decision.note(), &facts.settings);
         self.note_trouble(&iteration, before);
         self.report_violations(&facts);
         self.note = match decision {
@@ -260,10 +265,23 @@ impl<'a> Runner<'a> {
             _ => Note::default(),
         };
         self.record(&iteration)?;
+        around.into_iter().for_each(|what| self.emit(what));
         if !self.run.is_alive() {
             return Ok(Next::Over);
         }
         wait.map_or(Ok(Next::Continue), |wait| wait.hold(self).map(Next::from))
+    }
+
+    /// Adds what happened to the events of the run, and prints it for scripts.
+    fn emit(&mut self, what: What) {
+        let event = Event::new(self.now(), what);
+        let added = events::append(&self.world.later(), &self.run.run_id, std::slice::from_ref(&event.what));
+        self.screen.emit(&event);
+        if let Err(error) = added
+            && !std::mem::replace(&mut self.events_failed, true)
+        {
+            self.screen.warn(&format!("could not add to the events of this run: {error:#}"));
+        }
     }
 
     fn now(&self) -> Stamp {
@@ -399,7 +417,7 @@ impl<'a> Runner<'a> {
         }
         let table = messages::table(&self, &settings, world.now);
         let exit = self.run.outcome.unwrap_or(Outcome::Error).exit();
-        self.screen.event("ended", messages::json(&self, exit));
+        self.screen.emit(&Event::new(world.now, What::Ended(Ended::of(&self.run, world.now))));
         self.screen.conclude(&table);
         exit
     }

@@ -5,6 +5,7 @@ use super::Runner;
 use super::agent::Report;
 use super::inbox::Interruption;
 use super::terminal;
+use crate::core::event::{self, What};
 use crate::core::record::{Waiting, WaitingFor};
 use crate::core::settings::RunSettings;
 use crate::core::signal::Reset;
@@ -14,7 +15,6 @@ use crate::store::runner::calls;
 use crate::store::world::{self, Instant};
 use crate::store::zone;
 use anyhow::Result;
-use serde_json::json;
 use std::time::Duration;
 
 /// How a wait ended.
@@ -104,9 +104,14 @@ impl Wait {
         let reason = &self.reason;
         let words = &self.words;
         runner.screen.say(&format!("Ralph: {reason}; continuing in {}{offer}{words}", span(self.span)));
-        let seconds = self.span.as_secs();
-        let event = json!({"reason": reason, "error": self.error, "seconds": seconds, "until": self.until});
-        runner.screen.event("waiting", event);
+        let what = runner.run.session.waiting.as_ref().map_or("", |waiting| waiting.what.name());
+        runner.emit(What::Waiting(event::Wait {
+            what: what.into(),
+            reason: event::text(reason),
+            error: self.error.as_deref().map(event::text),
+            until: self.until,
+            seconds: Some(self.span.as_secs()),
+        }));
         let mut reported = Instant::now();
         let screen = &mut runner.screen;
         let interruption = runner.inbox.wait(Instant::now() + self.span, |left| {

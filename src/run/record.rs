@@ -3,8 +3,10 @@
 use super::iteration::Iteration;
 use super::supervisor::AgentEnd;
 use super::{Runner, SESSION, messages};
+use crate::core::event::{self, IterationEnded, What};
 use crate::core::message;
 use crate::core::outcome::{IterationOutcome, Outcome};
+use crate::core::time::Stamp;
 use crate::engine;
 use crate::store::process::program::Ended;
 use crate::store::project::git;
@@ -13,7 +15,6 @@ use crate::store::runner::{logs, runner_guard};
 use crate::store::state::{Locked, StateError};
 use crate::store::tasks;
 use anyhow::Result;
-use serde_json::json;
 
 impl Runner<'_> {
     /// Records the iteration: its row first, so that a resumed run sees it after a crash in between.
@@ -49,15 +50,49 @@ impl Runner<'_> {
             line.push_str(&format!(" · {part}"));
         }
         self.screen.say(&line);
-        let mut event = messages::iteration_json(&row, &self.run.circuit.counters);
-        event["how"] = iteration.end.to_string().into();
-        event["error"] = json!(error);
-        event["log"] = json!(log);
-        event["denied_tools"] = json!(denied);
-        event["remarks"] = json!(remarks);
-        self.screen.event("iteration_ended", event);
+        let ended = self.iteration_ended(iteration, row, (error.clone(), log, remarks));
+        self.emit(What::IterationEnded(Box::new(ended)));
         self.run.session.last_error = error;
         if self.run.is_alive() { self.save() } else { Ok(()) }
+    }
+
+    fn iteration_ended(
+        &self,
+        iteration: &Iteration,
+        row: Row,
+        (error, log, remarks): (Option<String>, Option<String>, Vec<String>),
+    ) -> IterationEnded {
+        let report = &iteration.report;
+        let rejected = self.note.rejected.as_ref().map(|rejection| event::text(&rejection.brief()));
+        IterationEnded {
+            iteration: row.iteration,
+            mode: row.mode,
+            outcome: row.outcome,
+            duration_seconds: Some(iteration.took.as_secs_f64().round()),
+            attempts: row.attempts,
+            other_seconds: row.other_seconds,
+            commit: Some(row.commit_hash).filter(|commit| !commit.is_empty()),
+            stuck_count: row.stuck_count,
+            counters: self.run.circuit.counters,
+            stories_complete: row.stories_complete,
+            stories_total: row.stories_total,
+            cost_usd: row.cost_usd,
+            tokens: row.tokens,
+            check: row.check,
+            how: Some(iteration.end.to_string()),
+            error: error.as_deref().map(event::text),
+            log,
+            denied_tools: event::texts(report.denied.iter().map(String::as_str)),
+            remarks: event::texts(remarks.iter().map(String::as_str)),
+            runtime_seconds: Stamp(self.run.runtime_ms()).seconds(),
+            head: git::head(&self.project.root),
+            tools: self.plan.options.agent.program().abilities().reports_tools.then_some(report.tools_used),
+            edits: self.plan.options.agent.program().abilities().reports_tools.then_some(report.edits),
+            message: report.message().map(event::text),
+            rejected,
+            transcript: None,
+            work_tree: None,
+        }
     }
 
     fn row(&mut self, iteration: &Iteration) -> Row {

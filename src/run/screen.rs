@@ -2,6 +2,7 @@
 
 use super::agent::AgentEvent;
 use super::terminal;
+use crate::core::event::{self, Event};
 use crate::core::text::clean;
 use crate::core::time;
 use crate::core::time::heartbeat::Beat;
@@ -96,6 +97,15 @@ impl Screen {
         }
     }
 
+    /// Prints an event of the run for scripts, as its file has it.
+    pub fn emit(&mut self, event: &Event) {
+        if self.style == Style::Json {
+            let mut line = json!(event);
+            line["run_id"] = self.run_id.as_str().into();
+            self.print(&line.to_string());
+        }
+    }
+
     /// Prints the ending, also in a quiet run.
     pub fn conclude(&mut self, text: &str) {
         if self.style != Style::Json {
@@ -161,8 +171,8 @@ impl Screen {
         }
     }
 
-    /// Shows the result of a check, and the end of what a failed one printed.
-    pub fn check(&mut self, check: &CheckRun) {
+    /// Shows the result of a check, and the end of what a failed one printed. Returns the event.
+    pub fn check(&mut self, check: &CheckRun) -> event::Check {
         let CheckRun { command, run } = check;
         let (passed, took) = (run.passed(), span(run.took));
         let how = if passed { "passed".into() } else { format!("failed: {}", run.ended) };
@@ -172,13 +182,14 @@ impl Screen {
             let last = &lines[lines.len().saturating_sub(MAX_CHECK_LINES)..];
             last.iter().for_each(|line| self.say(&format!("  {line}")));
         }
-        let exit_code = if let Ended::Exit(code) = run.ended { Some(code) } else { None };
-        let seconds = run.took.as_secs_f64();
-        self.event(
-            "check",
-            json!({"iteration": self.iteration, "command": command, "passed": passed, "exit_code": exit_code,
-                   "seconds": seconds, "tail": run.tail}),
-        );
+        event::Check {
+            iteration: self.iteration,
+            command: event::text(command),
+            passed,
+            exit_code: if let Ended::Exit(code) = run.ended { Some(code) } else { None },
+            seconds: run.took.as_secs_f64(),
+            tail: event::tail(&run.tail),
+        }
     }
 
     fn text(&mut self, text: &str) {

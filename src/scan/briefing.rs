@@ -1,6 +1,7 @@
 //! What the agent is told beside its task: current guidance and current findings, merged.
 
 use super::Scan;
+use crate::core::event::{What, changes};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::guidance::{self, Guidance, GuidanceScope};
@@ -33,6 +34,8 @@ pub struct Briefing {
     pub warnings: Vec<String>,
     /// Critical findings that the user did not allow.
     pub critical: Vec<Finding>,
+    /// What changed since the last briefing.
+    pub events: Vec<What>,
 }
 
 /// More findings are not kept in the state; `ralph scan` shows all.
@@ -43,13 +46,14 @@ const MAX_FINDINGS: usize = 100;
 pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<Scan>) -> Result<Briefing> {
     let BriefingContext { world, run, resolved, .. } = *context;
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
-    let guidance = freshen(context, document, &mut notes)?;
+    let before = given::guidance(world, context.project, document)?;
+    let guidance = freshen(context, document, before.clone(), &mut notes)?;
     let max_age = resolved.settings().guidance_max_age_ms;
     let own = guidance.fresh_for(&scope(context.session, run), world.now, max_age);
 
-    let mut findings = Vec::new();
+    let (mut findings, earlier) = (Vec::new(), document.findings());
     if resolved.is_on("scan.enabled") {
-        findings = document.findings();
+        findings.clone_from(&earlier);
         if let Some(scan) = scan {
             warnings.clone_from(&scan.warnings);
             let is_complete = scan.at.is_some();
@@ -58,7 +62,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
                 document.set_scanned_in(&run.session.work_tree)?;
             }
         }
-    } else if !document.findings().is_empty() {
+    } else if !earlier.is_empty() {
         document.set_findings(&Vec::new(), world.now)?;
     }
     let waived = own.waived();
@@ -68,8 +72,10 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     let overruled = guidance.deliver(context.session, &told, &lists.overruled);
     notes.extend(guidance::withheld(&overruled));
     document.set_guidance(&guidance)?;
+    let mut events = changes::guidance(&before, &guidance, context.session, run.iteration);
+    events.extend(changes::findings(&earlier, &findings));
     findings.retain(|finding| finding.severity == Severity::Critical && !waived.contains(&finding.id));
-    Ok(Briefing { lists, notes, warnings, critical: findings })
+    Ok(Briefing { lists, notes, warnings, critical: findings, events })
 }
 
 fn scope<'a>(session: &'a str, run: &StoredLoop) -> GuidanceScope<'a> {
@@ -77,9 +83,13 @@ fn scope<'a>(session: &'a str, run: &StoredLoop) -> GuidanceScope<'a> {
 }
 
 /// Drops the guidance that is stale for every loop that is alive in this project.
-fn freshen(context: &BriefingContext, document: &mut Document, notes: &mut Vec<String>) -> Result<Guidance> {
+fn freshen(
+    context: &BriefingContext,
+    document: &mut Document,
+    mut guidance: Guidance,
+    notes: &mut Vec<String>,
+) -> Result<Guidance> {
     let BriefingContext { world, project, session, run, resolved, .. } = *context;
-    let mut guidance = given::guidance(world, project, document)?;
     guidance.bring_back_to(world.now);
     let max_age = resolved.settings().guidance_max_age_ms;
     // Other loops are read only where there is something to drop.

@@ -3,11 +3,13 @@
 use super::slash::Reply;
 use super::start;
 use crate::cli::{Failure, Invocation, Project, World};
+use crate::core::event::{self, Answered, What};
 use crate::core::message::short_id;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine};
 use crate::core::request::StartRequest;
 use crate::core::text::clean;
+use crate::store::events;
 use crate::store::state;
 use crate::store::state::question::{self, Question};
 use crate::store::user::{answers, armed, asked};
@@ -25,7 +27,8 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     if text.trim().is_empty() {
         return Ok(shown(&question, "ralph answer TEXT"));
     }
-    save(&call.project, &question, &text, call.flag("replace"))?;
+    let question = save(&call.project, &question, &text, call.flag("replace"))?;
+    note_answer(&call.world, &call.project, &question, "terminal");
     let path = clean::visible(&question.path.display().to_string());
     Ok(format!(
         "Answer saved in {path}. Continue with /ralph:start --resume in the session, or with `ralph run`."
@@ -79,6 +82,7 @@ pub fn in_session(
         return Ok(shown(&question, "/ralph:answer TEXT").into());
     }
     let question = save(project, &question, text, replace)?;
+    note_answer(world, project, &question, "session");
     asked::take(world, session);
     let request = StartRequest { resume: true, ..StartRequest::default() };
     let resumed = start::start_with(world, project, session, &request, true, Some(question));
@@ -94,6 +98,19 @@ pub fn in_session(
 pub fn of_session(world: &World, project: &Project, session: &str) -> anyhow::Result<Option<Question>> {
     let own = own_loop(&started(world, project)?, session).cloned();
     own.map_or(Ok(None), |run| question::of_loop(project, &run))
+}
+
+/// Adds an answer to the events of the run that asked.
+pub fn note_answer(world: &World, project: &Project, question: &Question, from: &str) {
+    let loops = started(world, project).unwrap_or_default();
+    let asked = |run: &ArmedLoop| {
+        question::of_loop(project, run).is_ok_and(|own| own.is_some_and(|own| own.path == question.path))
+    };
+    if let Some((_, run)) = loops.iter().find(|(_, run)| asked(run)) {
+        let (asked, answer) = (event::text(question.asked()), event::text(&question.answer));
+        let answered = Answered { question: asked, answer, from: from.to_owned() };
+        events::note(world, run, &[What::Answered(answered)]);
+    }
 }
 
 /// Returns who asked the question that is open in this project, and what it is.

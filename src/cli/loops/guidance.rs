@@ -1,6 +1,7 @@
 //! `ralph-guidance`: what the user encourages, forbids and allows.
 
 use crate::cli::{Failure, Project, World};
+use crate::core::event::changes;
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::guidance::{
@@ -10,9 +11,9 @@ use crate::core::settings::Resolved;
 use crate::core::text::clean;
 use crate::core::time::duration;
 use crate::scan::{self, ScanBudget};
-use crate::store::config;
 use crate::store::state::{self, Document, Locked};
 use crate::store::user::{armed, given};
+use crate::store::{config, events};
 use crate::view;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -162,6 +163,7 @@ pub fn run(
     let findings = findings(world, project, &resolved, request);
     let mut state = Locked::open(project, world.now)?;
     let mut guidance = given::guidance(world, project, &state.document)?;
+    let before = guidance.clone();
     guidance.bring_back_to(world.now);
     let max_age = config::guidance_max_age_ms(world, project, &state.document);
     let expired = guidance.purge_over_age(world.now, max_age);
@@ -215,6 +217,7 @@ pub fn run(
         answer.push_str(&format!("; {}", reach(request, session, own.is_some_and(|run| run.is_alive()))));
     }
     given::save(world, project, &mut state, &guidance)?;
+    note_changes(world, project, &state.document, &before, &guidance);
     if json {
         let mut shown = view::guidance::json(&guidance, world.now);
         if let Some(note) = &state.moved_aside {
@@ -224,6 +227,15 @@ pub fn run(
     }
     let note = state.moved_aside.map(|note| format!("\nNote: {}", clean::line(&note)));
     Ok(answer + &note.unwrap_or_default())
+}
+
+/// Adds what changed to the events of each loop that it is for. The guidance itself is saved, so a failure costs nothing.
+fn note_changes(world: &World, project: &Project, document: &Document, before: &Guidance, after: &Guidance) {
+    let loops = armed::load_all(world, project, document).loops;
+    for (session, run) in loops.iter().filter(|(_, run)| run.is_alive()) {
+        let changes = changes::guidance(before, after, session, run.iteration);
+        events::note(world, run, &changes);
+    }
 }
 
 /// Makes the entries in the state that the user did not give the user's own, as if they were given now.

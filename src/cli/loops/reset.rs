@@ -2,7 +2,9 @@
 
 use super::stop::Scope;
 use crate::cli::{Failure, Project, World};
+use crate::core::event::{self, BreakerStep, Step, What};
 use crate::core::text::clean;
+use crate::store::events;
 use crate::store::state::{self, Locked};
 use crate::store::user::circuit::{self, Record};
 
@@ -46,7 +48,15 @@ fn reset_one(world: &World, here: &Project, record: Record) -> Result<String, Fa
     let has_state = state::peek(&project).is_ok_and(|document| document.is_some());
     let _lock = if has_state { Some(Locked::open(&project, world.now)?) } else { None };
     let record = circuit::record(world, &project, &session)?.unwrap_or(record);
-    let tripped = match record.reset(world, &project)? {
+    let reason = record.circuit.reason.clone().unwrap_or_default();
+    let step = BreakerStep { step: Step::Reset, iteration: 0, reason: event::text(&reason) };
+    let run_id = record.run_id.clone();
+    let reset = record.reset(world, &project)?;
+    if reset.is_some() {
+        // The breaker is reset, whether or not that can be noted.
+        let _ = events::append(world, &run_id, &[What::Breaker(step)]);
+    }
+    let tripped = match reset {
         Some(reason) => format!("It had tripped: {}", clean::excerpt(&reason, 200)),
         None => "It had not tripped.".into(),
     };

@@ -6,6 +6,7 @@ use super::slash::Reply;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::decide::turn::Turn;
 use crate::core::decide::{account, limits};
+use crate::core::event::{Ended, Started, What};
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge;
 use crate::core::outcome::Outcome;
@@ -24,7 +25,7 @@ use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
 use crate::store::user::{answers, asked, circuit, given, history};
-use crate::store::{config, tasks, world};
+use crate::store::{config, events, tasks, world};
 use std::path::PathBuf;
 
 /// Where a loop is started, and what was asked for.
@@ -136,6 +137,7 @@ pub fn start_with(
     plan.run.circuit.baseline.move_to(&baseline);
     let mut ended = arm_and_save(&start, &mut plan, &mut state, &mut notes)?;
     drop(state);
+    notes.extend(note_start(&start, &plan, brief.events));
     asked::take(world, session);
     notes.extend(keep_answers(world, project, &plan.run));
     ended.extend(plan.replaced.take());
@@ -149,6 +151,17 @@ pub fn start_with(
     let settings = plan.resolved.warnings.iter().chain(&plan.resolved.loosened);
     notes.extend(settings.map(|warning| format!("settings: {warning}")));
     Ok(Reply { user: message::started(&plan.run, &plan.settings, plan.verb, &notes), agent: Some(agent) })
+}
+
+/// Adds the start to the events of the run, and the ending to those of the run that it replaced. Returns what failed.
+fn note_start(start: &Start, plan: &StartPlan, changes: Vec<What>) -> Vec<String> {
+    let Start { world, project, session, .. } = *start;
+    let ended = |run: &ArmedLoop| events::note(world, run, &[What::Ended(Ended::of(run, world.now))]);
+    let started = Started::of(&plan.run, session, &project.root.to_string_lossy(), &plan.settings);
+    let head = plan.run.circuit.baseline.head.clone();
+    let continued = matches!(plan.verb, "resumed" | "adopted");
+    let begins = events::begin(world, &plan.run, Started { head, continued, ..started }, changes);
+    plan.replaced.as_ref().and_then(ended).into_iter().chain(begins).collect()
 }
 
 /// Decides which loop is started or resumed, or refuses.

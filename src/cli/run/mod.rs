@@ -9,6 +9,7 @@ pub mod run_args;
 use crate::claude::settings::{self, permissions};
 use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::decide::limits;
+use crate::core::event::{Event, Started, What};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::record::Engine;
@@ -18,9 +19,9 @@ use crate::run::agent::{Agent, flags_that_allow};
 use crate::run::saved::RunOptions;
 use crate::run::screen::Screen;
 use crate::run::target::Target;
-use crate::run::{self, Context, RunPlan, Runner};
-use crate::store::config;
+use crate::run::{self, Context, RunPlan, Runner, SESSION};
 use crate::store::project::git;
+use crate::store::{config, events};
 use plan::Planned;
 
 pub fn run(call: &Invocation) -> Answer {
@@ -81,11 +82,17 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     screen.say(&parts.join(" · "));
     screen.say(&format!("Task: {}", clean::excerpt(&run.task, 100)));
     checks.iter().for_each(|check| screen.say(&format!("Check: {}", clean::excerpt(check, 100))));
-    screen.event(
-        "started",
-        serde_json::json!({"continued": planned.continued, "iteration": iteration, "agent": agent.name(),
-                           "tasks": planned.tasks, "checks": checks}),
-    );
+    let started = Started {
+        continued: planned.continued,
+        iteration,
+        agent: Some(agent.name().to_owned()),
+        tasks: planned.tasks.clone(),
+        head: git::head(&project.root),
+        ..Started::of(run, SESSION, &project.root.to_string_lossy(), &settings)
+    };
+    screen.emit(&Event::new(world.now, What::Started(started.clone())));
+    let failed = events::begin(world, run, started, planned.changes.clone());
+    failed.iter().for_each(|failed| screen.warn(failed));
     if git::head(&project.root).is_none() {
         screen.note("no git repository here, so progress is what changes in the work tree");
     }

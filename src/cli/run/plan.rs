@@ -5,6 +5,7 @@ use super::run_args::RunArgs;
 use crate::cli::loops::start;
 use crate::cli::{Failure, World};
 use crate::core::decide::turn::Turn;
+use crate::core::event::What;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::tasks::{counts, prompt as tasks_prompt, summary as tasks_summary};
@@ -38,6 +39,8 @@ pub struct Planned {
     /// Entries of guidance that the agent will read.
     pub guidance: usize,
     pub notes: Vec<String>,
+    /// What changed in guidance and findings.
+    pub changes: Vec<What>,
     question: Option<Question>,
     tripped: Option<circuit::Record>,
     /// The run that this one replaces.
@@ -171,7 +174,9 @@ fn plan(
         let counts = counts(list, plan.options.skip_review);
         format!("{} of {} {} done", counts.done, counts.total, list.source.form.nouns())
     });
-    Ok(Planned { plan, continued, tasks, stories, guidance, notes, question: None, tripped: None, replaced })
+    let changes = brief.events;
+    let (question, tripped) = (None, None);
+    Ok(Planned { plan, continued, tasks, stories, guidance, notes, changes, question, tripped, replaced })
 }
 
 impl Planned {

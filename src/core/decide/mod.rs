@@ -33,6 +33,13 @@ pub enum Decision {
     Continue(Note),
 }
 
+impl Decision {
+    /// Returns what the agent should be told, if it continues.
+    pub fn note(&self) -> Option<&Note> {
+        if let Decision::Continue(note) = self { Some(note) } else { None }
+    }
+}
+
 /// What the agent should be told beside its position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Note {

@@ -2,6 +2,7 @@
 //!
 //! Both engines write these events. What people look at afterwards is folded from them, see [`timeline`].
 
+pub mod changes;
 pub mod timeline;
 pub mod turn;
 
@@ -399,7 +400,7 @@ mod tests {
         let wait = Wait { what: "calls".into(), seconds: Some(5), ..Wait::default() };
         let event = Event::new(Stamp(0), What::Waiting(wait));
         let line = json!({
-            "v": 1, "timestamp": "1970-01-01T00:00:00Z", "event": "waiting", "for": "calls", "seconds": 5,
+            "v": 1, "timestamp": "1970-01-01T00:00:00.000Z", "event": "waiting", "for": "calls", "seconds": 5,
             "reason": "", "error": null, "until": null
         });
         assert_eq!(json!(event), line);

@@ -384,7 +384,8 @@ mod tests {
             event(250, What::Started(Started { continued: true, ..Started::default() })),
             event(260, What::Ended(Ended::default())),
         ]);
-        let [work, wait, pause, failure] = [SpanKind::Work, SpanKind::Wait, SpanKind::Pause, SpanKind::Failure];
+        let [work, wait, pause, failure] =
+            [SpanKind::Work, SpanKind::Wait, SpanKind::Pause, SpanKind::Failure];
         let spans = [(work, 1), (work, 10), (wait, 30), (failure, 5), (pause, 60), (work, 40), (work, 4)];
         assert_eq!(kinds(&timeline), [&spans[..], &[(pause, 100), (work, 10)]].concat());
         let total: i64 = timeline.spans.iter().map(Span::ms).sum();
@@ -424,7 +425,10 @@ mod tests {
             event(30, change(Change::Delivered, 4)),
         ]);
         let first = &timeline.guidance[0];
-        assert_eq!((first.given_at, first.delivered, first.removed_at), (Some(at(5)), Some((at(9), 1)), Some(at(20))));
+        assert_eq!(
+            (first.given_at, first.delivered, first.removed_at),
+            (Some(at(5)), Some((at(9), 1)), Some(at(20)))
+        );
         assert_eq!((timeline.guidance.len(), timeline.guidance[1].given_at), (2, None));
     }
 
@@ -435,7 +439,10 @@ mod tests {
             event(110, check(1, true)),
             event(120, ended_iteration(1, None)),
             event(50, ended_iteration(1, None)),
-            event(130, What::Breaker(BreakerStep { step: Step::Warned, iteration: 1, reason: "idle".into() })),
+            event(
+                130,
+                What::Breaker(BreakerStep { step: Step::Warned, iteration: 1, reason: "idle".into() }),
+            ),
         ]);
         assert_eq!((timeline.iterations.len(), timeline.spent().1), (1, 10));
         assert_eq!(timeline.iterations[&1].warning.as_deref(), Some("idle"));

@@ -17,7 +17,7 @@ pub fn in_session(
     decision: &Decision,
     settings: &Settings,
 ) -> Vec<What> {
-    let note = note(decision);
+    let note = decision.note();
     let mut events: Vec<What> = checks(after.iteration, turn).map(What::Check).collect();
     if after.iteration > before.iteration {
         events.push(What::IterationEnded(Box::new(iteration(before, after, turn, note))));
@@ -27,12 +27,7 @@ pub fn in_session(
 }
 
 /// Returns what follows from a turn beside the iteration itself: steps of the breaker, a wait, a pause, new limits.
-pub fn around(
-    before: &ArmedLoop,
-    after: &ArmedLoop,
-    note: Option<&Note>,
-    settings: &Settings,
-) -> Vec<What> {
+pub fn around(before: &ArmedLoop, after: &ArmedLoop, note: Option<&Note>, settings: &Settings) -> Vec<What> {
     let iteration = after.iteration;
     let breaker = |step, reason: &str| What::Breaker(BreakerStep { step, iteration, reason: text(reason) });
     let mut events = Vec::new();
@@ -59,10 +54,6 @@ pub fn around(
         events.push(What::Limits(Limits::of(settings)));
     }
     events
-}
-
-fn note(decision: &Decision) -> Option<&Note> {
-    if let Decision::Continue(note) = decision { Some(note) } else { None }
 }
 
 /// Returns the checks that ran for the claim of this turn.

@@ -181,7 +181,8 @@ mod tests {
 
         fn poll(&mut self) -> (Vec<String>, News) {
             let mut lines = Vec::new();
-            let news = self.follower.poll(|line| lines.push(String::from_utf8_lossy(line).into_owned())).unwrap();
+            let news =
+                self.follower.poll(|line| lines.push(String::from_utf8_lossy(line).into_owned())).unwrap();
             (lines, news)
         }
     }

@@ -7,9 +7,9 @@ mod follower;
 mod runs;
 
 pub use follower::{Follower, News};
-pub use runs::{RunFile, all, find, load, of_project, prune};
+pub use runs::{RunFile, all, find, load, of_project};
 
-use crate::core::event::{Event, What};
+use crate::core::event::{Event, Started, What};
 use crate::core::record::ArmedLoop;
 use crate::store::{World, file};
 use anyhow::{Context, Result, ensure};
@@ -66,6 +66,13 @@ fn open(path: &std::path::Path) -> std::io::Result<File> {
 pub fn note(world: &World, run: &ArmedLoop, events: &[What]) -> Option<String> {
     let error = append(world, &run.run_id, events).err()?;
     Some(format!("could not add to the events of this run: {error:#}"))
+}
+
+/// Adds the start of a run, and what changed with it. Makes room for it first. Returns what failed.
+pub fn begin(world: &World, run: &ArmedLoop, started: Started, changes: Vec<What>) -> Option<String> {
+    let pruned = runs::prune(world).err().map(|error| format!("could not remove old events: {error:#}"));
+    let events: Vec<What> = std::iter::once(What::Started(started)).chain(changes).collect();
+    note(world, run, &events).or(pruned)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What every ending needs beside the state: history, the question for the user, the notification.
 
 use super::{question, stop};
+use crate::core::event::{Ended, What};
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::record::{ArmedLoop, Engine};
 use crate::core::settings::Resolved;
@@ -8,13 +9,14 @@ use crate::store::process::notify;
 use crate::store::runner::{run_lock, summary};
 use crate::store::state::Document;
 use crate::store::user::{answers, armed, asked, circuit, history};
-use crate::store::{Project, World, config};
+use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
 /// Records an ending before the state is saved: if saving fails, the loop ends again at its next turn and is recorded
 /// again. Returns what could not be written, as notes for the user.
 pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
-    let mut told = Vec::new();
+    let ended = What::Ended(Ended::of(run, world.now));
+    let mut told: Vec<String> = events::note(world, run, &[ended]).into_iter().collect();
     if let Err(error) = history::record(world, project, session, run) {
         told.push(format!("could not add this run to the history: {error:#}"));
     }
