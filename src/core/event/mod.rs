@@ -2,6 +2,7 @@
 //!
 //! Both engines write these events. What people look at afterwards is folded from them, see [`timeline`].
 
+pub mod account;
 pub mod changes;
 pub mod timeline;
 pub mod turn;
