@@ -72,9 +72,9 @@ impl Failure {
 
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Messages may quote untrusted text.
-        write!(f, "error: {}", clean::block(&self.message))?;
-        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {}", clean::block(hint)))
+        // Messages may quote untrusted text of any length.
+        write!(f, "error: {}", clean::message(&self.message))?;
+        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {}", clean::message(hint)))
     }
 }
 

@@ -6,7 +6,9 @@ use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, s
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
 use crate::core::outcome::Exit;
-use clap::error::{ContextKind, ContextValue};
+use crate::core::text::clean;
+use crate::core::text::nearest::nearest;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
 use std::io::Write;
@@ -30,11 +32,54 @@ fn foreign_flag(error: &clap::Error) -> Option<Failure> {
     }
 }
 
+/// Returns what to say about a command or flag that does not exist.
+fn mistyped(error: &clap::Error, program: &Command) -> Option<Failure> {
+    let given = |kind| match error.get(kind) {
+        Some(ContextValue::String(given)) => Some(given.as_str()),
+        _ => None,
+    };
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let named = words.iter().skip(1).find_map(|word| program.find_subcommand(word));
+    let command = named.unwrap_or(program);
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let name = given(ContextKind::InvalidSubcommand)?;
+            let known = program.get_subcommands().filter(|known| !known.is_hide_set()).map(Command::get_name);
+            let failure = Failure::usage(format!("no such command: {}", clean::excerpt(name, 60)));
+            Some(
+                failure
+                    .did_you_mean(nearest(name, known), format!("`{} help` lists them", program.get_name())),
+            )
+        }
+        ErrorKind::UnknownArgument => {
+            let word = given(ContextKind::InvalidArg)?;
+            let help = match named {
+                Some(named) => format!("see `{} {} --help`", program.get_name(), named.get_name()),
+                None => format!("see `{} --help`", program.get_name()),
+            };
+            let shown = clean::excerpt(word, 60);
+            if !word.starts_with('-') {
+                return Some(Failure::usage(format!("unexpected argument: '{shown}'")).hint(help));
+            }
+            let flags = command.get_arguments().filter(|flag| !flag.is_hide_set());
+            let flags: Vec<String> =
+                flags.filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect();
+            let meant = nearest(word, flags.iter().map(String::as_str));
+            Some(Failure::usage(format!("unknown flag: {shown}")).did_you_mean(meant, help))
+        }
+        _ => None,
+    }
+}
+
 /// Parses the arguments, prints the answer or the failure, and returns the exit code.
-pub fn finish(command: Command, answer: impl Fn(&Invocation) -> Answer) -> ExitCode {
+pub fn finish(mut command: Command, answer: impl Fn(&Invocation) -> Answer) -> ExitCode {
     let run = |matches: ArgMatches| Invocation::new(&matches).and_then(|call| answer(&call));
-    let parsed = command.try_get_matches_from(arguments(std::env::args_os()));
-    let (text, exit) = match parsed.map(run).or_else(|error| foreign_flag(&error).map(Err).ok_or(error)) {
+    let parsed = command.try_get_matches_from_mut(arguments(std::env::args_os()));
+    let named = |error: clap::Error| {
+        let failure = foreign_flag(&error).or_else(|| mistyped(&error, &command));
+        failure.map(Err).ok_or(error)
+    };
+    let (text, exit) = match parsed.map(run).or_else(named) {
         Ok(Ok((text, exit))) => (Ok(text), exit),
         Ok(Err(failure)) => (Err(failure.to_string()), failure.exit),
         Err(error) if error.use_stderr() => (Err(error.to_string()), Exit::Usage),

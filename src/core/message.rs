@@ -140,13 +140,21 @@ pub fn started(run: &StoredLoop, settings: &Settings, verb: &str, notes: &[Strin
         (_, 0) => " (no runtime limit)",
         _ => "",
     });
-    let checks = settings.checks.iter().map(|check| format!("\nCheck: {}", clean::excerpt(check, 200)));
-    let checks: String = checks.collect();
+    let checks: String =
+        listed(&settings.checks, 200).iter().map(|check| format!("\nCheck: {check}")).collect();
     let notes: String = notes.iter().map(|note| format!("\nNote: {note}")).collect();
     format!(
         "Ralph {verb}: {}\nEnds {ends}.{checks}\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
         clean::excerpt(&run.task, 200)
     )
+}
+
+/// Returns the first commands of a list, each in so many columns, and how many more there are.
+pub fn listed(commands: &[String], columns: usize) -> Vec<String> {
+    const MAX_LISTED: usize = 10;
+    let shown = commands.iter().take(MAX_LISTED).map(|command| clean::excerpt(command, columns));
+    let more = commands.len().saturating_sub(MAX_LISTED);
+    shown.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
 /// Returns the whole ending: outcome, reason, what it took, and the command that continues.

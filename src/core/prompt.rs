@@ -124,13 +124,14 @@ fn context(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: St
     let lists = lists.text(Extent::Whole, now);
     let gap = if lists.is_empty() { "" } else { "\n" };
     let (checks, answers, recommendation) = (checks(settings), answers(run), recommendation(run));
-    format!("{checks}{gap}{lists}{answers}{recommendation}\n\nTask:\n\n{}", run.task)
+    // A hook cuts the end of a long context, so what is bounded comes first.
+    format!("{gap}{lists}{checks}{answers}{recommendation}\n\nTask:\n\n{}", run.task)
 }
 
 /// Returns the commands that a claim of completion must pass.
 fn checks(settings: &Settings) -> String {
-    let lines = settings.checks.iter().map(|check| format!("\n- {}", clean::excerpt(check, 300)));
-    let lines: String = lines.collect();
+    let lines = message::listed(&settings.checks, 300);
+    let lines: String = lines.iter().map(|line| format!("\n- {line}")).collect();
     if lines.is_empty() {
         lines
     } else {

@@ -12,6 +12,7 @@ use crate::cli::loops::slash;
 use crate::core::prompt;
 use crate::core::record::LoopState;
 use crate::scan::briefing::{self, BriefingContext};
+use crate::scan::{self, ScanBudget};
 use crate::store::state::Locked;
 use crate::store::user::{armed, handoff};
 use crate::store::{Project, World, config, events};
@@ -32,7 +33,7 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {
         );
         return Ok(Answer::silent());
     }
-    let (told, for_agent) = run(call, command, text)?;
+    let Ran { told, for_agent, .. } = run(call, command, text)?;
     // A prompt that is blocked has no other event.
     let Some(for_agent) = for_agent else { return Ok(Answer::block(told)) };
     submission::note_run(call, EXPANDED, text);
@@ -52,9 +53,16 @@ pub fn in_context(call: &Call, for_agent: String) -> String {
     prompt::in_context(for_agent, &place)
 }
 
-/// Runs a slash command. Returns what the user and the agent are told; without the second there is nothing to do for
-/// the agent.
-pub fn run(call: &Call, command: &str, text: &str) -> Result<(String, Option<String>)> {
+/// What a slash command did.
+pub struct Ran {
+    /// What the user is told.
+    pub told: String,
+    /// What the agent is told, if there is something for it to do.
+    pub for_agent: Option<String>,
+    pub failed: bool,
+}
+
+pub fn run(call: &Call, command: &str, text: &str) -> Result<Ran> {
     let Call { world, project, session, .. } = *call;
     if armed::exists(world, project, session)? {
         note_interruption(call)?;
@@ -63,17 +71,17 @@ pub fn run(call: &Call, command: &str, text: &str) -> Result<(String, Option<Str
     let mut world = world.clone();
     world.working_dir = call.input.cwd.clone().unwrap_or(world.working_dir);
     let world = &world;
-    let (mut told, for_agent) = match slash::run(world, project, session, command, text) {
-        Ok(reply) if command == "start" => (reply.user + &permission_note(call), reply.agent),
-        Ok(reply) => (reply.user, reply.agent),
-        Err(failure) => (failure.to_string(), None),
+    let (mut told, for_agent, failed) = match slash::run(world, project, session, command, text) {
+        Ok(reply) if command == "start" => (reply.user + &permission_note(call), reply.agent, false),
+        Ok(reply) => (reply.user, reply.agent, false),
+        Err(failure) => (failure.to_string(), None, true),
     };
     let for_agent = for_agent.or_else(|| {
         let (text, notes) = continuation(world, project, session)?;
         notes.iter().for_each(|note| told.push_str(&format!("\n{note}")));
         Some(format!("The user ran a Ralph command and has seen its output. Do not reply to it.\n{text}"))
     });
-    Ok((told, for_agent))
+    Ok(Ran { told, for_agent, failed })
 }
 
 /// Returns what to add if the agent of this session may edit nothing without an answer.
@@ -113,12 +121,17 @@ fn continuation(world: &World, project: &Project, session: &str) -> Option<(Stri
         return None;
     }
     let mut state = Locked::open(project, world.now).ok()?;
-    let run = armed::load_armed(world, project, session, &state.document)
+    let mut run = armed::load_armed(world, project, session, &state.document)
         .ok()?
         .filter(|run| run.state == LoopState::Running)?;
     let resolved = config::load_for(world, project, &run);
+    // The turn before may have written, and the last findings may be those of another checkout.
+    let work_tree = project.work_tree(&world.working_dir);
+    run.session.work_tree = project.name_of(&work_tree);
+    let enabled = resolved.is_on("scan.enabled");
+    let scan = enabled.then(|| scan::scan(world, &work_tree, &resolved, ScanBudget::Hook));
     let context = BriefingContext { world, project, session, run: &run, resolved: &resolved, told: true };
-    let brief = briefing::prepare(&context, &mut state.document, None).ok()?;
+    let brief = briefing::prepare(&context, &mut state.document, scan).ok()?;
     state.save().ok()?;
     events::note(world, &run, &brief.events);
     let settings = resolved.settings();

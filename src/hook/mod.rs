@@ -66,7 +66,11 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
         return Ok(Answer::silent());
     };
     // Before anything else is looked at: this is asked at every prompt of every session.
-    if matches!(&input.event, Event::Prompt { text } if !submission::concerns(world, session, text)) {
+    let concern = match &input.event {
+        Event::Prompt { text } => submission::concern(world, session, text),
+        _ => None,
+    };
+    if matches!(input.event, Event::Prompt { .. }) && concern.is_none() {
         return Ok(Answer::silent());
     }
     let project = Project::find(world, input.cwd.as_deref());
@@ -74,8 +78,8 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     if let Event::Expansion { command, arguments } = &input.event {
         return expansion::expand(&call, command, arguments);
     }
-    if let Event::Prompt { text } = &input.event {
-        return submission::submitted(&call, text);
+    if let Some(concern) = concern {
+        return submission::submitted(&call, concern);
     }
     if world.run_id.is_some() && run_lock::drives(world, &project) {
         return runner_guard::stop(&call);
@@ -93,7 +97,7 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     call.work_tree = &work_tree;
     match &input.event {
         Event::Stop { .. } => stop::stop(&call, kill_switch),
-        Event::StopFailure { error } => session::turn_failed(&call, error),
+        Event::StopFailure { error, message } => session::turn_failed(&call, error, message),
         Event::SessionStart { source } => session::started(&call, source),
         Event::SessionEnd { reason } => session::ended(&call, reason),
         Event::Expansion { .. } | Event::Prompt { .. } | Event::Other(_) => Ok(Answer::silent()),

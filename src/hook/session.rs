@@ -6,17 +6,17 @@ use crate::claude::transcript;
 use crate::core::decide::account;
 use crate::core::decide::turn::Turn;
 use crate::core::event::{Warning, What};
-use crate::core::record::{ArmedLoop, Carried, LoopState, StoredLoop};
+use crate::core::record::{ArmedLoop, Carried, LoopState, StoredLoop, Waiting, WaitingFor};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
 use crate::core::time::runtime::Mark;
-use crate::core::{guidance, message, prompt};
+use crate::core::{guidance, message, prompt, signal};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::state::{ending, expiry};
 use crate::store::user::{armed, given};
-use crate::store::{config, events};
+use crate::store::{config, events, zone};
 use anyhow::Result;
 
 pub fn started(call: &Call, source: &str) -> Result<Answer> {
@@ -179,11 +179,19 @@ pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
     })
 }
 
-pub fn turn_failed(call: &Call, error: &str) -> Result<Answer> {
+pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
     with_own_running_loop(call, |run, settings| {
         // A turn began, so what the loop had waited for is over.
         run.session.waiting = None;
         observe(call, run, Mark::Seen, settings);
+        // The transcript tells when a usage limit resets; where it does not, the client's message does.
+        if run.session.waiting.is_none()
+            && let Some(reset) = signal::usage_limit(message).and_then(|limit| limit.resets)
+            && let Some(until) = zone::moment(&reset, call.world.now)
+        {
+            run.session.waiting =
+                Some(Waiting { what: WaitingFor::UsageLimit(until), since: call.world.now });
+        }
         let error = clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100);
         let message = format!("a turn ended with an API error: {error}");
         events::note(call.world, run, &[What::Warning(Warning { iteration: run.iteration, message })]);

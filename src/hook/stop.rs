@@ -128,11 +128,8 @@ fn record_and_answer(
         happened.extend(brief.events);
     }
     notes.extend(events::note(world, &after, &happened));
-    let joined = warnings.join("\n");
-    if joined != after.told.warnings {
-        notes.extend(warnings);
-        after.told.warnings = joined;
-    }
+    let told = std::mem::replace(&mut after.told.warnings, warnings.join("\n"));
+    notes.extend(warnings.into_iter().filter(|warning| !told.lines().any(|line| line == warning)));
     let mut answer = match decision {
         Decision::Silent | Decision::RunChecks => Answer::silent(),
         Decision::Ended => Answer::tell(message::ended(&after, settings, now)),

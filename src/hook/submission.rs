@@ -1,9 +1,11 @@
 //! What the user submits, before the agent reads it: a pasted command that the client takes for text, or a reply to the
 //! question with which a loop ended. Nothing else concerns us.
 
-use super::{Call, expansion};
+use super::Call;
+use super::expansion::{self, Ran};
 use crate::claude::hook::answer::Answer;
-use crate::cli::loops::{answer, slash};
+use crate::cli::loops::answer;
+use crate::cli::loops::slash::{self, Reply};
 use crate::core::text::clean;
 use crate::store::World;
 use crate::store::user::{asked, handoff};
@@ -18,24 +20,54 @@ pub const SUBMITTED: &str = "submitted";
 pub const EXPANDED: &str = "expanded";
 const MAX_QUESTION_CHARS: usize = 2_000;
 
-/// Returns whether a prompt may concern us, and takes the mark of a session that asked. Every prompt of every session
+/// Why a prompt may concern us.
+pub enum Concern<'a> {
+    /// A command that was pasted: its name and its text.
+    Command(&'a str, &'a str),
+    /// A message to a session that asked a question, after the reply that the user was asked about, if any.
+    Reply { prompt: &'a str, earlier: String },
+}
+
+/// Returns why a prompt may concern us, and takes the mark of a session that asked. Every prompt of every session
 /// comes here.
-pub fn concerns(world: &World, session: &str, prompt: &str) -> bool {
-    // The prompts of a runner's agent are ours.
-    world.run_id.is_none() && (is_command(prompt) || (is_reply(prompt) && asked::take(world, session)))
+pub fn concern<'a>(world: &World, session: &str, prompt: &'a str) -> Option<Concern<'a>> {
+    if world.run_id.is_some() {
+        // The prompts of a runner's agent are ours.
+        return None;
+    }
+    if let Some((name, text)) = pasted_command(prompt) {
+        return Some(Concern::Command(name, text));
+    }
+    let earlier = is_reply(prompt).then(|| asked::take(world, session)).flatten()?;
+    Some(Concern::Reply { prompt, earlier })
 }
 
 /// Answers a prompt that concerns us.
-pub fn submitted(call: &Call, prompt: &str) -> Result<Answer> {
-    match pasted_command(prompt) {
-        Some((command, text)) => run_pasted(call, command, text),
-        None if is_reply(prompt) => ask_about(call),
-        None => Ok(Answer::silent()),
+pub fn submitted(call: &Call, concern: Concern) -> Result<Answer> {
+    match concern {
+        Concern::Command(name, text) => match slash::find(name) {
+            Some(command) => run_pasted(call, command, text),
+            // The client would send it to the agent, as a task.
+            None => Ok(Answer::block(slash::unknown(name).to_string())),
+        },
+        Concern::Reply { prompt, earlier } if earlier.is_empty() => ask_about(call, prompt),
+        Concern::Reply { prompt, earlier } if is_yes(prompt) => take_answer(call, &earlier),
+        // It was asked about once.
+        Concern::Reply { .. } => Ok(Answer::silent()),
     }
 }
 
-fn is_command(prompt: &str) -> bool {
-    prompt.trim_start().starts_with("/ralph:") && is_pasted(prompt)
+/// Returns whether the user says yes, and nothing else.
+fn is_yes(prompt: &str) -> bool {
+    let words = prompt.to_lowercase().replace(|c: char| !c.is_alphabetic(), " ");
+    let words: Vec<&str> = words.split_whitespace().collect();
+    matches!(
+        words[..],
+        ["yes" | "y" | "yep" | "yeah" | "ok" | "okay" | "sure" | "correct"]
+            | ["yes", "please"]
+            | ["take", "it"]
+            | ["yes", "take", "it"]
+    )
 }
 
 /// A command is no reply, and the client wraps what it submits by itself in tags.
@@ -48,10 +80,11 @@ fn is_pasted(prompt: &str) -> bool {
     prompt.trim().lines().count() >= PASTED_LINES || prompt.encode_utf16().count() > PASTED_UNITS
 }
 
-fn pasted_command(prompt: &str) -> Option<(&'static str, &str)> {
-    let command = Some(prompt.trim_start()).filter(|_| is_command(prompt))?.strip_prefix("/ralph:")?;
+/// Returns the name and the text of a pasted command.
+fn pasted_command(prompt: &str) -> Option<(&str, &str)> {
+    let command = prompt.trim_start().strip_prefix("/ralph:").filter(|_| is_pasted(prompt))?;
     let (name, text) = command.split_at(command.find(char::is_whitespace).unwrap_or(command.len()));
-    Some((slash::find(name)?, text.trim()))
+    Some((name, text.trim()))
 }
 
 /// Runs a pasted command. If the client takes it for a command after all, it expands too, before or after this event;
@@ -63,11 +96,12 @@ fn run_pasted(call: &Call, command: &str, text: &str) -> Result<Answer> {
     if call.input.prompt_id.is_none() {
         return Ok(say_how_to_type(command));
     }
-    let (told, for_agent) = expansion::run(call, command, text)?;
+    let Ran { told, for_agent, failed } = expansion::run(call, command, text)?;
     let Some(for_agent) = for_agent else { return Ok(Answer::block(told)) };
     note_run(call, SUBMITTED, text);
     let context = expansion::in_context(call, for_agent);
-    let answer = Answer::tell(format!("{told}\nRalph ran the pasted command."));
+    let note = if failed { "" } else { "\nRalph ran the pasted command." };
+    let answer = Answer::tell(format!("{told}{note}"));
     Ok(Answer { context: Some(("UserPromptSubmit", context)), ..answer })
 }
 
@@ -101,7 +135,7 @@ fn prompt_of<'a>(call: &Call<'a>, text: &'a str) -> &'a str {
 }
 
 /// Has the agent ask whether a reply is the answer to the question with which the loop of this session ended.
-fn ask_about(call: &Call) -> Result<Answer> {
+fn ask_about(call: &Call, reply: &str) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
     let Some(open) = answer::of_session(world, project, session)? else {
         let told = |other| {
@@ -112,17 +146,31 @@ fn ask_about(call: &Call) -> Result<Answer> {
     if !open.answer.is_empty() {
         return Ok(Answer::silent());
     }
+    asked::mark(world, session, reply)?;
     let asked = open.asked();
     let short = clean::excerpt(asked, 160);
     let asked: String = asked.chars().take(MAX_QUESTION_CHARS).collect();
     let answer = Answer::tell(format!(
-        "Ralph: the loop ended with \"{short}\". If this is the answer: /ralph:answer TEXT saves it and resumes the loop."
+        "Ralph: the loop ended with \"{short}\". If this is the answer, reply yes, or type /ralph:answer TEXT: the answer \
+         is saved and the loop resumes."
     ));
     let context = format!(
         "Ralph: the loop of this session ended and waits for the user's answer to this (the agent's words):\n{asked}\n\n\
-         The user's message may be the answer. If so, ask the user once: \"Take this as the answer?\", and say that \
-         /ralph:answer TEXT, typed by the user, saves it and resumes the loop. Do not save it yourself and do not work on \
+         The user's message may be the answer. If so, ask the user once: \"Take this as the answer?\", and say that a \
+         plain yes, or /ralph:answer TEXT, saves it and resumes the loop. Do not save it yourself and do not work on \
          the loop's task until then. If the message is about something else, just reply to it."
     );
     Ok(Answer { context: Some(("UserPromptSubmit", context)), ..answer })
+}
+
+/// Saves the reply that the user was asked about, and resumes the loop.
+fn take_answer(call: &Call, reply: &str) -> Result<Answer> {
+    let Call { world, project, session, .. } = *call;
+    match answer::in_session(world, project, session, reply, false) {
+        Ok(Reply { user, agent }) => {
+            let context = agent.map(|agent| ("UserPromptSubmit", expansion::in_context(call, agent)));
+            Ok(Answer { context, ..Answer::tell(user) })
+        }
+        Err(failure) => Ok(Answer::block(failure.to_string())),
+    }
 }

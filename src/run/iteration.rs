@@ -150,11 +150,10 @@ impl Runner<'_> {
 
     /// Tells the user once what is new about the settings.
     fn report_warnings(&mut self, resolved: &Resolved) {
-        let joined = resolved.warnings.join("\n");
-        if joined != self.run.told.warnings {
-            resolved.warnings.iter().for_each(|warning| self.screen.note(&format!("settings: {warning}")));
-            self.run.told.warnings = joined;
-        }
+        let told = std::mem::replace(&mut self.run.told.warnings, resolved.warnings.join("\n"));
+        let is_new = |warning: &&String| !told.lines().any(|line| line == *warning);
+        let new = resolved.warnings.iter().filter(is_new);
+        new.for_each(|warning| self.screen.note(&format!("settings: {warning}")));
     }
 
     /// Takes a snapshot of the task list. One that the agent broke it must fix first, and until then it is compared with

@@ -73,7 +73,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     notes.extend(guidance::withheld(&overruled));
     document.set_guidance(&guidance)?;
     let mut events = changes::guidance(&before, &guidance, context.session, run.iteration);
-    events.extend(changes::findings(&earlier, &findings));
+    events.extend(changes::findings(&earlier, &findings[..findings.len().min(MAX_FINDINGS)]));
     findings.retain(|finding| finding.severity == Severity::Critical && !waived.contains(&finding.id));
     Ok(Briefing { lists, notes, warnings, critical: findings, events })
 }
@@ -124,8 +124,7 @@ fn keep(
         return Ok(if scanned_at.is_some() { last } else { findings });
     };
     findings.retain(|finding| finding.severity > Severity::Low);
-    findings.truncate(MAX_FINDINGS);
-    document.set_findings(&findings, at)?;
+    document.set_findings(&findings.iter().take(MAX_FINDINGS).cloned().collect(), at)?;
     Ok(findings)
 }
 

@@ -3,6 +3,7 @@
 use super::trust;
 use crate::core::settings::{Key, Resolved, Row, Source};
 use crate::core::text::clean;
+use crate::core::time;
 use serde_json::{Map, Value, json};
 
 pub fn table(resolved: &Resolved, unknown: &[String]) -> String {
@@ -42,7 +43,10 @@ pub fn value(row: &Row) -> String {
     match &row.value {
         Value::Null => "none".into(),
         Value::String(text) => clean::excerpt(text, 24),
-        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |n| n.to_string()),
+        Value::Number(number) => match (row.key.kind.in_ms(number.as_f64()), number.as_f64()) {
+            (Some(ms), Some(n)) if n.fract() != 0.0 => time::span(ms),
+            (_, n) => n.map_or_else(|| number.to_string(), |n| n.to_string()),
+        },
         other => clean::visible(&other.to_string()),
     }
 }

@@ -266,7 +266,8 @@ impl Shown {
             Activity::Working | Activity::Waiting(_) => return None,
             Activity::Asking(_) => "answer it in Claude Code".into(),
             Activity::Idle(_) => "send any prompt; the loop continues at the end of its turn".into(),
-            Activity::Paused(_) => format!("{resume}, or /ralph:stop"),
+            Activity::Paused(_) if self.own => format!("{resume}, or /ralph:stop"),
+            Activity::Paused(_) => format!("{resume} in its session"),
             Activity::ClientClosed => {
                 format!("claude --resume {}, then any prompt", clean::line(&self.session_id))
             }

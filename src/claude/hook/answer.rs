@@ -75,7 +75,7 @@ impl Answer {
             fields.insert("reason".into(), clean::block(reason).into());
         }
         if let Some(message) = &self.message {
-            fields.insert("systemMessage".into(), clean::block(message).into());
+            fields.insert("systemMessage".into(), clean::message(message).into());
         }
         if let Some((event, context)) = &self.context {
             let output = json!({"hookEventName": event, "additionalContext": clean::block(context)});

@@ -24,6 +24,8 @@ pub enum Event {
     },
     StopFailure {
         error: String,
+        /// What the client says about it.
+        message: String,
     },
     SessionStart {
         source: String,
@@ -61,7 +63,7 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
             continued: fields.is_true("stop_hook_active"),
             background: background(&fields),
         },
-        "StopFailure" => Event::StopFailure { error: text("error") },
+        "StopFailure" => Event::StopFailure { error: text("error"), message: text("last_assistant_message") },
         "SessionStart" => Event::SessionStart { source: text("source") },
         "SessionEnd" => Event::SessionEnd { reason: text("reason") },
         "UserPromptExpansion" => {

@@ -4,12 +4,10 @@ use crate::cli::{Failure, Project, World};
 use crate::core::event::changes;
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge::GuidanceLists;
-use crate::core::guidance::{
-    self, Change, Entry, Full, Guidance, List, MAX_ENTRIES, MAX_LOOP_CHARS, MAX_TEXT_CHARS, Overruling,
-};
+use crate::core::guidance::{self, Change, Entry, Guidance, List, MAX_TEXT_CHARS, Overruling};
 use crate::core::settings::Resolved;
 use crate::core::text::clean;
-use crate::core::time::duration;
+use crate::core::time::{self, Stamp, duration};
 use crate::scan::{self, ScanBudget};
 use crate::store::state::{self, Document, Locked};
 use crate::store::user::{armed, given};
@@ -176,8 +174,15 @@ pub fn run(
                 |by: &String| Overruling { session_id: entry.session_id.clone(), by: by.clone() };
             entry.overruled = overruled_by.iter().map(overruling).collect();
             let change = guidance.give(*list, entry);
-            refuse_full(&guidance, session, &state.document)?;
-            given(*list, text, &change, &replaced, overruled_by.as_deref())
+            refuse_full(&guidance, session)?;
+            let terms = terms(*options);
+            given(
+                *list,
+                &format!("{}{terms}", clean::excerpt(text, 200)),
+                &change,
+                &replaced,
+                overruled_by.as_deref(),
+            )
         }
         Request::Remove(which) => {
             let removed = guidance.remove(which, session).ok_or_else(|| {
@@ -197,12 +202,12 @@ pub fn run(
         Request::Allow(id) => {
             let finding = find(world, project, &state.document.findings(), id)?;
             guidance.give(List::Allowed, entry(world, session, &finding.id, Options::default()));
-            refuse_full(&guidance, session, &state.document)?;
+            refuse_full(&guidance, session)?;
             format!("allowed: {} ({}) until it changes", finding.id, clean::line(&finding.file))
         }
         Request::Adopt => {
             let adopted = adopt(world, session, &mut guidance)?;
-            refuse_full(&guidance, session, &state.document)?;
+            refuse_full(&guidance, session)?;
             adopted
         }
         Request::List => String::new(),
@@ -279,19 +284,11 @@ fn overruled_by(guidance: &Guidance, list: List, entry: &Entry, findings: &[Find
     GuidanceLists::merge(&alone, "", findings).overruled.pop().map(|overruled| overruled.by)
 }
 
-/// Refuses what does not fit in the session's loop, or in every loop that is alive.
-fn refuse_full(guidance: &Guidance, session: Option<&str>, document: &Document) -> Result<(), Failure> {
-    let alive = || document.loops().filter(|(_, run)| run.is_alive()).map(|(id, _)| id);
-    let sessions = session.map_or_else(|| alive().collect(), |session| vec![session.to_owned()]);
-    let what = match guidance.full(sessions.iter().map(String::as_str)) {
-        None => return Ok(()),
-        Some(Full::Entries) => format!("too many entries: a project keeps at most {MAX_ENTRIES}"),
-        Some(Full::Chars { used }) => format!(
-            "too much guidance: {used} characters with this one; one loop takes at most {MAX_LOOP_CHARS}"
-        ),
-    };
+/// Refuses what does not fit in the session's loop, or in the loop of every session, whether it has started or not.
+fn refuse_full(guidance: &Guidance, session: Option<&str>) -> Result<(), Failure> {
+    let Some(full) = guidance.full(session) else { return Ok(()) };
     let hint = "remove an entry with --remove N (`ralph-guidance list` shows the numbers), or use --replace";
-    Err(Failure::refused(what).hint(hint))
+    Err(Failure::refused(full.to_string()).hint(hint))
 }
 
 /// Returns which loops an entry is for.
@@ -320,8 +317,17 @@ fn entry(world: &World, session: Option<&str>, text: &str, options: Options) -> 
     }
 }
 
+/// Returns how long an entry counts, if the user said so.
+fn terms(options: Options) -> String {
+    match (options.for_seconds, options.pin) {
+        (Some(seconds), _) => format!(" (for {})", time::span(Stamp::from_seconds(seconds).0)),
+        (None, true) => " (pinned)".into(),
+        (None, false) => String::new(),
+    }
+}
+
 fn given(list: List, text: &str, change: &Change, replaced: &[Entry], overruled_by: Option<&str>) -> String {
-    let mut answer = format!("{}: {}", list.word(), clean::excerpt(text, 200));
+    let mut answer = format!("{}: {text}", list.word());
     answer.push_str(match change {
         Change::Added => "",
         Change::Refreshed => "; already there, counts from now",

@@ -65,13 +65,29 @@ fn passed(call: &Invocation, command: &str) -> Result<String, Failure> {
 
 fn named(call: &Invocation) -> Result<&'static str, Failure> {
     let name = call.value("command").unwrap_or_default();
-    find(name).ok_or_else(|| {
-        let meant = nearest(name, COMMANDS);
-        Failure::usage(format!("no such slash command: {name}")).did_you_mean(meant, "see /ralph:help")
-    })
+    find(name).ok_or_else(|| unknown(name))
 }
 
+/// Returns the failure of a name that no slash command has.
+pub fn unknown(name: &str) -> Failure {
+    let meant = nearest(name, COMMANDS).map(|meant| format!("/ralph:{meant}"));
+    let name = clean::excerpt(name, 60);
+    Failure::usage(format!("no such slash command: {name}")).did_you_mean(meant.as_deref(), "see /ralph:help")
+}
+
+/// Runs a slash command. The client shows the answer in the conversation, so its length is bounded; a terminal shows all.
 pub fn run(
+    world: &World,
+    project: &Project,
+    session: &str,
+    command: &str,
+    text: &str,
+) -> Result<Reply, Failure> {
+    let reply = answered(world, project, session, command, text)?;
+    Ok(Reply { user: clean::message(&reply.user), ..reply })
+}
+
+fn answered(
     world: &World,
     project: &Project,
     session: &str,
@@ -202,8 +218,9 @@ fn history_from(words: &[&str]) -> Result<history::Request, Failure> {
 
 /// Returns the failure of words that a command does not take; `known` is what it does take.
 fn unexpected(words: &[&str], known: &[&'static str], usage: &str) -> Failure {
-    let meant = words.iter().filter(|word| !known.contains(word));
-    let meant = meant.into_iter().find_map(|word| nearest(word, known.iter().copied()));
+    // `--flag=value` is two words that may be mistyped.
+    let parts = words.iter().flat_map(|word| word.split('=')).filter(|word| !known.contains(word));
+    let meant = parts.into_iter().find_map(|word| nearest(word, known.iter().copied()));
     Failure::usage(format!("unexpected argument: '{}'", clean::excerpt(&words.join(" "), 60)))
         .did_you_mean(meant, format!("use {usage}"))
 }

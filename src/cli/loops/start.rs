@@ -114,9 +114,11 @@ pub fn start_with(
         tree: scan.as_ref().and_then(|scan| scan.tree),
         ..Turn::default()
     };
+    let mut too_much = None;
     if let Some(from) = &plan.adopted_from {
         let mut guidance = given::guidance(world, project, &state.document)?;
         guidance.hand_over(from, session);
+        too_much = guidance.full(Some(session));
         given::include(world, project, &guidance)?;
         state.document.set_guidance(&guidance)?;
     }
@@ -128,6 +130,10 @@ pub fn start_with(
     let agent = prompt::full(&plan.run, &brief.lists, &plan.settings, world.now);
     state.keep_unreadable(session, world.now)?;
     let mut notes: Vec<String> = state.moved_aside.iter().cloned().collect();
+    notes.extend(
+        too_much
+            .map(|full| format!("not all guidance fits in a prompt: {full}; remove some with --remove N")),
+    );
     notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it stops no loop")));
     notes.extend(given::foreign_note(world, project, &state.document));
     notes.extend(question::foreign_notes(world, project));

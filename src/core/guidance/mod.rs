@@ -16,6 +16,7 @@ use crate::core::text::clean;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 pub const MAX_TEXT_CHARS: usize = 2000;
 /// How much guidance one loop takes, as the agent reads it.
@@ -232,6 +233,17 @@ pub enum Full {
     Chars { used: usize },
 }
 
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Full::Entries => write!(f, "too many entries: a project keeps at most {MAX_ENTRIES}"),
+            Full::Chars { used } => {
+                write!(f, "too much guidance: {used} characters; one loop takes at most {MAX_LOOP_CHARS}")
+            }
+        }
+    }
+}
+
 impl Guidance {
     pub fn is_empty(&self) -> bool {
         self.encouraged.is_empty() && self.forbidden.is_empty() && self.allowed.is_empty()
@@ -307,17 +319,22 @@ impl Guidance {
         self
     }
 
-    /// Returns whether there is more than one of these sessions' loops or the project takes.
-    pub fn full<'a>(&self, sessions: impl IntoIterator<Item = &'a str>) -> Option<Full> {
+    /// Returns whether there is more than the project takes, or than a loop of this session takes; without a session,
+    /// than the loop of any session takes that has entries of its own.
+    pub fn full(&self, session: Option<&str>) -> Option<Full> {
         if self.entries().count() > MAX_ENTRIES || self.allowed.len() > MAX_ENTRIES {
             return Some(Full::Entries);
         }
-        let chars = |session: Option<&str>| -> usize {
-            let given_there = self.entries().filter(|entry| entry.session_id.as_deref() == session);
-            given_there.map(Entry::chars).sum()
+        let mut chars: HashMap<Option<&str>, usize> = HashMap::new();
+        for entry in self.entries() {
+            *chars.entry(entry.session_id.as_deref()).or_default() += entry.chars();
+        }
+        let for_all = chars.remove(&None).unwrap_or(0);
+        let own = match session {
+            Some(_) => chars.get(&session).copied(),
+            None => chars.into_values().max(),
         };
-        let own = sessions.into_iter().map(|session| chars(Some(session))).max().unwrap_or(0);
-        let used = chars(None) + own;
+        let used = for_all + own.unwrap_or(0);
         (used > MAX_LOOP_CHARS).then_some(Full::Chars { used })
     }
 
@@ -727,8 +744,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_loop_and_a_project_take_a_limited_amount() {
-        let given =
-            |entries: Vec<Entry>| Guidance { forbidden: entries, ..Guidance::default() }.full(["me", "you"]);
+        let given = |entries: Vec<Entry>| Guidance { forbidden: entries, ..Guidance::default() }.full(None);
         let small = |n: usize| entry(&format!("{n}"), 1.0, (n >= 50).then_some("me"));
         assert_eq!(given((0..100).map(small).collect()), None);
         assert_eq!(given((0..101).map(small).collect()), Some(Full::Entries));
@@ -739,7 +755,9 @@ pub(crate) mod tests {
         let crabs = entry(&"\u{1f980}".repeat(2000), 1.0, None);
         assert_eq!(given(vec![crabs]), Some(Full::Chars { used: 4020 }), "as the client counts");
         let allowed = (0..101).map(small).collect();
-        assert_eq!(Guidance { allowed, ..Guidance::default() }.full([]), Some(Full::Entries));
+        assert_eq!(Guidance { allowed, ..Guidance::default() }.full(None), Some(Full::Entries));
+        let mine = Guidance { forbidden: vec![of(2000, None), of(2001, Some("you"))], ..Guidance::default() };
+        assert_eq!((mine.full(Some("me")), mine.full(None)), (None, Some(Full::Chars { used: 4001 })));
     }
 
     #[test]

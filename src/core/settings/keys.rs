@@ -3,10 +3,13 @@
 use super::command;
 use super::loosening::Loosens;
 use crate::core::circuit::condition::{CONDITIONS, Condition};
-use crate::core::text::nearest;
+use crate::core::text::{clean, nearest};
 use crate::core::time::duration::{HOURS, MINUTES, SECONDS, Unit};
 use serde_json::{Map, Value};
 use std::fmt;
+
+/// A wrong value is quoted in so many columns.
+const MAX_QUOTED: usize = 60;
 
 /// What a value must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,14 @@ impl Kind {
 
     pub fn is_duration(self) -> bool {
         matches!(self, Kind::Duration(_) | Kind::PositiveDuration(_))
+    }
+
+    /// Returns how many milliseconds a value is, if it is a duration.
+    pub fn in_ms(self, value: Option<f64>) -> Option<i64> {
+        match self {
+            Kind::Duration(unit) | Kind::PositiveDuration(unit) => value.map(|value| unit.to_ms(value)),
+            _ => None,
+        }
     }
 
     /// Returns the placeholder of a value in help texts.
@@ -247,9 +258,16 @@ impl Key {
             Value::Number(number) => number.to_string(),
             Value::Bool(on) => on.to_string(),
             Value::Array(_) if self.kind == Kind::List => return Ok(value.clone()),
-            other => return Err(format!("{other} is not {}", self.kind)),
+            other => {
+                return Err(format!(
+                    "{} is not {}",
+                    clean::excerpt(&other.to_string(), MAX_QUOTED),
+                    self.kind
+                ));
+            }
         };
-        let wrong = || format!("'{text}' is not {}", self.kind);
+        let quoted = || clean::excerpt(&text, MAX_QUOTED);
+        let wrong = || format!("'{}' is not {}", quoted(), self.kind);
         let number = |number: Option<f64>, least: f64| {
             let number = number.filter(|number| (least..=1e9).contains(number)).ok_or_else(wrong)?;
             // Written back into a file, six is 6 and not 6.0.
@@ -263,7 +281,7 @@ impl Key {
             Kind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
             Kind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
             Kind::Text if text.contains("<promise>") || text.contains("</promise>") => {
-                Err(format!("'{text}' contains the tag: give only the text inside it"))
+                Err(format!("'{}' contains the tag: give only the text inside it", quoted()))
             }
             Kind::Text | Kind::Command | Kind::Commands => {
                 value.as_str().filter(|text| command::is_valid(text)).map(Value::from).ok_or_else(wrong)

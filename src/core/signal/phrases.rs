@@ -19,7 +19,14 @@ pub fn completion_phrases(message: &str) -> usize {
             text += &prose::unquoted(line);
         }
     }
-    let text = text.to_lowercase().replace(". ", "\n").replace(" - ", ", ").replace('❌', "not ");
+    // Emphasis is no part of a word: "**All tasks complete.** Ready for review."
+    let text = text
+        .to_lowercase()
+        .replace(['*'], "")
+        .replace("__", "")
+        .replace(". ", "\n")
+        .replace(" - ", ", ")
+        .replace('❌', "not ");
     text.split_inclusive(['\n', '!', '?', ';', '|', '…']).map(in_sentence).sum()
 }
 

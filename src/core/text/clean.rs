@@ -107,6 +107,30 @@ pub fn excerpt(text: &str, width: usize) -> String {
     line
 }
 
+/// Returns a message as a person reads it: cleaned, with a bound for each line and for their number. What is left out
+/// is counted.
+pub fn message(text: &str) -> String {
+    const MAX_LINES: usize = 120;
+    const MAX_COLUMNS: usize = 600;
+    let text = block(text);
+    if text.len() <= MAX_COLUMNS {
+        return text;
+    }
+    let cut = |line: &str| match fitting(line, MAX_COLUMNS) {
+        end if end < line.len() => format!("{}…", &line[..end]),
+        _ => line.to_owned(),
+    };
+    let lines = text.lines().count();
+    let shown: Vec<String> = text.lines().take(MAX_LINES).map(cut).collect();
+    let left = lines.saturating_sub(MAX_LINES);
+    let end = match left {
+        0 if text.ends_with('\n') => "\n".to_owned(),
+        0 => String::new(),
+        _ => format!("\n… {left} more lines"),
+    };
+    shown.join("\n") + &end
+}
+
 /// Returns how wide a terminal shows the text.
 pub fn columns(text: &str) -> usize {
     text.width()

@@ -72,8 +72,19 @@ pub fn leading(words: &[&str]) -> usize {
         let closed = |count: &usize| SECONDS.parse(&words[..*count].join(" ")).is_some();
         return (1..=words.len()).find(closed).unwrap_or(1);
     }
-    let mut last = first;
-    1 + rest.iter().take_while(|word| continues(std::mem::replace(&mut last, word), word)).count()
+    let is_number = |word: &&str| word.parse::<f64>().is_ok();
+    let is_unit = |word: &&str| word.len() == 1 && word.chars().next().and_then(unit_ms).is_some();
+    // `1 h 30 m`, as some people write it.
+    let spaced = words
+        .chunks(2)
+        .take_while(|pair| matches!(pair, [number, unit] if is_number(number) && is_unit(unit)));
+    match 2 * spaced.count() {
+        0 => {
+            let mut last = first;
+            1 + rest.iter().take_while(|word| continues(std::mem::replace(&mut last, word), word)).count()
+        }
+        count => count,
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +144,9 @@ mod tests {
             ("1h 30m, then", 1),
             ("1h 30min x", 1),
             ("2 30m x", 1),
+            ("1 h 30 m x", 4),
+            ("90 m x", 2),
+            ("2 hours x", 1),
             ("soon 30m x", 1),
             ("'soon 30m x", 1),
             ("1h", 1),

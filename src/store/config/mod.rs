@@ -50,8 +50,16 @@ pub fn load_for(world: &World, project: &Project, run: &ArmedLoop) -> Resolved {
     for (path, values) in
         [(Some(project.config()), &resolved.files.project), (world.user_config(), &resolved.files.user)]
     {
-        let unknown = path.iter().zip(values).flat_map(|(path, values)| unknown_in(path, values));
-        resolved.warnings.extend(unknown.take(MAX_UNKNOWN));
+        let (Some(path), Some(values)) = (path, values) else { continue };
+        let unknown = unknown_in(&path, values);
+        let more = unknown.len().saturating_sub(MAX_UNKNOWN);
+        resolved.warnings.extend(unknown.into_iter().take(MAX_UNKNOWN));
+        if more > 0 {
+            let path = clean::line(&path.display().to_string());
+            resolved
+                .warnings
+                .push(format!("{path}: {more} more unknown settings; `ralph config` shows them"));
+        }
     }
     resolved
 }
@@ -304,24 +312,30 @@ pub fn unknown(world: &World, project: &Project) -> Vec<String> {
     let own = (project.config(), read_own(project));
     let user = world.user_config().map(|path| (path.clone(), read(&path)));
     let files = [Some(own), user].into_iter().flatten();
-    files
-        .flat_map(|(path, values)| unknown_in(&path, &values.unwrap_or_default()).collect::<Vec<_>>())
-        .collect()
+    files.flat_map(|(path, values)| unknown_in(&path, &values.unwrap_or_default())).collect()
 }
 
-fn unknown_in(path: &Path, values: &Values) -> impl Iterator<Item = String> {
+/// Returns a note about each key that is no setting. Guidance comes first: it may be meant for the loop that runs.
+fn unknown_in(path: &Path, values: &Values) -> Vec<String> {
+    let is_guidance = |name: &str| {
+        let group = name.split('.').next().unwrap_or_default();
+        matches!(group, "guidance" | "encourage" | "encouraged" | "forbid" | "forbidden")
+    };
     let unknown = values.keys().filter(|name| settings::find(name).is_none());
-    unknown.map(move |name| {
+    let (notes, other): (Vec<_>, Vec<_>) = unknown.partition(|name| is_guidance(name));
+    let note = |name: &String| {
         let (path, name) = (path.display(), clean::excerpt(name, 60));
-        let is_guidance = |name: &str| matches!(name, "guidance" | "encourage" | "encouraged" | "forbid" | "forbidden");
-        clean::line(&if is_guidance(name.split('.').next().unwrap_or_default()) {
-            format!("{path}: {name} is not read; use `ralph-guidance encourage TEXT` or `ralph-guidance forbid TEXT`")
+        clean::line(&if is_guidance(&name) {
+            format!(
+                "{path}: {name} is not read; use `ralph-guidance encourage TEXT` or `ralph-guidance forbid TEXT`"
+            )
         } else {
             let meant =
                 settings::nearest(&name).map_or_else(String::new, |meant| format!(", did you mean {meant}?"));
             format!("{path}: unknown setting {name}{meant}")
         })
-    })
+    };
+    notes.into_iter().chain(other).map(note).collect()
 }
 
 /// Sets one key in a file, or removes it; everything else in the file stays. Returns whether the file changed.

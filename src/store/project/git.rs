@@ -103,7 +103,9 @@ pub fn worktree(project: &Path, cwd: &Path) -> Option<PathBuf> {
     if !is_linked || here_real == own_real || common_dir(own)?.1.canonicalize().ok()? != common {
         return None;
     }
-    let place = here.join(project.strip_prefix(own).ok()?);
+    let below = project.strip_prefix(own).ok()?;
+    // Joining nothing would add a slash.
+    let place = if below.as_os_str().is_empty() { here.to_owned() } else { here.join(below) };
     // A project below the top may not be there in another commit, or be a link that leads out.
     let is_inside = place.is_dir() && place.canonicalize().is_ok_and(|real| real.starts_with(&here_real));
     Some(if is_inside { place } else { here.to_owned() })

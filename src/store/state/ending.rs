@@ -25,7 +25,7 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
     }
     if run.engine == Engine::InSession
         && matches!(run.outcome, Some(Outcome::Blocked | Outcome::Decide))
-        && let Err(error) = asked::mark(world, session)
+        && let Err(error) = asked::mark(world, session, "")
     {
         told.push(format!("could not note that this session asked a question: {error:#}"));
     }

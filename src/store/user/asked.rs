@@ -1,4 +1,5 @@
-//! Sessions whose loop ended with a question: the user's next message there may be the answer. It is asked about once.
+//! Sessions whose loop ended with a question: the user's next message there may be the answer. It is asked about once,
+//! and kept until the user says yes or something else.
 //!
 //! The mark's name follows from the session alone, so that every other session learns with one look that it has none.
 
@@ -9,6 +10,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use std::time::Duration;
 
+const MAX_REPLY_BYTES: u64 = 1 << 20;
 /// After so long, a reply is no answer.
 const EXPIRES_AFTER: Duration = Duration::from_secs(30 * 86_400);
 
@@ -16,13 +18,17 @@ fn path(world: &World, session: &str) -> Result<PathBuf> {
     Ok(world.data_dir()?.join("asked").join(format!("{:016x}", fingerprint(session.as_bytes()))))
 }
 
-pub fn mark(world: &World, session: &str) -> Result<()> {
+/// Notes that the session asked a question, or which reply to it was asked about.
+pub fn mark(world: &World, session: &str, reply: &str) -> Result<()> {
     let path = path(world, session)?;
     handoff::sweep(path.parent().unwrap_or(&path), EXPIRES_AFTER);
-    file::replace_private(&path, b"")
+    file::replace_private(&path, reply.as_bytes())
 }
 
-/// Returns whether the session has a mark, and removes it.
-pub fn take(world: &World, session: &str) -> bool {
-    path(world, session).is_ok_and(|path| std::fs::remove_file(path).is_ok())
+/// Removes the mark of a session and returns the reply in it, which is empty if none was asked about.
+pub fn take(world: &World, session: &str) -> Option<String> {
+    let path = path(world, session).ok()?;
+    let reply = file::read_bounded(&path, MAX_REPLY_BYTES).unwrap_or_default().unwrap_or_default();
+    std::fs::remove_file(path).ok()?;
+    Some(String::from_utf8_lossy(&reply).into_owned())
 }
