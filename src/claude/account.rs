@@ -37,6 +37,25 @@ pub fn entries(line: &[u8]) -> Vec<Entry> {
     found.map(|(kind, text)| Entry { at, kind, text }).collect()
 }
 
+/// Returns what a line of a runner's log tells. Other agents than Claude Code print text, or JSON of their own.
+pub fn of_log(line: &[u8]) -> Vec<Entry> {
+    let is_claudes = |line: &Object| {
+        const KINDS: [&str; 6] =
+            ["assistant", "user", "system", "result", "rate_limit_event", "stream_event"];
+        line.text("type").is_some_and(|kind| KINDS.contains(&kind.as_str()) || kind.starts_with("control_"))
+    };
+    if line.starts_with(b"{") && serde_json::from_slice(line).is_ok_and(|line| is_claudes(&line)) {
+        return entries(line);
+    }
+    let text = text(&String::from_utf8_lossy(line));
+    if text.is_empty() { Vec::new() } else { vec![Entry { at: None, kind: Kind::Said, text }] }
+}
+
+/// Returns when a line was written, if it says so.
+pub fn time_of(line: &[u8]) -> Option<Stamp> {
+    serde_json::from_slice::<Object>(line).ok()?.read("timestamp")
+}
+
 /// Requests to the model, which the client logs beside the conversation, may be megabytes: their first bytes tell them.
 fn is_beside_the_conversation(line: &[u8]) -> bool {
     const KINDS: [&[u8]; 3] = [b"stream_event\"", b"api-request", b"queue-operation\""];
@@ -334,6 +353,25 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(account(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_log_of_any_agent_reads_as_what_it_printed() {
+        let account = |line: &str| -> Vec<(Kind, String)> {
+            of_log(line.as_bytes()).into_iter().map(|entry| (entry.kind, entry.text)).collect()
+        };
+        for (line, expected) in [
+            ("done, 3 tests pass", Some("done, 3 tests pass")),
+            ("\u{1b}[31mred\u{1b}[0m", Some("red")),
+            (r#"{"type":"item.completed","item":{}}"#, Some(r#"{"type":"item.completed","item":{}}"#)),
+            (r#"{"type":"system","subtype":"init"}"#, None),
+            ("{ not JSON", Some("{ not JSON")),
+            ("  ", None),
+        ] {
+            let expected: Vec<_> = expected.map(|text| found(Kind::Said, text)).into_iter().collect();
+            assert_eq!(account(line), expected, "{line}");
+        }
+        assert_eq!(of_log(br#"{"type":"result","is_error":false}"#)[0].kind, Kind::Reported);
     }
 
     #[test]

@@ -103,6 +103,12 @@ fn commands() -> Vec<Command> {
             flag("all", "also show the loops of your other projects"),
             json(),
         ]),
+        Command::new("logs")
+            .about("Show what the agent of a run said and did")
+            .arg(word("run-id", "RUN", "the run, by its id or the beginning of it [default: this session's, else the newest]"))
+            .arg(flag("follow", "keep printing what comes, until the run ends").short('f'))
+            .arg(value("iteration", "N", "only this iteration").value_parser(value_parser!(u64).range(1..)))
+            .arg(flag("raw", "print the log or the transcript as it is")),
         Command::new("answer")
             .about("Show or answer the agent's open question")
             .arg(words("text", "TEXT", answer))

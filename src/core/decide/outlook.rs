@@ -50,9 +50,8 @@ fn breaker(run: &ArmedLoop, settings: &Settings) -> Vec<(f64, String)> {
         (count > 0 && limit > 0).then(|| more(limit.saturating_sub(count).max(1), condition.again))
     });
     let is_stuck = run.engine == Engine::Runner && settings.max_stuck > 0 && run.stuck_count > 0;
-    let stuck = is_stuck.then(|| {
-        more(settings.max_stuck.saturating_sub(run.stuck_count).max(1), "without a commit")
-    });
+    let stuck =
+        is_stuck.then(|| more(settings.max_stuck.saturating_sub(run.stuck_count).max(1), "without a commit"));
     counting.chain(stuck).collect()
 }
 
