@@ -101,6 +101,7 @@ fn commands() -> Vec<Command> {
         Command::new("status").about("Show every loop of this project").args([
             session(),
             flag("all", "also show the loops of your other projects"),
+            flag("watch", "keep the screen up to date, until q or Ctrl-C").conflicts_with("json"),
             json(),
         ]),
         Command::new("logs")

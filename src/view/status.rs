@@ -3,8 +3,8 @@
 use super::activity::Activity;
 use super::guidance;
 use super::paint::{Paint, bar};
-use crate::core::decide::limits;
 use crate::core::decide::turn::Tasks;
+use crate::core::decide::{limits, outlook};
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::message;
@@ -227,6 +227,14 @@ impl Shown {
             let reason = clean::excerpt(&format!("{}: {reason}", outcome.words()), 3 * VALUE);
             rows.extend(labelled("Reason", &reason));
         }
+        if let Some(next) = self.next(now) {
+            rows.extend(labelled("Next", &next));
+        }
+        let ends = outlook::next_ends(run, settings);
+        if !ends.is_empty() {
+            let ends = clean::wrap(&ends.join(" · "), VALUE).into_iter().take(2);
+            rows.extend(["Until end", ""].into_iter().zip(ends));
+        }
         rows.push(("Iterations", iterations(run.iteration, settings.max_iterations)));
         rows.push(("Time", message::times(run, settings, now)));
         rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));
@@ -253,9 +261,6 @@ impl Shown {
         let (label, at) = run.ended_at.map_or(("Last turn", run.last_seen()), |ended| ("Ended", ended));
         let id = message::short_id(&run.run_id);
         rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
-        if let Some(next) = self.next(now) {
-            rows.extend(labelled("Next", &next));
-        }
         rows
     }
 
@@ -404,6 +409,7 @@ impl Shown {
                 "state": run.circuit.state, "reason": run.circuit.reason, "counters": run.circuit.counters,
             },
             "stuck_count": run.stuck_count,
+            "next_ends": outlook::next_ends(run, &self.settings),
             "max_stuck": (run.engine == Engine::Runner).then_some(self.settings.max_stuck),
             "status_block": run.status_block,
             "output_characters": run.output_characters,

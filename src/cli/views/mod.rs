@@ -2,6 +2,7 @@
 
 pub mod logs;
 mod sources;
+pub mod watch;
 
 use crate::cli::{Failure, Invocation};
 use crate::core::text::clean;

@@ -1,6 +1,5 @@
 //! A readable account of a run: what the agent said and did, and what Ralph noted beside it.
 
-use super::paint::Paint;
 use crate::core::event::account::{Entry, Kind};
 use crate::core::event::{
     BreakerStep, Change, Check, Ended, Event, Findings, GuidanceChange, IterationEnded, Limits, Started,
@@ -10,6 +9,7 @@ use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::store::zone;
+use crate::view::paint::Paint;
 
 /// What the agent was told is shown with so many lines; `--raw` has the rest.
 const MAX_TOLD_LINES: usize = 6;

@@ -1,6 +1,5 @@
 //! Past runs as a table, or one JSON object per line.
 
-use super::paint::Paint;
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
@@ -8,6 +7,7 @@ use crate::core::time::{self, Stamp};
 use crate::store::user::circuit::{Event, What};
 use crate::store::user::history::Run;
 use crate::store::user::stalls::{self, Stall};
+use crate::view::paint::Paint;
 use anyhow::Result;
 use serde::Serialize;
 
