@@ -15,3 +15,4 @@ pub mod terminal;
 pub mod trust;
 
 pub use runs::{history, logs};
+pub use terminal::progress;

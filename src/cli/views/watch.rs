@@ -18,7 +18,9 @@ fn refuse_without_terminal() -> Result<(), Failure> {
 #[cfg(unix)]
 pub fn watch(mut draw: impl FnMut() -> Result<String, Failure>) -> Answer {
     use crate::store::process::interrupt::Interrupt;
-    use crate::view::terminal::screen::{Screen, size};
+    use crate::view::terminal::screen::{Key, Screen, size};
+    use std::time::{Duration, Instant};
+    const BETWEEN_DRAWS: Duration = Duration::from_secs(1);
     refuse_without_terminal()?;
     // What cannot be shown at all is an error; later it may be a file that is just being written.
     let mut text = draw()?;
@@ -31,8 +33,12 @@ pub fn watch(mut draw: impl FnMut() -> Result<String, Failure>) -> Answer {
             screen.show(&now.0, now.1);
             shown = Some(now);
         }
-        if screen.wants_to_leave(&interrupt) {
-            break;
+        let next = Instant::now() + BETWEEN_DRAWS;
+        while let left @ 1.. = next.saturating_duration_since(Instant::now()).as_millis() {
+            let left = Duration::from_millis(u64::try_from(left).unwrap_or(1));
+            if interrupt.is_set() || screen.key(left) == Key::Leave {
+                return Ok((String::new(), Exit::Success));
+            }
         }
         text = draw().unwrap_or_else(|failure| failure.to_string());
     }

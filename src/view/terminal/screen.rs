@@ -1,21 +1,27 @@
 //! A terminal whose whole screen is ours for a while. However we leave, the user's screen comes back.
 
-use crate::store::process::interrupt::Interrupt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 use std::io::Write;
 use std::sync::{Mutex, Once, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The other screen, without a cursor, and lines that are cut instead of wrapped.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
-const BETWEEN_DRAWS: Duration = Duration::from_secs(1);
 
 /// The modes of the terminal before, while they are changed.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    None,
+    /// q, Ctrl-C, or the terminal is gone.
+    Leave,
+}
 
 #[derive(Debug)]
 pub struct Screen(());
@@ -53,33 +59,25 @@ impl Screen {
         write(&format!("{out}\u{1b}[J"));
     }
 
-    /// Waits until it is time to draw again. Returns whether the user wants to leave before.
-    pub fn wants_to_leave(&self, interrupt: &Interrupt) -> bool {
-        let until = Instant::now() + BETWEEN_DRAWS;
-        while !interrupt.is_set() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            let stdin = std::io::stdin();
-            let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-            let spec = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()).max(1_000_000) };
-            let polled = poll(&mut ready, Some(&spec));
-            // A terminal that is gone can be read no more.
-            if ready[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
-                return true;
-            }
-            if !polled.is_ok_and(|count| count > 0) {
-                continue;
-            }
-            let mut keys = [0; 64];
-            match rustix::io::read(&stdin, &mut keys) {
-                Ok(count) if keys[..count].iter().any(|key| matches!(key, b'q' | b'Q' | 3)) => return true,
-                Ok(_) | Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                Err(_) => return true,
-            }
+    /// Waits for a key. Returns what the user wants with it, or that nothing came within the time.
+    pub fn key(&self, within: Duration) -> Key {
+        let stdin = std::io::stdin();
+        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+        let (tv_sec, tv_nsec) = (within.as_secs().try_into().unwrap_or(1), within.subsec_nanos().into());
+        let polled = poll(&mut ready, Some(&Timespec { tv_sec, tv_nsec }));
+        // A terminal that is gone can be read no more.
+        if ready[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+            return Key::Leave;
         }
-        true
+        if !polled.is_ok_and(|count| count > 0) {
+            return Key::None;
+        }
+        let mut keys = [0; 64];
+        match rustix::io::read(&stdin, &mut keys) {
+            Ok(count) if keys[..count].iter().any(|key| matches!(key, b'q' | b'Q' | 3)) => Key::Leave,
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => Key::None,
+            Err(_) => Key::Leave,
+        }
     }
 }
 
