@@ -19,6 +19,7 @@ mod skip;
 
 mod agents;
 mod env;
+mod events;
 mod transcript;
 
 mod crash;

@@ -55,6 +55,7 @@ pub fn command(call: &Invocation) -> Answer {
         told: false,
         skipped: false,
         is_titled: false,
+        session: run.started.session_id.clone(),
         run,
     };
     let told = if call.flag("follow") { reading.follow() } else { reading.once() };
@@ -71,6 +72,7 @@ const GONE: &str = "stdout is closed";
 struct Reading<'a, W: Write> {
     world: &'a World,
     run: RunFile,
+    session: String,
     events: Follower,
     /// The logs of a runner.
     folder: Option<PathBuf>,
@@ -147,8 +149,7 @@ impl<W: Write> Reading<'_, W> {
             return run_lock::holder(self.world, &project)
                 .is_some_and(|holder| holder.run_id == self.run.run_id);
         }
-        let session = &self.run.started.session_id;
-        let own = state::peek(&project).ok().flatten().and_then(|document| document.loop_of(session));
+        let own = state::peek(&project).ok().flatten().and_then(|document| document.loop_of(&self.session));
         own.is_some_and(|run| run.run_id == self.run.run_id && run.is_alive())
     }
 
@@ -187,6 +188,8 @@ impl<W: Write> Reading<'_, W> {
                 self.is_open = true;
                 self.has_ended = false;
                 self.begun = None;
+                // One that was cleared may have been adopted by another.
+                self.session.clone_from(&started.session_id);
                 if let Some(source) = &mut self.source {
                     source.raise_floor(at);
                 }
@@ -273,8 +276,7 @@ impl<W: Write> Reading<'_, W> {
         }
         let told =
             told.map(str::to_owned).or_else(|| present.map(|path| path.to_string_lossy().into_owned()));
-        let Some(path) = sources::transcript_at(self.world, told.as_deref(), &self.run.started.session_id)
-        else {
+        let Some(path) = sources::transcript_at(self.world, told.as_deref(), &self.session) else {
             return;
         };
         if present != Some(path.as_path()) {

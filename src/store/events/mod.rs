@@ -68,6 +68,16 @@ pub fn note(world: &World, run: &ArmedLoop, events: &[What]) -> Option<String> {
     Some(format!("could not add to the events of this run: {error:#}"))
 }
 
+/// Like [`note`], and returns a failure once until it works again: a loop may have hundreds of turns.
+pub fn note_once(world: &World, run: &mut ArmedLoop, events: &[What]) -> Option<String> {
+    if events.is_empty() {
+        return None;
+    }
+    let failed = note(world, run, events);
+    let is_known = std::mem::replace(&mut run.told.events_failed, failed.is_some());
+    failed.filter(|_| !is_known)
+}
+
 /// Adds the start of a run, and what changed with it. Makes room for it first. Returns what failed.
 pub fn begin(world: &World, run: &ArmedLoop, started: Started, changes: Vec<What>) -> Option<String> {
     let pruned = runs::prune(world).err().map(|error| format!("could not remove old events: {error:#}"));
