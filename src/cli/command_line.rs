@@ -120,7 +120,11 @@ fn commands() -> Vec<Command> {
             .arg(session())
             .arg(flag("all", "reset all your circuit breakers, in every project").conflicts_with("session")),
         Command::new("history")
-            .about("List past runs of this project, newest first")
+            .about("List past runs of this project, newest first, or show one in full")
+            .arg(
+                word("run-id", "RUN", "show this run, by its id or the beginning of it")
+                    .conflicts_with_all(["last", "circuit", "stalls"]),
+            )
             .arg(value("last", "N", "only the newest N").value_parser(value_parser!(u32).range(1..)))
             .arg(flag("circuit", "list trips and resets of the circuit breaker instead"))
             .arg(flag("stalls", stalls).conflicts_with("circuit"))

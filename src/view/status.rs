@@ -230,11 +230,7 @@ impl Shown {
         if let Some(next) = self.next(now) {
             rows.extend(labelled("Next", &next));
         }
-        let ends = outlook::next_ends(run, settings);
-        if !ends.is_empty() {
-            let ends = clean::wrap(&ends.join(" · "), VALUE).into_iter().take(2);
-            rows.extend(["Until end", ""].into_iter().zip(ends));
-        }
+        rows.extend(self.next_ends().map(|ends| ("Until end", ends)));
         rows.push(("Iterations", iterations(run.iteration, settings.max_iterations)));
         rows.push(("Time", message::times(run, settings, now)));
         rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));
@@ -262,6 +258,15 @@ impl Shown {
         let id = message::short_id(&run.run_id);
         rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
         rows
+    }
+
+    /// Returns what will end the loop next: the nearest ends that fit into a row.
+    fn next_ends(&self) -> Option<String> {
+        let fitting = |row: String, next: String| {
+            let longer = format!("{row} · {next}");
+            if clean::columns(&longer) <= VALUE { longer } else { row }
+        };
+        outlook::next_ends(&self.run, &self.settings).into_iter().reduce(fitting)
     }
 
     /// Returns what the user can do for the loop to continue.

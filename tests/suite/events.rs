@@ -335,3 +335,56 @@ fn a_file_at_its_bound_takes_only_the_ending() {
     assert_eq!(sequence(&env).last().unwrap(), "ended complete");
     assert!(env.ralph(&["logs"]).ok().contains("= ended: complete"));
 }
+
+#[test]
+fn history_lists_runs_by_their_events_and_older_ones_by_their_record() {
+    let env = Env::new();
+    env.start("the first", &["--verify", "true"]);
+    env.at(10).turn(SESSION, DONE).ended("complete");
+    let both = env.history();
+    assert_eq!((both.len(), &both[0]["checks"][0]["passed"]), (1, &json!(true)));
+    let runs = env.data().join("runs");
+    fs::rename(&runs, env.base.join("kept")).unwrap();
+    let recorded = env.history();
+    let id = recorded[0]["run_id"].as_str().unwrap();
+    assert_eq!(recorded, both, "a run without events is listed with the same facts");
+    assert!(env.ralph(&["history", &id[..8]]).ok().contains("complete"));
+    fs::rename(env.base.join("kept"), &runs).unwrap();
+    fs::remove_dir_all(env.data().join("history")).unwrap();
+    let mut told = env.history();
+    let fields =
+        ["run_id", "task", "outcome", "reason", "iterations", "runtime_seconds", "wall_seconds", "ended_at"];
+    for field in fields {
+        assert_eq!(told[0][field], both[0][field], "{field}");
+    }
+    assert_eq!(told.remove(0)["usage"], both[0]["usage"]);
+}
+
+#[test]
+fn history_shows_one_run_in_full() {
+    let env = Env::git();
+    env.start("the task", &["--verify", "test -f done"]);
+    env.guidance(&["forbid", "--session", SESSION, "touch x"]).ok();
+    env.at(10).turn(SESSION, "one").goes_on();
+    let id = env.record(SESSION)["run_id"].as_str().unwrap().to_owned();
+    assert!(env.ralph(&["history", &id]).ok().starts_with("not ended · 1 iteration"));
+    env.at(20).turn(SESSION, DONE).goes_on();
+    env.write("done", "");
+    env.at(40).turn(SESSION, DONE).ended("complete");
+    let told = env.at(MINUTE).ralph(&["history", &id[..6]]).ok();
+    for part in [
+        "complete · 3 iterations · runtime 40s",
+        "20s ago",
+        "2  rejected",
+        "completion rejected: ",
+        "check      test -f done: passed in iteration 3, first failed in 2",
+        "guidance   forbidden: touch x (read after iteration 1)",
+    ] {
+        assert!(told.contains(part), "{part}:\n{told}");
+    }
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    let lines = parsed(&env.ralph(&["history", &id, "--json"]).ok());
+    assert_eq!(lines, parsed(&fs::read_to_string(env.events_file(None)).unwrap()));
+    let refused = env.ralph(&["history", "nothing"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("no run with this id"), "{refused:?}");
+}

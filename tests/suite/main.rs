@@ -33,4 +33,5 @@ mod session;
 mod settings;
 mod setup;
 mod snapshots;
+mod terminal;
 mod views;

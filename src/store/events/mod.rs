@@ -7,7 +7,7 @@ mod follower;
 mod runs;
 
 pub use follower::{Follower, News};
-pub use runs::{RunFile, all, find, load, of_project};
+pub use runs::{RunFile, all, ending, find, load, of_project};
 
 use crate::core::event::{Event, Started, What};
 use crate::core::record::ArmedLoop;

@@ -107,10 +107,12 @@ fn restore_on_panic() {
     });
 }
 
-/// Returns the columns and rows of the terminal.
+/// Returns the columns and rows of the terminal; those of the oldest ones if it does not tell.
 pub fn size() -> (usize, usize) {
-    tcgetwinsize(std::io::stdout())
-        .map_or((80, 24), |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
+    match tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => (80, 24),
+    }
 }
 
 fn write(text: &str) {
