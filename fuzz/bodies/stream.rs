@@ -1,5 +1,6 @@
 //! What an agent prints: cut anywhere it gives the same events, and what is shown of it is safe.
 
+use ralph::claude::account;
 use ralph::claude::stream::{Event, Lines, events};
 
 pub fn check(bytes: &[u8]) {
@@ -14,6 +15,10 @@ pub fn check(bytes: &[u8]) {
                 "not safe to show: {event:?}"
             );
         }
+    }
+    for entry in bytes.split(|&byte| byte == b'\n').flat_map(account::entries) {
+        let is_safe = |c: char| matches!(c, '\n' | '\t') || !c.is_control();
+        assert!(entry.text.chars().all(is_safe), "not safe to show: {entry:?}");
     }
 }
 

@@ -101,8 +101,15 @@ fn commands() -> Vec<Command> {
         Command::new("status").about("Show every loop of this project").args([
             session(),
             flag("all", "also show the loops of your other projects"),
+            flag("watch", "keep the screen up to date, until q or Ctrl-C").conflicts_with("json"),
             json(),
         ]),
+        Command::new("logs")
+            .about("Show what the agent of a run said and did")
+            .arg(word("run-id", "RUN", "the run, by its id or the beginning of it [default: this session's, else the newest]"))
+            .arg(flag("follow", "keep printing what comes, until the run ends").short('f'))
+            .arg(value("iteration", "N", "only this iteration").value_parser(value_parser!(u64).range(1..)))
+            .arg(flag("raw", "print the log or the transcript as it is")),
         Command::new("answer")
             .about("Show or answer the agent's open question")
             .arg(words("text", "TEXT", answer))
@@ -113,7 +120,11 @@ fn commands() -> Vec<Command> {
             .arg(session())
             .arg(flag("all", "reset all your circuit breakers, in every project").conflicts_with("session")),
         Command::new("history")
-            .about("List past runs of this project, newest first")
+            .about("List past runs of this project, newest first, or show one in full")
+            .arg(
+                word("run-id", "RUN", "show this run, by its id or the beginning of it")
+                    .conflicts_with_all(["last", "circuit", "stalls"]),
+            )
             .arg(value("last", "N", "only the newest N").value_parser(value_parser!(u32).range(1..)))
             .arg(flag("circuit", "list trips and resets of the circuit breaker instead"))
             .arg(flag("stalls", stalls).conflicts_with("circuit"))

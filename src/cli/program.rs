@@ -5,6 +5,7 @@ use super::{Answer, Failure, Invocation, command_line, help, run};
 use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
+use crate::cli::views::logs;
 use crate::core::outcome::Exit;
 use crate::core::text::clean;
 use crate::core::text::nearest::nearest;
@@ -120,12 +121,13 @@ fn answer(call: &Invocation) -> Answer {
         "demo" => return demo::run(call),
         "scan" => return scan::command(call),
         "doctor" => return doctor::run(call),
+        "logs" => return logs::command(call),
+        "status" => return status::command(call),
         "encourage" | "forbid" => return guidance_program::run(call),
         "start" => start::command(call),
         "stop" => stop::stop(&call.world, &call.project, &stop::scope(call), None),
         "reset" => reset::reset(&call.world, &call.project, &stop::scope(call)),
         "answer" => answer::command(call),
-        "status" => status::command(call),
         "config" => config::command(call),
         "history" => history::command(call),
         "trust" => trust::run(call),

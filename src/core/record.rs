@@ -171,6 +171,8 @@ records! {
         pub warnings: String,
         /// The user of its session knows that it is paused or has ended.
         pub ending: bool,
+        /// The user knows that its events cannot be written.
+        pub events_failed: bool,
         /// The worktree in which the agent works, as the user knows it.
         pub work_tree: String,
     }

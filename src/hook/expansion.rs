@@ -9,6 +9,7 @@ use crate::claude::hook::answer::Answer;
 use crate::claude::settings::{self, Settings, permissions};
 use crate::claude::transcript;
 use crate::cli::loops::slash;
+use crate::core::event;
 use crate::core::prompt;
 use crate::core::record::LoopState;
 use crate::scan::briefing::{self, BriefingContext};
@@ -107,8 +108,12 @@ fn note_interruption(call: &Call) -> Result<()> {
     let run = armed::load_armed(world, project, session, &state.document)?;
     let (Some(mut run), Some(path)) = (run, input.transcript.as_deref()) else { return Ok(()) };
     let seen = transcript::read(path, &run).and_then(|gained| gained.interrupted_at);
+    let before = run.clone();
     run.note_interruption(seen);
     if run.pause_if_interrupted() {
+        let settings = config::load_for(world, project, &run).settings();
+        let happened = event::turn::around(&before, &run, None, &settings);
+        events::note_once(world, &mut run, &happened);
         state.document.set_loop(session, &run)?;
         state.save()?;
     }

@@ -5,7 +5,7 @@ use crate::claude::hook::answer::Answer;
 use crate::claude::transcript;
 use crate::core::decide::account;
 use crate::core::decide::turn::Turn;
-use crate::core::event::{Warning, What};
+use crate::core::event::{self, Warning, What};
 use crate::core::record::{ArmedLoop, Carried, LoopState, StoredLoop, Waiting, WaitingFor};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
@@ -100,7 +100,9 @@ fn reopen_running(
     let resolved = config::load_for(world, project, run);
     let settings = resolved.settings();
     let compacted = source == "compact";
+    let before = run.clone();
     observe(call, run, if compacted { Mark::Seen } else { Mark::Reopened }, &settings);
+    let mut happened = event::turn::around(&before, run, None, &settings);
     reopen(run, source);
     run.session.work_tree = project.name_of(work_tree);
     let enabled = resolved.is_on("scan.enabled");
@@ -108,7 +110,8 @@ fn reopen_running(
     let context = BriefingContext { world, project, session, run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, document, scan)?;
     told.extend(brief.notes);
-    told.extend(events::note(world, run, &brief.events));
+    happened.extend(brief.events);
+    told.extend(events::note_once(world, run, &happened));
     if !compacted {
         let position = message::position(run, &settings, world.now);
         told.push(format!("{position} · continues at the end of the next turn"));
@@ -176,6 +179,7 @@ pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
         if reason == "clear" {
             run.session.orphaned_at = Some(call.world.now);
         }
+        None
     })
 }
 
@@ -194,12 +198,16 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
         }
         let error = clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100);
         let message = format!("a turn ended with an API error: {error}");
-        events::note(call.world, run, &[What::Warning(Warning { iteration: run.iteration, message })]);
         run.session.last_error = Some(error);
+        Some(What::Warning(Warning { iteration: run.iteration, message }))
     })
 }
 
-fn with_own_running_loop(call: &Call, change: impl FnOnce(&mut ArmedLoop, &Settings)) -> Result<Answer> {
+/// Changes the loop of this session if it runs, and notes what happened to it.
+fn with_own_running_loop(
+    call: &Call,
+    change: impl FnOnce(&mut ArmedLoop, &Settings) -> Option<What>,
+) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
     let seen = match state::peek(project) {
         // A Stop or a start moves it aside and says so.
@@ -214,7 +222,10 @@ fn with_own_running_loop(call: &Call, change: impl FnOnce(&mut ArmedLoop, &Setti
     let own = armed::load_armed(world, project, session, &state.document)?;
     if let Some(mut run) = own.filter(|run| run.state == LoopState::Running) {
         let settings = config::load_for(world, project, &run).settings();
-        change(&mut run, &settings);
+        let before = run.clone();
+        let mut happened: Vec<What> = change(&mut run, &settings).into_iter().collect();
+        happened.extend(event::turn::around(&before, &run, None, &settings));
+        events::note_once(world, &mut run, &happened);
         state.document.set_loop(session, &run)?;
     }
     state.save()?;

@@ -110,7 +110,12 @@ fn record_and_answer(
     let now = world.now;
     let ends_now = before.is_alive() && !after.is_alive();
     let mut happened = event::turn::in_session(before, &after, turn, decision, settings);
-    let mut notes = record::turn(world, project, session, before, &after);
+    let mut notes = Vec::new();
+    if ends_now {
+        // The ending comes after the turn it ended with.
+        notes.extend(events::note_once(world, &mut after, &std::mem::take(&mut happened)));
+    }
+    notes.extend(record::turn(world, project, session, before, &after));
     if ends_now && after.outcome == Some(Outcome::Complete) && !checks.withheld.is_empty() {
         notes.push("the project's checks did not run: `ralph trust` shows them".into());
     }
@@ -127,8 +132,9 @@ fn record_and_answer(
         lists = brief.lists;
         happened.extend(brief.events);
     }
-    notes.extend(events::note(world, &after, &happened));
-    let told = std::mem::replace(&mut after.told.warnings, warnings.join("\n"));
+    notes.extend(events::note_once(world, &mut after, &happened));
+    let told = std::mem::replace(&mut after.told.warnings, warnings.join("
+"));
     notes.extend(warnings.into_iter().filter(|warning| !told.lines().any(|line| line == warning)));
     let mut answer = match decision {
         Decision::Silent | Decision::RunChecks => Answer::silent(),

@@ -17,7 +17,7 @@ use crate::core::signal::Ignored;
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
 use crate::core::time::runtime::{self, Event, Mark};
-use crate::core::time::{Stamp, backoff};
+use crate::core::time::{self, Stamp, backoff};
 use crate::engine::facts::Facts;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
@@ -449,10 +449,14 @@ impl Runner<'_> {
     pub(super) fn run_checks(&mut self, facts: &Facts) -> Option<Vec<CheckRun>> {
         self.screen.say("Ralph: the agent says it is done; checking");
         self.screen.event("verifying", json!({"iteration": self.run.iteration + 1}));
-        let root = &self.project.root;
+        let (root, began) = (&self.project.root, Instant::now());
         let runner = RefCell::new(self);
         let cancelled = || {
             let runner = &mut *runner.borrow_mut();
+            if began.elapsed() >= Duration::from_secs(1) {
+                let spent = time::span(i64::try_from(began.elapsed().as_millis()).unwrap_or(0));
+                runner.screen.live(&format!("Ralph: running the checks… {spent}"));
+            }
             let interruption = runner.inbox.interruption();
             interruption.is_some_and(|interruption| runner.is_ended_by(interruption).unwrap_or(false))
         };

@@ -111,8 +111,6 @@ pub struct Runner<'a> {
     checked: Vec<CheckResult>,
     /// When the project was last scanned.
     scanned_at: Option<Stamp>,
-    /// The user knows that events cannot be written.
-    events_failed: bool,
 }
 
 /// What follows an iteration.
@@ -218,7 +216,6 @@ impl<'a> Runner<'a> {
             trouble: TroubleCount::default(),
             checked: Vec::new(),
             scanned_at: None,
-            events_failed: false,
         })
     }
 
@@ -278,7 +275,7 @@ impl<'a> Runner<'a> {
         let added = events::append(&self.world.later(), &self.run.run_id, std::slice::from_ref(&event.what));
         self.screen.emit(&event);
         if let Err(error) = added
-            && !std::mem::replace(&mut self.events_failed, true)
+            && !std::mem::replace(&mut self.run.told.events_failed, true)
         {
             self.screen.warn(&format!("could not add to the events of this run: {error:#}"));
         }

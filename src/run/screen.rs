@@ -2,10 +2,11 @@
 
 use super::agent::AgentEvent;
 use super::terminal;
-use crate::core::event::{self, Event};
+use crate::core::event::{self, Event, Warning, What};
 use crate::core::text::clean;
 use crate::core::time;
 use crate::core::time::heartbeat::Beat;
+use crate::store::events;
 use crate::store::process::checks::CheckRun;
 use crate::store::process::command::Ended;
 use crate::store::world::World;
@@ -79,7 +80,12 @@ impl Screen {
 
     /// Reports something that went wrong.
     pub fn warn(&mut self, text: &str) {
-        self.tell("warning", text);
+        self.say(&format!("Ralph: {text}"));
+        let warning = Warning { iteration: self.iteration, message: event::text(text) };
+        let event = Event::new(self.world.later().now, What::Warning(warning));
+        // The first failure to add an event is such a warning itself.
+        let _ = events::append(&self.world.later(), &self.run_id, std::slice::from_ref(&event.what));
+        self.emit(&event);
     }
 
     fn tell(&mut self, kind: &str, text: &str) {

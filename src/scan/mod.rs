@@ -20,6 +20,8 @@ use crate::store::project::Project;
 use crate::store::world::{World, file_clock};
 use rules::{Rules, grouping, surroundings};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 #[doc(hidden)]
@@ -41,6 +43,20 @@ pub struct Scan {
     pub tree: Option<TreeState>,
     /// Rules that could not be used.
     pub warnings: Vec<String>,
+}
+
+/// How many files a scan has compared so far.
+#[derive(Clone, Debug, Default)]
+pub struct Counter(Arc<AtomicU64>);
+
+impl Counter {
+    fn add(&self, files: usize) {
+        self.0.fetch_add(files as u64, Ordering::Relaxed);
+    }
+
+    pub fn files(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// How long a scan may take.
@@ -72,22 +88,40 @@ const GRACE: Duration = Duration::from_millis(100);
 /// Scans the project within the budget. A rule of the project's own cannot be interrupted, so with such rules the scan
 /// runs in a thread, and one that is late is left to itself: what an earlier scan found still counts.
 pub fn scan(world: &World, project: &Project, resolved: &Resolved, budget: ScanBudget) -> Scan {
+    scan_counted(world, project, resolved, budget, &Counter::default())
+}
+
+/// Like [`scan`], and counts the files meanwhile.
+pub fn scan_counted(
+    world: &World,
+    project: &Project,
+    resolved: &Resolved,
+    budget: ScanBudget,
+    counter: &Counter,
+) -> Scan {
     let deadline = Instant::now() + budget.duration();
     if resolved.list("scan.rules").is_empty() {
-        return scan_until(world, project, resolved, deadline);
+        return scan_until(world, project, resolved, deadline, counter);
     }
     let (world, project, resolved) = (world.clone(), project.clone(), resolved.clone());
+    let counter = counter.clone();
     let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || sender.send(scan_until(&world, &project, &resolved, deadline)));
+    std::thread::spawn(move || sender.send(scan_until(&world, &project, &resolved, deadline, &counter)));
     receiver.recv_timeout(budget.duration() + GRACE).unwrap_or_else(|_| Scan {
         warnings: vec!["scan.rules: the rules take too long, so the scan was stopped; simplify them".into()],
         ..Scan::default()
     })
 }
 
-fn scan_until(world: &World, project: &Project, resolved: &Resolved, deadline: Instant) -> Scan {
+fn scan_until(
+    world: &World,
+    project: &Project,
+    resolved: &Resolved,
+    deadline: Instant,
+    counter: &Counter,
+) -> Scan {
     let rules = Rules::new(world.home.as_deref(), resolved);
-    let (snapshot, complete) = refresh::refresh(world, project, &rules, deadline, file_clock());
+    let (snapshot, complete) = refresh::refresh(world, project, &rules, deadline, (file_clock(), counter));
     let (at, tree) = (snapshot.completed_at, complete.then(|| snapshot.state()));
     let sizes = snapshot.directories.iter().map(|(path, directory)| (path.as_str(), directory.files.len()));
     let found = snapshot.files().flat_map(|file| file.findings.iter().cloned()).collect();

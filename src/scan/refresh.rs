@@ -1,6 +1,7 @@
 //! Brings the snapshot up to date: lists the directories that changed, then compares every file and reads those
 //! that changed.
 
+use super::Counter;
 use super::directory::OpenDirectory;
 use super::fingerprint::Stat;
 use super::ignore_budget::IgnoreBudget;
@@ -31,7 +32,7 @@ pub fn refresh(
     project: &Project,
     rules: &Rules,
     deadline: Instant,
-    now: i64,
+    (now, counter): (i64, &Counter),
 ) -> (Snapshot, bool) {
     let user_ignores = ignores::of_user(world, &project.root);
     let root = project.root.as_path();
@@ -46,7 +47,8 @@ pub fn refresh(
     let Some(root) = OpenDirectory::root(&project.root) else { return (snapshot, false) };
     let findings = snapshot.files().map(|file| file.findings.len()).sum();
     let (changed, late) = (AtomicBool::new(false), AtomicBool::new(false));
-    let refresh = Refresh { root, walk, rules, changed, late, findings: AtomicUsize::new(findings) };
+    let findings = AtomicUsize::new(findings);
+    let refresh = Refresh { root, walk, rules, changed, late, findings, counter };
     refresh.update_listings(&mut snapshot);
     refresh.take_back(&mut snapshot);
     refresh.walk_pending(&mut snapshot);
@@ -71,6 +73,7 @@ struct Refresh<'a> {
     late: AtomicBool,
     /// In all files together.
     findings: AtomicUsize,
+    counter: &'a Counter,
 }
 
 impl Refresh<'_> {
@@ -240,6 +243,7 @@ impl Refresh<'_> {
         if !first && self.is_late() {
             return false;
         }
+        self.counter.add(files.len());
         let open = self.root.open(path);
         let mut exempt = first;
         for file in files {
@@ -402,7 +406,7 @@ mod tests {
 
         fn refresh_in(&self, budget: Duration, now: i64) -> (Snapshot, bool) {
             let rules = Rules::new(None, &settings::resolve(&[]));
-            refresh(&self.world, &self.project, &rules, Instant::now() + budget, now)
+            refresh(&self.world, &self.project, &rules, Instant::now() + budget, (now, &Counter::default()))
         }
 
         /// A scan with enough time.

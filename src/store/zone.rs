@@ -1,9 +1,10 @@
-//! Time zones, by name and the user's own. Only `ralph run` needs them, so the hooks do not carry the table.
+//! Time zones, by name and the user's own. The hooks do not need them, so they do not carry the table.
 
 use crate::core::signal::Reset;
 use crate::core::time::Stamp;
 use chrono_tz::Tz;
 use std::io::ErrorKind;
+use std::sync::OnceLock;
 use std::{env, fs};
 
 /// Returns when a usage limit ends, or `None` if its zone is unknown.
@@ -13,6 +14,23 @@ pub fn moment(reset: &Reset, now: Stamp) -> Option<Stamp> {
         None => local()?,
     };
     reset.resolve(now, &zone)
+}
+
+/// Returns `09:12:33` in the user's zone, or in UTC if it is unknown.
+pub fn clock(at: Stamp) -> String {
+    shown(at, "%H:%M:%S")
+}
+
+/// Returns `2026-11-16 09:12 CET` in the user's zone.
+pub fn minute(at: Stamp) -> String {
+    shown(at, "%Y-%m-%d %H:%M %Z")
+}
+
+fn shown(at: Stamp, format: &str) -> String {
+    let utc = chrono::DateTime::from_timestamp_millis(at.0).unwrap_or_default();
+    static LOCAL: OnceLock<Tz> = OnceLock::new();
+    let zone = LOCAL.get_or_init(|| local().unwrap_or(Tz::UTC));
+    utc.with_timezone(zone).format(format).to_string()
 }
 
 /// Returns the user's zone: `TZ`, else what `/etc/localtime` links to. Without either it is UTC, as in most containers.

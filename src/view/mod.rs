@@ -6,9 +6,13 @@ pub mod config;
 pub mod diff;
 pub mod doctor;
 pub mod guidance;
-pub mod history;
 pub mod paint;
+pub mod runs;
 pub mod scan;
 pub mod status;
 pub mod statusline;
+pub mod terminal;
 pub mod trust;
+
+pub use runs::{history, logs};
+pub use terminal::progress;

@@ -3,8 +3,8 @@
 use super::activity::Activity;
 use super::guidance;
 use super::paint::{Paint, bar};
-use crate::core::decide::limits;
 use crate::core::decide::turn::Tasks;
+use crate::core::decide::{limits, outlook};
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::message;
@@ -227,6 +227,10 @@ impl Shown {
             let reason = clean::excerpt(&format!("{}: {reason}", outcome.words()), 3 * VALUE);
             rows.extend(labelled("Reason", &reason));
         }
+        if let Some(next) = self.next(now) {
+            rows.extend(labelled("Next", &next));
+        }
+        rows.extend(self.next_ends().map(|ends| ("Until end", ends)));
         rows.push(("Iterations", iterations(run.iteration, settings.max_iterations)));
         rows.push(("Time", message::times(run, settings, now)));
         rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));
@@ -253,10 +257,16 @@ impl Shown {
         let (label, at) = run.ended_at.map_or(("Last turn", run.last_seen()), |ended| ("Ended", ended));
         let id = message::short_id(&run.run_id);
         rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
-        if let Some(next) = self.next(now) {
-            rows.extend(labelled("Next", &next));
-        }
         rows
+    }
+
+    /// Returns what will end the loop next: the nearest ends that fit into a row.
+    fn next_ends(&self) -> Option<String> {
+        let fitting = |row: String, next: String| {
+            let longer = format!("{row} · {next}");
+            if clean::columns(&longer) <= VALUE { longer } else { row }
+        };
+        outlook::next_ends(&self.run, &self.settings).into_iter().reduce(fitting)
     }
 
     /// Returns what the user can do for the loop to continue.
@@ -405,6 +415,7 @@ impl Shown {
                 "state": run.circuit.state, "reason": run.circuit.reason, "counters": run.circuit.counters,
             },
             "stuck_count": run.stuck_count,
+            "next_ends": outlook::next_ends(run, &self.settings),
             "max_stuck": (run.engine == Engine::Runner).then_some(self.settings.max_stuck),
             "status_block": run.status_block,
             "output_characters": run.output_characters,

@@ -19,6 +19,7 @@ mod skip;
 
 mod agents;
 mod env;
+mod events;
 mod transcript;
 
 mod crash;
@@ -26,9 +27,11 @@ mod docs;
 mod files;
 mod guidance;
 mod hostile;
+mod logs;
 mod runner;
 mod session;
 mod settings;
 mod setup;
 mod snapshots;
+mod terminal;
 mod views;

@@ -2,7 +2,7 @@
 //!
 //! [`Lines`] cuts the pipe into lines, [`events`] reads one of them. Every field may be absent, null or of an odd
 //! type, and new types come with every version: what is not known is [`Event::Other`]. Tool results may be
-//! megabytes and are skipped unread. Only `run::agent::claude` knows this module.
+//! megabytes and are skipped unread. Only `run::agent::claude` and `account` know this module.
 
 use crate::core::record::Usage;
 use crate::core::time::Stamp;
@@ -12,6 +12,7 @@ mod parse;
 
 pub use lines::Lines;
 pub use parse::events;
+pub(super) use parse::{rate_limit, summary};
 
 /// Stands for a tool whose name is not usable.
 pub const UNKNOWN_TOOL: &str = "an unknown tool";

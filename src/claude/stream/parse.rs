@@ -110,7 +110,7 @@ fn api_error(line: &Object, is_sub_agent: bool) -> Vec<Event> {
 }
 
 /// Returns the value of a tool's input that says most about it.
-fn summary(input: &Object) -> String {
+pub fn summary(input: &Object) -> String {
     const TELLING: [&str; 14] = [
         "command",
         "file_path",
@@ -139,7 +139,8 @@ fn tool_ended(block: &Object) -> Option<Event> {
         .then(|| Event::ToolEnded { id: block.id("tool_use_id"), failed: block.is_true("is_error") })
 }
 
-fn rate_limit(info: &Object) -> Option<Event> {
+/// Returns the state of the limits, if it is a known one.
+pub fn rate_limit(info: &Object) -> Option<Event> {
     /// A larger number cannot be seconds.
     const MAX_SECONDS: f64 = 1e11;
     let status = match info.text("status")?.as_str() {

@@ -353,7 +353,7 @@ fn find(world: &World, project: &Project, known: &[Finding], id: &str) -> Result
         let mut matching = findings.iter().filter(|finding| !id.is_empty() && finding.id.starts_with(id));
         matching.next().filter(|first| first.id == id || matching.next().is_none()).cloned()
     };
-    pick(known).or_else(|| pick(&super::scan::now(world, project).findings)).ok_or_else(|| {
+    pick(known).or_else(|| pick(&super::scan::now(world, project, false).findings)).ok_or_else(|| {
         Failure::refused(format!("no such finding: '{}'", clean::excerpt(id, 60)))
             .hint("`ralph scan` lists the findings with their ids")
     })

@@ -3,15 +3,32 @@
 use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::outcome::Exit;
-use crate::scan::{self, Scan, ScanBudget};
+use crate::core::settings::Resolved;
+use crate::scan::{self, Counter, Scan, ScanBudget};
 use crate::store::user::given;
 use crate::store::{config, state};
 use crate::view;
 use crate::view::paint::Paint;
+use crate::view::progress::{self, Progress};
 
-pub fn now(world: &World, project: &Project) -> Scan {
+pub fn now(world: &World, project: &Project, shows: bool) -> Scan {
     let work_tree = project.work_tree(&world.working_dir);
-    scan::scan(world, &work_tree, &config::load(world, project), ScanBudget::Command)
+    shown(world, &work_tree, &config::load(world, project), ScanBudget::Command, shows)
+}
+
+/// Scans, and on a terminal shows how far it is.
+pub fn shown(
+    world: &World,
+    work_tree: &Project,
+    resolved: &Resolved,
+    budget: ScanBudget,
+    shows: bool,
+) -> Scan {
+    let counter = Counter::default();
+    let count = counter.clone();
+    let line = move || format!("scanning… {} files", progress::grouped(count.files()));
+    let _progress = Progress::show(shows, line);
+    scan::scan_counted(world, work_tree, resolved, budget, &counter)
 }
 
 /// Formats a scan, given the ids of the findings that the user allowed.
@@ -23,13 +40,14 @@ pub fn command(call: &Invocation) -> Answer {
         (_, true) => view::scan::ndjson,
         _ => |scan, waived| view::scan::human(scan, waived, Paint::for_stdout()),
     };
+    let shows = !call.flag("json") && !call.flag("ndjson");
     let least = call.value("severity").and_then(Severity::named).unwrap_or_default();
-    Ok(run(&call.world, &call.project, least, format))
+    Ok(run(&call.world, &call.project, least, format, shows))
 }
 
 /// Returns the text and the exit code.
-pub fn run(world: &World, project: &Project, least: Severity, format: Format) -> (String, Exit) {
-    let mut scan = now(world, project);
+pub fn run(world: &World, project: &Project, least: Severity, format: Format, shows: bool) -> (String, Exit) {
+    let mut scan = now(world, project, shows);
     let waived = waived(world, project);
     scan.findings.retain(|finding| finding.severity >= least);
     let stands = |finding: &Finding| finding.severity == Severity::Critical && !waived.contains(&finding.id);

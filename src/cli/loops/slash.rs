@@ -158,7 +158,7 @@ fn answered(
                 unexpected(&words, &known, "/ralph:scan [--severity low|medium|high|critical]")
             })?;
             let plain = |scan: &_, waived: &[String]| view::scan::human(scan, waived, Paint::new(false));
-            Ok(scan::run(world, project, least, plain).0.into())
+            Ok(scan::run(world, project, least, plain, false).0.into())
         }
         _ => match words[..] {
             [] => Ok(help::text().into()),

@@ -17,7 +17,7 @@ use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::{message, prompt};
 use crate::scan::briefing::{self, BriefingContext};
-use crate::scan::{self, Scan, ScanBudget};
+use crate::scan::{Scan, ScanBudget};
 use crate::store::file::Backup;
 use crate::store::project::{git, official};
 use crate::store::state::ending::{self, Killed};
@@ -480,7 +480,7 @@ pub fn scan_before_start(
     if request.skip_constraint_scan || !resolved.is_on("scan.enabled") {
         return None;
     }
-    Some(scan::scan(world, work_tree, &resolved, ScanBudget::Start))
+    Some(super::scan::shown(world, work_tree, &resolved, ScanBudget::Start, true))
 }
 
 pub fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {

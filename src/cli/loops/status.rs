@@ -2,8 +2,10 @@
 
 use crate::claude::client::sessions;
 use crate::claude::transcript;
-use crate::cli::{Failure, Invocation, Project, World};
+use crate::cli::views::watch::watch;
+use crate::cli::{Answer, Failure, Invocation, Project, World};
 use crate::core::guidance::{self, Guidance};
+use crate::core::outcome::Exit;
 use crate::core::record::{ArmedLoop, ClientStatus, Engine, LoopState, StoredLoop};
 use crate::store::runner::{calls, run_lock};
 use crate::store::state::{self, Document, StateError, question};
@@ -14,15 +16,28 @@ use crate::view::status::{Calls, Shown, Status};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-pub fn command(call: &Invocation) -> Result<String, Failure> {
-    let status = gather(&call.world, &call.project, call.session())?;
-    let others = if call.flag("all") { others(&call.world, &call.project) } else { Vec::new() };
+pub fn command(call: &Invocation) -> Answer {
+    if call.flag("watch") {
+        return watch(|| {
+            let world = call.world.later();
+            let (status, others) = all(call, &world)?;
+            Ok(text(&status, &others, Paint::for_stdout()))
+        });
+    }
+    let (status, others) = all(call, &call.world)?;
     if !call.flag("json") {
-        return Ok(text(&status, &others, Paint::for_stdout()));
+        return Ok((text(&status, &others, Paint::for_stdout()), Exit::Success));
     }
     let projects = || [&status].into_iter().chain(&others).map(Status::json).collect::<Vec<_>>();
     let value = if call.flag("all") { json!({"projects": projects()}) } else { status.json() };
-    Ok(value.to_string())
+    Ok((value.to_string(), Exit::Success))
+}
+
+/// Gathers the status of the project, and of the others if they are wanted.
+fn all(call: &Invocation, world: &World) -> Result<(Status, Vec<Status>), Failure> {
+    let status = gather(world, &call.project, call.session())?;
+    let others = if call.flag("all") { others(world, &call.project) } else { Vec::new() };
+    Ok((status, others))
 }
 
 /// Returns the status for the session in which the user typed the command. Its running loop continues after that.

@@ -13,6 +13,7 @@ use crate::store::tasks::source::{self, Selection};
 use crate::store::user::armed::Loaded;
 use crate::store::user::history::{self, Run};
 use crate::view::archive::{self as view, Facts};
+use crate::view::progress::Progress;
 
 pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let Invocation { world, project, .. } = call;
@@ -56,7 +57,9 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
         include_logs,
         summary: &view::summary(&facts),
     };
+    let progress = Progress::show(true, || "archiving…".into());
     let archived = archive::archive(world, project, &request)?;
+    drop(progress);
     saved::forget(world, project);
     told.push(tell("Archived", project, &archived));
     Ok(told.join("\n"))

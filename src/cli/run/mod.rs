@@ -90,7 +90,8 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
         head: git::head(&project.root),
         ..Started::of(run, SESSION, &project.root.to_string_lossy(), &settings)
     };
-    screen.emit(&Event::new(world.now, What::Started(started.clone())));
+    let first = std::iter::once(What::Started(started.clone())).chain(planned.changes.clone());
+    first.for_each(|what| screen.emit(&Event::new(world.now, what)));
     let failed = events::begin(world, run, started, planned.changes.clone());
     failed.iter().for_each(|failed| screen.warn(failed));
     if git::head(&project.root).is_none() {

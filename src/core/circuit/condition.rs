@@ -31,6 +31,8 @@ pub struct Condition {
     pub count: fn(&Facts) -> Count,
     /// What was found, with `{turns}`, `{times}`, `{count}`, `{setting}` and `{error}` to be filled in.
     pub found: &'static str,
+    /// What more such turns are, as in `2 more turns without progress`.
+    pub again: &'static str,
     /// What the agent is told to do instead, one turn before the trip.
     pub advice: &'static str,
 }
@@ -91,6 +93,7 @@ pub const CONDITIONS: &[Condition] = &[
             Some(_) => Count::Add,
         },
         found: "same error {count} times: {error}",
+        again: "with the same error",
         advice: "Find the cause before you try again, or try another approach.",
     },
     Condition {
@@ -102,6 +105,7 @@ pub const CONDITIONS: &[Condition] = &[
             facts.before.length.is_some_and(|before| length * 100 <= before * left)
         }),
         found: "output smaller by {setting} % or more, {times}",
+        again: "with much less output",
         advice: "Say what you did and what is next, and continue with the work.",
     },
     Condition {
@@ -113,6 +117,7 @@ pub const CONDITIONS: &[Condition] = &[
             status.work == Some(Work::Testing) && !completed
         })),
         found: "{turns} of testing only",
+        again: "of testing only",
         advice: "Work on the task itself, or signal that you are done.",
     },
     Condition {
@@ -122,6 +127,7 @@ pub const CONDITIONS: &[Condition] = &[
         label: "no progress", outcome: Outcome::Stuck,
         count: |facts| Count::when(facts.turn.progress.map(|progress| !progress)),
         found: "{turns} without progress (no commit, no changed file)",
+        again: "without progress",
         advice: "Try another approach and change something, or signal that you are done or blocked.",
     },
     Condition {
@@ -130,6 +136,7 @@ pub const CONDITIONS: &[Condition] = &[
         label: "idle", outcome: Outcome::Stuck,
         count: |facts| Count::when(facts.turn.tools_used.map(|tools| tools == 0)),
         found: "{turns} without using a tool",
+        again: "without a tool call",
         advice: "Do the next step with a tool, or signal that you are done or blocked.",
     },
     Condition {
@@ -141,6 +148,7 @@ pub const CONDITIONS: &[Condition] = &[
             facts.before.recent.iter().any(|earlier| similar::is_similar(earlier, head, MIN_SIMILARITY))
         }),
         found: "the same message again, {times}",
+        again: "with the same message",
         advice: "Do something different, or signal that you are done or blocked.",
     },
     Condition {
@@ -153,6 +161,7 @@ pub const CONDITIONS: &[Condition] = &[
             !worked && !facts.turn.signalled && signal::completion_phrases(message) > 0
         })),
         found: "{turns} that mention completion without the signal",
+        again: "of claiming completion without the signal",
         advice: "If the task is done, end with the promise alone on the last line; else say what is missing.",
     },
 ];

@@ -61,6 +61,12 @@ impl Follower {
         &self.path
     }
 
+    /// Returns the last line if its end is missing and will not come any more.
+    pub fn take_rest(&mut self) -> Option<Vec<u8>> {
+        let rest = std::mem::take(&mut self.partial);
+        (!self.skips && !rest.trim_ascii().is_empty()).then(|| rest.trim_ascii().to_vec())
+    }
+
     fn skip_to(&mut self, offset: u64) {
         if offset > self.offset {
             self.skipped_bytes += offset - self.offset;

@@ -7,7 +7,7 @@ mod follower;
 mod runs;
 
 pub use follower::{Follower, News};
-pub use runs::{RunFile, all, find, load, of_project};
+pub use runs::{RunFile, all, ending, find, load, of_project};
 
 use crate::core::event::{Event, Started, What};
 use crate::core::record::ArmedLoop;
@@ -66,6 +66,16 @@ fn open(path: &std::path::Path) -> std::io::Result<File> {
 pub fn note(world: &World, run: &ArmedLoop, events: &[What]) -> Option<String> {
     let error = append(world, &run.run_id, events).err()?;
     Some(format!("could not add to the events of this run: {error:#}"))
+}
+
+/// Like [`note`], and returns a failure once until it works again: a loop may have hundreds of turns.
+pub fn note_once(world: &World, run: &mut ArmedLoop, events: &[What]) -> Option<String> {
+    if events.is_empty() {
+        return None;
+    }
+    let failed = note(world, run, events);
+    let is_known = std::mem::replace(&mut run.told.events_failed, failed.is_some());
+    failed.filter(|_| !is_known)
 }
 
 /// Adds the start of a run, and what changed with it. Makes room for it first. Returns what failed.

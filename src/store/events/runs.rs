@@ -2,7 +2,7 @@
 
 use super::{FILE, Follower, folder};
 use crate::core::event::timeline::Timeline;
-use crate::core::event::{Event, Started, What};
+use crate::core::event::{Ended, Event, Started, What};
 use crate::core::time::Stamp;
 use crate::store::file::walk::entries;
 use crate::store::{Project, World, file};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// More than these are not kept: the oldest that have ended go first.
 const MAX_RUNS: usize = 500;
-/// The first event is in these bytes, the last one too.
+/// The start is in so many bytes at the beginning, the ending in so many at the end.
 const HEAD_BYTES: u64 = 64 << 10;
 
 /// A run, by its first event.
@@ -30,7 +30,7 @@ impl RunFile {
     fn read(folder: &Path) -> Option<RunFile> {
         let run_id = folder.file_name()?.to_str()?.to_owned();
         let path = folder.join(FILE);
-        let (event, changed) = first_event(&path)?;
+        let (event, changed) = start_of(&path)?;
         let What::Started(started) = event.what else { return None };
         // A folder that was renamed or copied is not the run that it says it is.
         (started.run_id == run_id).then_some(RunFile {
@@ -48,13 +48,28 @@ impl RunFile {
     }
 }
 
-fn first_event(path: &Path) -> Option<(Event, i64)> {
+/// Returns the start of a run. A hook that was faster than the start may have added to the file before.
+fn start_of(path: &Path) -> Option<(Event, i64)> {
     let opened = file::open_plain(path).ok()?;
     let meta = file::ensure_regular(path, &opened).ok()?;
     let mut head = Vec::new();
     opened.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
-    let event = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).find_map(Event::parse)?;
+    let mut events = head.split(|byte| *byte == b'\n').filter_map(Event::parse);
+    let event = events.find(|event| matches!(event.what, What::Started(_)))?;
     Some((event, meta.modified().map_or(0, crate::store::world::nanoseconds)))
+}
+
+/// Returns how and when a run ended, from the end of its file; `None` if it has not, or was continued since.
+pub fn ending(run: &RunFile) -> Option<(Stamp, Ended)> {
+    let mut ended = None;
+    let mut follower = Follower::from_end(&run.path, HEAD_BYTES);
+    let mut read = |line: &[u8]| match Event::parse(line) {
+        Some(Event { timestamp, what: What::Ended(last), .. }) => ended = Some((timestamp, last)),
+        Some(Event { what: What::Started(_), .. }) => ended = None,
+        _ => {}
+    };
+    while follower.poll(&mut read).ok()?.more {}
+    ended
 }
 
 /// Returns every run of this user, the one that changed last first.

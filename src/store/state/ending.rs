@@ -15,8 +15,11 @@ use anyhow::Result;
 /// Records an ending before the state is saved: if saving fails, the loop ends again at its next turn and is recorded
 /// again. Returns what could not be written, as notes for the user.
 pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
-    let ended = What::Ended(Ended::of(run, world.now));
-    let mut told: Vec<String> = events::note(world, run, &[ended]).into_iter().collect();
+    let mut told = Vec::new();
+    if !is_ended_by_its_runner(world, project, run) {
+        let failed = events::note(world, run, &[What::Ended(Ended::of(run, world.now))]);
+        told.extend(failed.filter(|_| !run.told.events_failed));
+    }
     if let Err(error) = history::record(world, project, session, run) {
         told.push(format!("could not add this run to the history: {error:#}"));
     }
@@ -37,6 +40,14 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
         }
     }
     told
+}
+
+/// Returns whether the runner of this run is alive in another process: it has still an iteration to add to the events, and
+/// then adds the ending.
+fn is_ended_by_its_runner(world: &World, project: &Project, run: &ArmedLoop) -> bool {
+    run.engine == Engine::Runner
+        && run_lock::holder(world, project)
+            .is_some_and(|holder| holder.run_id == run.run_id && holder.pid != std::process::id())
 }
 
 /// Records the ended loop of a session if the history lacks it, before another takes its place: that may have failed when it

@@ -1,9 +1,11 @@
 //! Past runs: one line per run, appended at its ending, newest last, bounded in size.
 
 use crate::core::decide::turn::CheckResult;
+use crate::core::event::{Ended, Started};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, Given, Usage, is_default};
 use crate::core::time::Stamp;
+use crate::store::events::{self, RunFile};
 use crate::store::file::lock::Lock;
 use crate::store::file::walk::entries;
 use crate::store::{Project, World, file};
@@ -129,6 +131,62 @@ pub fn runs(world: &World, project: &Project) -> Result<Vec<Run>> {
     let mut runs: Vec<Run> = newest.collect();
     runs.reverse();
     Ok(runs)
+}
+
+/// Returns the past runs of this project for people, oldest first: as their events tell, and those that have none as they
+/// were recorded.
+pub fn past(world: &World, project: &Project) -> Result<Vec<Run>> {
+    let mut past = runs(world, project)?;
+    for file in events::of_project(world, project)? {
+        let Some((ended_at, ended)) = events::ending(&file) else { continue };
+        let Some(outcome) = ended.outcome else { continue };
+        let known = past.iter_mut().find(|run| run.run_id == file.run_id);
+        if let Some(known) = known {
+            // An ending whose event could not be written is newer than the last one that could.
+            if ended_at >= known.ended_at {
+                known.take_over(&ended);
+            }
+            continue;
+        }
+        let mut run = Run::of_events(&file, ended_at, outcome);
+        run.take_over(&ended);
+        let later = past.iter().position(|other| other.ended_at > ended_at).unwrap_or(past.len());
+        past.insert(later, run);
+    }
+    Ok(past)
+}
+
+impl Run {
+    /// Returns a run of which only its events are left.
+    fn of_events(file: &RunFile, ended_at: Stamp, outcome: Outcome) -> Run {
+        let Started { run_id, session_id, engine, project, task, .. } = file.started.clone();
+        Run {
+            run_id,
+            session_id,
+            engine,
+            project,
+            task,
+            started_at: file.started_at,
+            ended_at,
+            outcome,
+            reason: String::new(),
+            iterations: 0,
+            runtime_seconds: 0.0,
+            wall_seconds: 0.0,
+            usage: Usage::default(),
+            checks: Vec::new(),
+            commands: Map::new(),
+            given: Given::default(),
+        }
+    }
+
+    fn take_over(&mut self, ended: &Ended) {
+        self.outcome = ended.outcome.unwrap_or(self.outcome);
+        self.reason.clone_from(&ended.reason);
+        self.iterations = ended.iterations;
+        (self.runtime_seconds, self.wall_seconds) = (ended.runtime_seconds, ended.wall_seconds);
+        (self.usage, self.checks) = (ended.usage.clone(), ended.checks.clone());
+    }
 }
 
 /// Returns every ending of this project, oldest first: a run that was resumed has several.

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Program {
@@ -120,14 +120,28 @@ impl Call {
 
     /// Starts it with a terminal as stdin; what is written to the file is typed.
     pub fn spawn_typed(mut self) -> (Running, fs::File) {
-        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("a terminal of ours");
-        let name = ptsname(&keyboard, Vec::new()).expect("its name");
-        let terminal = fs::OpenOptions::new().read(true).write(true).open(OsStr::new(name.to_str().unwrap()));
-        self.command.stdin(terminal.expect("the other side")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        (Running::new(self.command.spawn().expect("the program starts")), keyboard.into())
+        let (keyboard, terminal) = terminal();
+        self.command.stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped());
+        (Running::new(self.command.spawn().expect("the program starts")), keyboard)
     }
+
+    /// Starts it on a terminal; what is written to the file is typed, and what is read from it is on the screen.
+    pub fn spawn_on_terminal(mut self) -> (Child, fs::File) {
+        let (screen, terminal) = terminal();
+        let same = || terminal.try_clone().expect("the same terminal");
+        self.command.stdin(same()).stdout(same()).stderr(same());
+        (self.command.spawn().expect("the program starts"), screen)
+    }
+}
+
+/// Returns both sides of a new terminal: the user's, and the programs'.
+fn terminal() -> (fs::File, fs::File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("a terminal of ours");
+    let name = ptsname(&keyboard, Vec::new()).expect("its name");
+    let terminal = fs::OpenOptions::new().read(true).write(true).open(OsStr::new(name.to_str().unwrap()));
+    (keyboard.into(), terminal.expect("the other side"))
 }
 
 /// Copies a program. A process of its own copies it, for the same reason as in [`write_program`].

@@ -27,6 +27,7 @@ use crate::store::process::interrupt::Interrupt;
 use crate::store::process::program::{self, Said};
 use crate::view;
 use crate::view::paint::Paint;
+use crate::view::progress::Progress;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,7 @@ const REINSTALL: &str = "reinstall the plugin: ralph install";
 pub fn run(call: &Invocation) -> Answer {
     let claude = call.value("claude").unwrap_or("claude");
     let context = CheckContext::new(call, claude, Interrupt::listen());
+    let progress = Progress::show(!call.flag("json"), || "checking the installation…".into());
     let (mut report, found) = installation(&context);
     report.checks.extend([
         hooks::block_cap(&context),
@@ -49,6 +51,7 @@ pub fn run(call: &Invocation) -> Answer {
         docker::container(&context),
         leftovers::leftovers(&context, found.folder.as_deref()),
     ]);
+    drop(progress);
     if context.interrupt.is_set() {
         return Ok((String::new(), Exit::Interrupted));
     }

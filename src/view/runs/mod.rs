@@ -1,0 +1,4 @@
+//! Runs as they were: the list of them, and the account of one.
+
+pub mod history;
+pub mod logs;
