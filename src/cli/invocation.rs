@@ -92,13 +92,23 @@ impl<'m> Invocation<'m> {
 }
 
 /// Returns the project of this session's loop, if the agent has moved from there into a linked worktree. Claude Code
-/// tells its hooks where it was launched, but not the programs that the agent runs.
+/// tells its hooks where it was launched, but not the programs that the agent runs. In a terminal it is the project of
+/// the loop whose agent works in this worktree.
 fn project_of_loop(world: &World, here: &Project) -> Option<Project> {
-    let (session, folder) = (world.session_id.as_deref()?, &world.working_dir);
+    let folder = &world.working_dir;
     if world.launch_dir.is_some() || !git::top(folder).is_some_and(git::is_linked_worktree) {
         return None;
     }
     let is_left = |project: &Project| project.work_tree(folder) != *project;
+    let Some(session) = world.session_id.as_deref() else {
+        let works_here = |project: &Project| {
+            let name = project.name_of(&project.work_tree(folder));
+            let document = state::peek(project).ok().flatten().unwrap_or_default();
+            let loops = armed::load_all(world, project, &document).loops;
+            loops.iter().any(|(_, run)| run.is_alive() && run.session.work_tree == name)
+        };
+        return armed::projects(world).into_iter().filter(is_left).find(works_here);
+    };
     let is_armed = |project: &Project| armed::exists(world, project, session).unwrap_or(false);
     if let Some(project) = armed::projects(world).into_iter().filter(is_left).find(is_armed) {
         return Some(project);

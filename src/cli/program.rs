@@ -66,7 +66,19 @@ fn mistyped(error: &clap::Error, program: &Command) -> Option<Failure> {
             let flags: Vec<String> =
                 flags.filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect();
             let meant = nearest(word, flags.iter().map(String::as_str));
+            let help = match command.get_positionals().next() {
+                Some(_) => format!("put -- before a text that starts with dashes; {help}"),
+                None => help,
+            };
             Some(Failure::usage(format!("unknown flag: {shown}")).did_you_mean(meant, help))
+        }
+        ErrorKind::InvalidValue => {
+            let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else { return None };
+            let value = given(ContextKind::InvalidValue)?;
+            let of = given(ContextKind::InvalidArg)?.split(' ').next()?;
+            let failure = Failure::usage(format!("invalid value for {of}: '{}'", clean::excerpt(value, 60)));
+            let meant = nearest(value, valid.iter().map(String::as_str));
+            Some(failure.did_you_mean(meant, format!("use one of: {}", valid.join(", "))))
         }
         _ => None,
     }

@@ -133,8 +133,13 @@ fn record_and_answer(
         happened.extend(brief.events);
     }
     notes.extend(events::note_once(world, &mut after, &happened));
-    let told = std::mem::replace(&mut after.told.warnings, warnings.join("
-"));
+    let told = std::mem::replace(
+        &mut after.told.warnings,
+        warnings.join(
+            "
+",
+        ),
+    );
     notes.extend(warnings.into_iter().filter(|warning| !told.lines().any(|line| line == warning)));
     let mut answer = match decision {
         Decision::Silent | Decision::RunChecks => Answer::silent(),

@@ -371,6 +371,7 @@ mod tests {
             ("Everything is done and ready for review.", 2),
             ("All tasks are complete. All tasks are complete.", 2),
             ("All tasks complete. Project ready for review.", 2),
+            ("**All tasks complete.** Project __ready for review__.", 2),
             ("All tasks are complete.\nThe work is done!\n\nNothing left to do.", 3),
             ("The task is complete. The docs are not complete.", 1),
             ("- All tasks are complete\n- The work is done", 2),

@@ -111,7 +111,7 @@ pub fn excerpt(text: &str, width: usize) -> String {
 /// is counted.
 pub fn message(text: &str) -> String {
     const MAX_LINES: usize = 120;
-    const MAX_COLUMNS: usize = 600;
+    const MAX_COLUMNS: usize = 2000;
     let text = block(text);
     if text.len() <= MAX_COLUMNS {
         return text;

@@ -28,7 +28,10 @@ pub fn mark(world: &World, session: &str, reply: &str) -> Result<()> {
 /// Removes the mark of a session and returns the reply in it, which is empty if none was asked about.
 pub fn take(world: &World, session: &str) -> Option<String> {
     let path = path(world, session).ok()?;
-    let reply = file::read_bounded(&path, MAX_REPLY_BYTES).unwrap_or_default().unwrap_or_default();
+    let reply = match file::read_bounded(&path, MAX_REPLY_BYTES) {
+        Ok(reply) => reply?,
+        Err(_) => Vec::new(),
+    };
     std::fs::remove_file(path).ok()?;
     Some(String::from_utf8_lossy(&reply).into_owned())
 }

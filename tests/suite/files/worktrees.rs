@@ -379,14 +379,42 @@ fn the_command_line_in_the_worktree_is_for_the_loop_of_its_session() {
     assert!(named.contains("for this session's loop"), "{named}");
     assert!(moving.in_tree("z").goes_on().contains("the badger"));
 
-    // Another session, and a terminal, work where they are.
+    // Another session works where it is; a terminal is for the loop that works there.
     assert!(!call(Program::Ralph, OTHER, &["status"]).contains("task"));
-    assert!(!moving.env.call(Program::Ralph).args(&["status"]).cwd(&moving.tree).run().ok().contains("task"));
+    let terminal = |program, args: &[&str]| moving.env.call(program).args(args).cwd(&moving.tree).run().ok();
+    assert!(terminal(Program::Ralph, &["status"]).contains("task"));
+    terminal(Program::Guidance, &["forbid", "the wombat"]);
+    assert!(moving.in_tree("zz").goes_on().contains("the wombat"));
 
     assert!(ralph(&["stop", "--session", SESSION]).contains("stop"), "it is found");
     moving.in_tree("done").ended("stopped");
     assert!(ralph(&["status"]).contains("ended: stopped"), "also after the ending: {}", ralph(&["status"]));
     assert!(!moving.tree.join(".claude").exists(), "nothing is written in the worktree");
+}
+
+#[test]
+fn a_slash_command_in_the_worktree_brings_no_finding_of_another_checkout() {
+    let moving = Moving::started(&[]);
+    moving.env.start_in(OTHER, "other", &[]);
+    moving.in_tree("x").goes_on();
+    moving.env.write("gen_main.rs", GENERATED);
+    assert!(moving.turn_of(OTHER, &moving.env.project, "x").goes_on().contains("gen_main.rs"));
+    let event = moving.env.event(Program::SessionStartHook, SESSION, "UserPromptExpansion");
+    let event = event.field("command_name", "ralph:forbid").field("command_args", "pushing");
+    event.field("cwd", moving.tree.to_str().unwrap()).run();
+    let relay = ["forbid", "--slash", "--session", SESSION];
+    let prompt = moving.env.call(Program::Guidance).args(&relay).cwd(&moving.tree).run().ok();
+    assert!(prompt.contains("pushing") && !prompt.contains("gen_main.rs"), "{prompt}");
+}
+
+#[test]
+fn a_worktree_beside_the_project_is_named_by_its_path() {
+    let env = Env::git();
+    let tree = env.worktree(&env.base.join("side"));
+    env.start("task", &[]);
+    let event = env.stop(SESSION).says("x").field("cwd", tree.to_str().unwrap());
+    let told = event.run().message.unwrap();
+    assert!(told.ends_with(&format!("now in worktree {}", tree.display())), "{told}");
 }
 
 #[test]

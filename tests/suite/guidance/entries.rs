@@ -547,3 +547,56 @@ fn escape_codes_in_guidance_do_not_reach_the_terminal() {
         assert!(!text.contains(['\u{1b}', '\u{9b}']), "{text:?}");
     }
 }
+
+#[test]
+fn what_was_given_before_the_start_counts_towards_the_limit() {
+    let env = Env::new();
+    env.types(SESSION, "forbid", &format!("--pin first {}", "x".repeat(1900)));
+    env.guidance(&["forbid", "--pin", &format!("second {}", "y".repeat(1900))]).ok();
+    let refused = env.guidance(&["forbid", "--pin", &format!("third {}", "z".repeat(1900))]).fails(1);
+    assert!(refused.contains("too much guidance"), "{refused}");
+    env.start("task", &[]);
+    for _ in 0..3 {
+        let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+        assert!(prompt.contains("- first x") && prompt.contains("- second y"), "{prompt}");
+    }
+}
+
+#[test]
+fn an_adopted_loop_says_that_the_guidance_of_both_sessions_does_not_fit() {
+    let env = Env::new();
+    env.start_in(OTHER, "task", &[]);
+    for (session, name) in [(OTHER, "theirs"), (SESSION, "mine")] {
+        for n in 0..2 {
+            env.types(session, "forbid", &format!("--pin {name} {n} {}", "x".repeat(1900)));
+        }
+    }
+    env.event(Program::StopHook, OTHER, "SessionEnd").field("reason", "clear").run();
+    let told = env.types(SESSION, "start", "--resume").message.unwrap();
+    assert!(told.contains("not all guidance fits in a prompt") && told.contains("--remove N"), "{told}");
+}
+
+#[test]
+fn guidance_is_whole_after_compaction_whatever_the_checks() {
+    let env = Env::new();
+    let checks: Vec<String> = (0..40).map(|n| format!("--verify=true {n} {}", "x".repeat(280))).collect();
+    env.start("task", &checks.iter().map(String::as_str).collect::<Vec<_>>());
+    env.guidance(&["forbid", "--pin", "push to main"]).ok();
+    let context = env.session_start(SESSION, "compact").run().context.unwrap();
+    assert!(context.contains("FORBIDDEN:\n- push to main"), "{context}");
+    assert!(context.contains("- and 30 more") && context.ends_with("Task:\n\ntask"), "{context}");
+}
+
+#[test]
+fn the_answer_says_how_long_an_entry_counts() {
+    let env = Env::new();
+    for (text, told) in [
+        ("--for 1h 30m push", "forbidden: push (for 1h 30m); "),
+        ("--for 1 h 30 m push", "forbidden: push (for 1h 30m); "),
+        ("--pin push", "forbidden: push (pinned); "),
+        ("push", "forbidden: push; "),
+    ] {
+        let answer = env.types(SESSION, "forbid", text).block.unwrap();
+        assert!(answer.starts_with(told), "{answer}");
+    }
+}

@@ -277,3 +277,17 @@ fn work_that_the_transcript_shows_later_is_never_called_a_pause() {
     let told = env.at(445 + HOUR).stop(SESSION).with(&transcript).says("x").run().message.unwrap();
     assert!(told.contains("paused 1h, not counted"), "{told}");
 }
+
+#[test]
+fn a_usage_limit_is_waited_for_also_where_only_the_clients_message_tells_it() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let failed = env.at(10).event(Program::StopHook, SESSION, "StopFailure").field("error", "rate_limit");
+    failed
+        .field("last_assistant_message", "You've hit your 5-hour limit · resets 11:30am (UTC)")
+        .run()
+        .silent();
+    let shown = env.shown(SESSION);
+    assert_eq!(shown["waiting"]["for"], "usage-limit", "{shown}");
+    assert!(shown["waiting"]["until"].as_str().is_some_and(|until| until.contains("T11:30:00")), "{shown}");
+}

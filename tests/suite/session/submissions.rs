@@ -81,9 +81,11 @@ fn a_prompt_of_a_session_without_a_loop_reads_and_writes_nothing() {
     // Whoever looked at these would report or remove them.
     env.write(".claude/ralph-state.json", "damaged").write(".claude/STOP_LOOP", "");
     let before = env.snapshot();
-    for prompt in ["hello", "/compact", "/ralph:unknown\na\nb\nc\nd", "/ralph:status", ""] {
+    for prompt in ["hello", "/compact", "/ralph:unknown", "/ralph:status", ""] {
         env.submits(SESSION, prompt).run().silent();
     }
+    let unknown = env.submits(SESSION, "/ralph:unknown\na\nb\nc\nd").run().block;
+    assert!(unknown.is_some_and(|told| told.contains("see /ralph:help")));
     assert_eq!(env.snapshot(), before);
 }
 
@@ -335,4 +337,40 @@ fn a_pasted_command_without_work_for_the_agent_is_answered_without_a_model_call(
     let told = env.submits(SESSION, &lines("/ralph:start x --max-iteration 3")).run().block.unwrap();
     assert!(told.contains("did you mean --max-iterations?"), "{told}");
     env.turn(SESSION, "x").silent();
+}
+
+#[test]
+fn a_yes_after_the_reply_takes_it_as_the_answer_and_resumes_the_loop() {
+    for yes in ["yes", "Yes, please.", "ok!"] {
+        let env = asked();
+        env.at(20).submits(SESSION, "spaces, always").run();
+        let answer = env.at(30).submits(SESSION, yes).run();
+        let context = answer.context.expect("the agent has work");
+        assert!(context.contains("spaces, always") && context.contains("task"), "{context}");
+        assert_eq!(env.shown(SESSION)["state"], "running");
+        env.at(40).submits(SESSION, "yes").run().silent();
+    }
+    let env = asked();
+    env.at(20).submits(SESSION, "spaces, always").run();
+    env.at(30).submits(SESSION, "yes, but first explain").run().silent();
+    env.at(40).submits(SESSION, "yes").run().silent();
+    assert_eq!(env.shown(SESSION)["state"], "stopped", "it was asked about once");
+}
+
+#[test]
+fn a_pasted_command_that_does_not_exist_never_reaches_the_agent() {
+    let env = Env::new();
+    let answer = env.submits(SESSION, &lines("/ralph:strat do it")).prompt_id("p1").run();
+    assert_eq!(
+        answer.block.unwrap(),
+        "error: no such slash command: strat\nhint: did you mean /ralph:start?"
+    );
+}
+
+#[test]
+fn a_pasted_start_beside_a_running_loop_is_not_said_to_have_run() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let told = env.submits(SESSION, &lines("/ralph:start do it")).prompt_id("p1").run().message.unwrap();
+    assert!(told.contains("already running") && !told.contains("ran the pasted command"), "{told}");
 }

@@ -69,26 +69,26 @@ fn a_slip_is_answered_with_what_was_probably_meant() {
         (&["config", "loop_limits.max_hour", "3"][..], "hint: did you mean loop_limits.max_hours?"),
         (&["config", "max_hours"], "hint: did you mean loop_limits.max_hours?"),
         (&["config", "completion.promise", "--unst"], "hint: did you mean --unset?"),
-        (&["config", "--usr"], "similar argument exists: '--user'"),
-        (&["confg"], "similar subcommand exists: 'config'"),
+        (&["config", "--usr"], "hint: did you mean --user?"),
+        (&["confg"], "hint: did you mean config?"),
         (&["help", "confg"], "hint: did you mean config?"),
         (&["help", "forbd"], "hint: did you mean forbid?"),
         (&["man", "histry"], "hint: did you mean ralph-history?"),
-        (&["run", "--max-iteration", "3", "x"], "similar argument exists: '--max-iterations'"),
-        (&["run", "--verfy", "true", "x"], "similar argument exists: '--verify'"),
-        (&["run", "--on-limit", "wiat", "x"], "similar value exists: 'wait'"),
-        (&["start", "--max-hour", "3", "x"], "similar argument exists: '--max-hours'"),
-        (&["stop", "--al"], "similar argument exists: '--all'"),
-        (&["scan", "--severity", "hihg"], "similar value exists: 'high'"),
-        (&["history", "--lats", "3"], "similar argument exists: '--last'"),
-        (&["completions", "bsh"], "similar value exists: 'bash'"),
+        (&["run", "--max-iteration", "3", "x"], "hint: did you mean --max-iterations?"),
+        (&["run", "--verfy", "true", "x"], "hint: did you mean --verify?"),
+        (&["run", "--on-limit", "wiat", "x"], "hint: did you mean wait?"),
+        (&["start", "--max-hour", "3", "x"], "hint: did you mean --max-hours?"),
+        (&["stop", "--al"], "hint: did you mean --all?"),
+        (&["scan", "--severity", "hihg"], "hint: did you mean high?"),
+        (&["history", "--lats", "3"], "hint: did you mean --last?"),
+        (&["completions", "bsh"], "hint: did you mean bash?"),
     ] {
         let told = env.ralph(args).fails(64);
         assert!(told.contains(meant), "{args:?}: {told}");
     }
-    for (args, meant) in [(&["forbd", "x"][..], "'forbid'"), (&["forbid", "--pinn", "x"], "'--pin'")] {
+    for (args, meant) in [(&["forbd", "x"][..], "forbid"), (&["forbid", "--pinn", "x"], "--pin")] {
         let told = env.guidance(args).fails(64);
-        assert!(told.contains(&format!("exists: {meant}")), "{args:?}: {told}");
+        assert!(told.contains(&format!("hint: did you mean {meant}?")), "{args:?}: {told}");
     }
     assert!(env.ralph(&["help", "run"]).ok().contains("Usage: ralph run"));
     assert!(env.ralph(&["help", "forbid"]).ok().contains("Usage: ralph forbid"));
@@ -245,4 +245,61 @@ fn a_flag_of_a_running_loop_that_still_overrides_is_named() {
     assert!(told.contains("6            flag"), "{told}");
     env.ralph(&["stop"]).ok();
     assert!(!env.ralph(&["config", "loop_limits.max_hours", "8"]).ok().contains("keeps"));
+}
+
+#[test]
+fn a_huge_wrong_value_is_quoted_in_short_everywhere() {
+    let env = Env::new();
+    let huge = "9".repeat(300_000);
+    env.write(".claude/ralph-config.json", json!({"loop_limits": {"max_hours": huge}}).to_string());
+    let told = env.types(SESSION, "start", "task").message.unwrap();
+    assert!(told.contains("max_hours") && told.len() < 3000, "{}", told.len());
+    let told = env.types(SESSION, "status", "").message.unwrap();
+    assert!(told.len() < 4000, "{}", told.len());
+    for (command, text) in [("config", format!("max-hours {huge}")), ("forbid", format!("--for {huge} x"))] {
+        let told = env.types(SESSION, command, &text).message.unwrap();
+        assert!(told.len() < 3000, "{command}: {}", told.len());
+    }
+}
+
+#[test]
+fn an_answer_in_the_conversation_has_a_bound_and_a_terminal_shows_all() {
+    let env = Env::new();
+    let keys: serde_json::Map<_, _> = (0..2000).map(|n| (format!("unknown{n}"), json!(1))).collect();
+    env.write(".claude/ralph-config.json", json!(keys).to_string());
+    let told = env.types(SESSION, "config", "").block.unwrap();
+    assert!(told.lines().count() < 130 && told.contains(" more lines"), "{}", told.lines().count());
+    assert!(env.ralph(&["config"]).ok().contains("unknown1999"));
+}
+
+#[test]
+fn guidance_in_the_projects_file_is_reported_also_behind_other_unknown_settings() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.write(".claude/ralph-config.json", r#"{"aa": 1, "bb": 1, "cc": 1}"#);
+    let first = env.at(10).turn(SESSION, "x").message.unwrap();
+    assert!(first.contains("unknown setting aa"), "{first}");
+    let more = r#"{"aa": 1, "bb": 1, "cc": 1, "guidance": {"forbidden": ["never push"]}}"#;
+    env.write(".claude/ralph-config.json", more);
+    let second = env.at(20).turn(SESSION, "y").message.unwrap();
+    assert!(second.contains("guidance.forbidden is not read; use `ralph-guidance"), "{second}");
+    assert!(second.contains("1 more unknown settings"), "{second}");
+    assert!(!second.contains("unknown setting aa"), "what is known is not told again: {second}");
+}
+
+#[test]
+fn a_mistyped_flag_or_command_is_answered_with_the_nearest() {
+    let env = Env::new();
+    for (args, error, hint) in [
+        (&["install", "--tp", "x"][..], "unknown flag: --tp", "did you mean --to?"),
+        (&["statsu"], "no such command: statsu", "did you mean status?"),
+        (&["stop", "--bogus"], "unknown flag: --bogus", "see `ralph stop --help`"),
+    ] {
+        let told = env.ralph(args).fails(64);
+        assert_eq!(told.trim(), format!("error: {error}\nhint: {hint}"));
+    }
+    let told = env.guidance(&["forbid", "--fro", "2h", "x"]).fails(64);
+    assert!(told.contains("hint: did you mean --for?"), "{told}");
+    let told = env.types(SESSION, "scan", "--severity=hihg").block.unwrap();
+    assert!(told.contains("did you mean high?"), "{told}");
 }
