@@ -51,20 +51,29 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     let max_age = resolved.settings().guidance_max_age_ms;
     let own = guidance.fresh_for(&scope(context.session, run), world.now, max_age);
 
-    let (mut findings, earlier) = (Vec::new(), document.findings());
-    if resolved.is_on("scan.enabled") {
-        findings.clone_from(&earlier);
-        if let Some(scan) = scan {
+    let earlier = document.findings();
+    let mut changed = None;
+    let mut findings = match scan.filter(|_| resolved.is_on("scan.enabled")) {
+        Some(scan) => {
             warnings.clone_from(&scan.warnings);
             let is_complete = scan.at.is_some();
-            findings = keep(world, document, scan, findings, &mut notes)?;
+            let findings = keep(world, document, scan, earlier.clone(), &mut notes)?;
             if is_complete {
                 document.set_scanned_in(&run.session.work_tree)?;
             }
+            // As many as are kept, or every further one would be news at each turn.
+            changed = changes::findings(&earlier, &findings[..findings.len().min(MAX_FINDINGS)]);
+            findings
         }
-    } else if !earlier.is_empty() {
-        document.set_findings(&Vec::new(), world.now)?;
-    }
+        None if resolved.is_on("scan.enabled") => earlier,
+        None => {
+            if !earlier.is_empty() {
+                document.set_findings(&Vec::new(), world.now)?;
+                changed = changes::findings(&earlier, &[]);
+            }
+            Vec::new()
+        }
+    };
     let waived = own.waived();
     let lists = GuidanceLists::merge(&own, context.session, &findings);
     let told = if context.told { lists.told() } else { HashSet::new() };
@@ -73,7 +82,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     notes.extend(guidance::withheld(&overruled));
     document.set_guidance(&guidance)?;
     let mut events = changes::guidance(&before, &guidance, context.session, run.iteration);
-    events.extend(changes::findings(&earlier, &findings[..findings.len().min(MAX_FINDINGS)]));
+    events.extend(changed);
     findings.retain(|finding| finding.severity == Severity::Critical && !waived.contains(&finding.id));
     Ok(Briefing { lists, notes, warnings, critical: findings, events })
 }

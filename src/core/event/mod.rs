@@ -38,6 +38,17 @@ impl Event {
         Event { v: VERSION, timestamp, what }
     }
 
+    /// Writes an event as one object, as [`Event`] is serialized. A hook does this at every turn, so nothing is copied.
+    pub fn write(timestamp: Stamp, what: &What, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        let head = format!("{{\"v\":{VERSION},\"timestamp\":\"{}\",", timestamp.rfc3339());
+        out.extend_from_slice(head.as_bytes());
+        // The facts are an object too, and continue this one.
+        let brace = out.len();
+        serde_json::to_writer(&mut *out, what)?;
+        out.remove(brace);
+        Ok(())
+    }
+
     /// Parses a line. An event that this version does not know is `Unknown`; what is no event at all is `None`.
     pub fn parse(line: &[u8]) -> Option<Event> {
         #[derive(Deserialize)]
@@ -307,13 +318,20 @@ pub enum Step {
     Reset,
 }
 
+/// Returns the beginning of a text that is too long.
+fn cut(text: &str) -> Option<&str> {
+    // No text has more characters than bytes.
+    let is_short = text.len() <= MAX_TEXT_CHARS;
+    let end = if is_short { None } else { text.char_indices().nth(MAX_TEXT_CHARS) };
+    end.map(|(at, _)| &text[..at])
+}
+
 /// Returns a text as events keep it: without controls, and bounded.
 pub fn text(text: &str) -> String {
-    let mut bounded: String = text.chars().take(MAX_TEXT_CHARS).collect();
-    if bounded.len() < text.len() {
-        bounded.push('…');
+    match cut(text) {
+        Some(beginning) => clean::block(beginning) + "…",
+        None => clean::block(text),
     }
-    clean::block(&bounded)
 }
 
 /// Returns the end of a text as events keep it.
@@ -392,7 +410,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn parsed(line: Value) -> Event {
+    fn parsed(line: &Value) -> Event {
         Event::parse(line.to_string().as_bytes()).unwrap()
     }
 
@@ -405,18 +423,21 @@ mod tests {
             "reason": "", "error": null, "until": null
         });
         assert_eq!(json!(event), line);
-        assert_eq!(parsed(line), event);
+        assert_eq!(parsed(&line), event);
+        let mut written = Vec::new();
+        Event::write(event.timestamp, &event.what, &mut written).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&written).unwrap(), line);
     }
 
     #[test]
     fn unknown_events_fields_and_odd_values_cost_nothing_else() {
         let newer = json!({"v": 9, "timestamp": "1970-01-01T00:00:00Z", "event": "dreamt", "of": ["x"]});
-        assert_eq!(parsed(newer).what, What::Unknown);
+        assert_eq!(parsed(&newer).what, What::Unknown);
         let odd = json!({
             "timestamp": 3, "event": "iteration_ended", "iteration": 4, "tokens": "many", "outcome": "odd",
             "message": null, "mood": {}
         });
-        let What::IterationEnded(ended) = parsed(odd).what else { panic!("it is an iteration") };
+        let What::IterationEnded(ended) = parsed(&odd).what else { panic!("it is an iteration") };
         assert_eq!(*ended, IterationEnded { iteration: 4, ..IterationEnded::default() });
     }
 

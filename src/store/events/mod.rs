@@ -52,7 +52,7 @@ pub fn append(world: &World, run_id: &str, events: &[What]) -> Result<()> {
     let mut bytes = Vec::with_capacity(1024);
     for what in events.iter().filter(|what| !is_full || matches!(what, What::Ended(_) | What::Started(_))) {
         bytes.push(b'\n');
-        serde_json::to_writer(&mut bytes, &Event::new(world.now, what.clone()))?;
+        Event::write(world.now, what, &mut bytes)?;
         bytes.push(b'\n');
     }
     file.write_all(&bytes).with_context(|| format!("could not write {}", path.display()))
