@@ -5,6 +5,7 @@ use super::{Answer, Failure, Invocation, command_line, help, run};
 use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
+use crate::cli::views::notify;
 use crate::core::outcome::Exit;
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Command};
@@ -75,6 +76,7 @@ fn answer(call: &Invocation) -> Answer {
         "demo" => return demo::run(call),
         "scan" => return scan::command(call),
         "doctor" => return doctor::run(call),
+        "notify" => return notify::command(call),
         "encourage" | "forbid" => return guidance_program::run(call),
         "start" => start::command(call),
         "stop" => stop::stop(&call.world, &call.project, &stop::scope(call), None),

@@ -1,0 +1,3 @@
+//! Commands that show what happens, or have it shown elsewhere.
+
+pub mod notify;
