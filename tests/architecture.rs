@@ -150,8 +150,11 @@ fn claudes_formats_know_only_core_and_store() {
 fn only_one_folder_opens_network_connections() {
     let others: Vec<_> = sources().into_iter().filter(|source| !source.path.starts_with("notify/")).collect();
     refuse(&others, &["ureq::"], "only src/notify connects to other machines, see SECURITY.md");
-    let hooks: Vec<_> =
-        below("hook").into_iter().filter(|source| source.path != "hook/wake.rs").chain(below("store")).collect();
+    let hooks: Vec<_> = below("hook")
+        .into_iter()
+        .filter(|source| source.path != "hook/wake.rs")
+        .chain(below("store"))
+        .collect();
     refuse(
         &hooks,
         &["notify::answers", "notify::deliver", "notify::http"],

@@ -182,6 +182,7 @@ impl Runner<'_> {
         let since = self.now();
         let until = since.plus_ms(notify.answer_ms);
         let limit = Duration::from_millis(u64::try_from(notify.answer_ms).unwrap_or(0));
+        let deadline = Instant::now() + limit;
         let host = topic.host().to_owned();
         self.run.state = LoopState::Running;
         (self.run.outcome, self.run.reason, self.run.ended_at) = (None, None, None);
@@ -206,7 +207,6 @@ impl Runner<'_> {
         let watch = self.watch_answers(ended, open, topic)?;
         let screen = &mut self.screen;
         let mut told = String::new();
-        let deadline = Instant::now() + limit;
         let interruption = loop {
             let interruption = self.inbox.wait(deadline, |left| {
                 screen.live(&format!("Ralph: {reason}; {} left", span(left)));

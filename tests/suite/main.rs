@@ -16,6 +16,8 @@
 mod signals;
 #[path = "../support/skip.rs"]
 mod skip;
+#[path = "../support/webhook.rs"]
+mod webhook;
 
 mod agents;
 mod env;
@@ -26,6 +28,7 @@ mod docs;
 mod files;
 mod guidance;
 mod hostile;
+mod notify;
 mod runner;
 mod session;
 mod settings;
