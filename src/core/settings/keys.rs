@@ -173,7 +173,7 @@ const OTHER_KEYS: &[Key] = &[
         "how long `ralph run` or a session waits for an answer from `notify.answers`"),
     key("notify.idle_minutes", Duration(MINUTES), Number(30), Never,
         "time without progress after which you are notified, 0 = off"),
-    key("notify.terminal", Kind::Switch, On, Never,
+    key("notify.terminal", Kind::Switch, On, Off,
         "let `ralph run` notify through its terminal: a desktop notification where it can show one, and the bell"),
     key("circuit.completion", Count, Number(2), LowerNotZero,
         "completion phrases that `EXIT_SIGNAL: true` needs beside it, 0 = accept the promise only"),

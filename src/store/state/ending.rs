@@ -84,8 +84,12 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
     if run_lock::holder(world, project).is_some() {
         return Ok(None);
     }
-    let is_newer =
-        |entry: &history::Run| entry.ended_at > run.timing.armed_at || entry.iterations > run.iteration;
+    // A run that waits for an answer recorded its question as an ending.
+    let asked =
+        run.session.waiting.as_ref().is_some_and(|waiting| matches!(waiting.what, WaitingFor::Answer(_)));
+    let is_newer = |entry: &history::Run| {
+        asked || entry.ended_at > run.timing.armed_at || entry.iterations > run.iteration
+    };
     let recorded = history::runs(world, project)?
         .into_iter()
         .find(|entry| entry.run_id == run.run_id && is_newer(entry));
@@ -95,9 +99,8 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
         (Some(entry), _) => {
             run.iteration = entry.iterations;
             run.usage = entry.usage;
-            let waited = run.session.waiting.take();
             run.end(entry.outcome, entry.reason, entry.ended_at);
-            if waited.is_some_and(|waiting| matches!(waiting.what, WaitingFor::Answer(_))) {
+            if asked {
                 // Its ending was to be recorded after the wait.
                 events::note(world, &run, &[What::Ended(Ended::of(&run, world.now))]);
             }
