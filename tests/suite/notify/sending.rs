@@ -197,3 +197,22 @@ fn a_bad_address_or_format_is_named_and_sends_nothing() {
     let run = env.ralph(&["notify", "--test"]);
     assert!(run.code == Some(1) && run.stdout.contains("names no ntfy topic"), "{run:?}");
 }
+
+#[test]
+fn a_runner_without_progress_is_told_while_it_still_works() {
+    let service = Webhook::start();
+    let env = with_url(&service);
+    let clock = env.clock();
+    let flags = ["--heartbeat-threshold", "0", "--timeout", "0", "x"];
+    let run = env.run_with("wait_for go; promise COMPLETE", &flags).spawn();
+    env.wait_for_file("n");
+    clock.advance(29 * 60);
+    clock.wait_until_seen();
+    assert_eq!(service.posts().len(), 0);
+    clock.advance(2 * 60);
+    assert_eq!(posts(&service, 1)[0].json()["event"], "no-progress");
+    env.touch("go");
+    assert_eq!(run.wait().code, Some(0));
+    let events: Vec<_> = posts(&service, 2).iter().map(|sent| sent.json()["event"].clone()).collect();
+    assert_eq!(events, ["no-progress", "ended"]);
+}
