@@ -74,7 +74,7 @@ pub fn user_command(command: &str, project: &Project, notice: &Notice) -> Comman
 fn start(delivery: &Delivery) -> Result<()> {
     let job = serde_json::to_vec(delivery)?;
     ensure!(job.len() <= MAX_JOB_BYTES, "it is too long");
-    let mut program = Command::new(program()?);
+    let mut program = lookup::command(program()?);
     program.arg(DELIVER).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     group::lead(&mut program);
     let mut child = program.spawn().context("could not start ralph")?;
