@@ -8,6 +8,7 @@
 //! - [`claude`]: Claude Code's formats: hook input and output, transcript, plugin
 //! - [`scan`]: constraints in the project, found at every turn
 //! - [`hook`]: what each hook event does
+//! - [`notify`]: the only network connections: notifications and answers to them
 //! - [`run`]: the loop from outside: agent processes, heartbeat, pace, logs, summary
 //! - [`view`]: what people look at
 //! - [`cli`]: one file per command
@@ -21,6 +22,7 @@ pub mod demo;
 pub mod engine;
 pub mod hook;
 pub mod multicall;
+pub mod notify;
 pub mod run;
 pub mod scan;
 pub mod store;

@@ -3,7 +3,8 @@
 //! `cargo run` builds only `ralph`. Started under the name of one of the other programs, through a link or a copy,
 //! `ralph` acts as that program; so `ralph demo` works without the others being built.
 
-use crate::{cli, hook};
+use crate::store::process::notify::DELIVER;
+use crate::{cli, hook, notify};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,7 +21,10 @@ pub fn main() -> ExitCode {
         Some(STOP_HOOK) => hook::main("Stop"),
         Some(SESSION_START_HOOK) => hook::main("SessionStart"),
         Some(GUIDANCE) => cli::loops::guidance_program::main(),
-        _ if args.next().is_some_and(|word| word == WAKE) => hook::wake::main(),
-        _ => cli::program::main(),
+        _ => match args.next().as_deref().and_then(|word| word.to_str()) {
+            Some(WAKE) => hook::wake::main(),
+            Some(DELIVER) => notify::deliver::main(),
+            _ => cli::program::main(),
+        },
     }
 }

@@ -147,6 +147,22 @@ fn claudes_formats_know_only_core_and_store() {
 }
 
 #[test]
+fn only_one_folder_opens_network_connections() {
+    let others: Vec<_> = sources().into_iter().filter(|source| !source.path.starts_with("notify/")).collect();
+    refuse(&others, &["ureq::"], "only src/notify connects to other machines, see SECURITY.md");
+    let hooks: Vec<_> = below("hook")
+        .into_iter()
+        .filter(|source| source.path != "hook/wake.rs")
+        .chain(below("store"))
+        .collect();
+    refuse(
+        &hooks,
+        &["notify::answers", "notify::deliver", "notify::http"],
+        "a hook never waits for a network: it starts `ralph deliver`; only the asynchronous waker looks for answers",
+    );
+}
+
+#[test]
 fn views_know_only_core_and_store() {
     refuse_modules(
         "view",

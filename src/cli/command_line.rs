@@ -147,6 +147,9 @@ fn commands() -> Vec<Command> {
             .arg(flag("revoke", "withdraw your trust").conflicts_with("show"))
             .arg(value("link", "PATH", "follow this symbolic link as long as its target stays the same").conflicts_with_all(["show", "revoke"]))
             .arg(json()),
+        Command::new("notify")
+            .about("Show how you are notified, or try every way")
+            .arg(flag("test", "send a test notification by every way (exits 1 if one fails)")),
         Command::new("init")
             .about(init)
             .arg(value("name", "N", "name of the project [default: its folder]"))

@@ -5,7 +5,7 @@ use super::{Answer, Failure, Invocation, command_line, help, run};
 use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
-use crate::cli::views::logs;
+use crate::cli::views::{logs, notify};
 use crate::core::outcome::Exit;
 use crate::core::text::clean;
 use crate::core::text::nearest::nearest;
@@ -135,6 +135,7 @@ fn answer(call: &Invocation) -> Answer {
         "doctor" => return doctor::run(call),
         "logs" => return logs::command(call),
         "status" => return status::command(call),
+        "notify" => return notify::command(call),
         "encourage" | "forbid" => return guidance_program::run(call),
         "start" => start::command(call),
         "stop" => stop::stop(&call.world, &call.project, &stop::scope(call), None),

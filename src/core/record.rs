@@ -126,6 +126,8 @@ records! {
         pub interruption_seen: Option<Stamp>,
         /// Pauses that were left out of runtime since a turn last continued, in milliseconds.
         pub paused_ms: i64,
+        /// The runtime at the last turn with progress, in milliseconds.
+        pub progress_ms: i64,
     }
 
     /// What is known about the client's session.
@@ -175,6 +177,8 @@ records! {
         pub events_failed: bool,
         /// The worktree in which the agent works, as the user knows it.
         pub work_tree: String,
+        /// The user was notified that there is no progress.
+        pub no_progress: bool,
     }
 
     /// Settings given at the start, by key: they stay with the run.
@@ -343,8 +347,10 @@ pub enum WaitingFor {
     UsageLimit(Stamp),
     /// for its limit of calls,
     Calls(Stamp),
-    /// or for a service that fails.
+    /// for a service that fails,
     Service(Stamp),
+    /// or for the user's answer from a notification service.
+    Answer(Stamp),
 }
 
 impl WaitingFor {
@@ -356,6 +362,7 @@ impl WaitingFor {
             WaitingFor::UsageLimit(_) => "usage-limit",
             WaitingFor::Calls(_) => "calls",
             WaitingFor::Service(_) => "service",
+            WaitingFor::Answer(_) => "answer",
         }
     }
 
@@ -363,9 +370,10 @@ impl WaitingFor {
     pub fn until(&self) -> Option<Stamp> {
         match self {
             WaitingFor::User(_) | WaitingFor::Background(_) => None,
-            WaitingFor::UsageLimit(until) | WaitingFor::Calls(until) | WaitingFor::Service(until) => {
-                Some(*until)
-            }
+            WaitingFor::UsageLimit(until)
+            | WaitingFor::Calls(until)
+            | WaitingFor::Service(until)
+            | WaitingFor::Answer(until) => Some(*until),
         }
     }
 }
@@ -480,8 +488,23 @@ impl ArmedLoop {
             extra: self.session.extra.clone(),
             ..Session::default()
         };
-        self.told.ending = false;
+        self.timing.progress_ms = self.runtime_ms();
+        (self.told.ending, self.told.no_progress) = (false, false);
         self.pending.repeat_task = true;
+    }
+
+    /// Takes note of a turn: has it made progress, as the breaker counts it? Returns how long there was none, in
+    /// milliseconds of runtime, once it is `idle_ms` or more and the user has not been told.
+    pub fn note_progress(&mut self, idle_ms: i64) -> Option<i64> {
+        if self.circuit.counters.get("stagnation") == 0 {
+            self.timing.progress_ms = self.runtime_ms();
+            self.told.no_progress = false;
+            return None;
+        }
+        let without_ms = self.runtime_ms() - self.timing.progress_ms;
+        let is_news = idle_ms > 0 && without_ms >= idle_ms && !self.told.no_progress;
+        self.told.no_progress |= is_news;
+        is_news.then_some(without_ms)
     }
 }
 

@@ -4,6 +4,7 @@
 //! an armed loop stays armed.
 
 mod expansion;
+mod notification;
 mod runner_guard;
 mod session;
 mod stop;
@@ -100,6 +101,7 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
         Event::StopFailure { error, message } => session::turn_failed(&call, error, message),
         Event::SessionStart { source } => session::started(&call, source),
         Event::SessionEnd { reason } => session::ended(&call, reason),
+        Event::Notification { kind, message } => notification::notified(&call, kind, message),
         Event::Expansion { .. } | Event::Prompt { .. } | Event::Other(_) => Ok(Answer::silent()),
     }
 }

@@ -1,12 +1,13 @@
 //! A turn ended: load the armed loop, gather facts, decide, record, answer.
 
-use super::Call;
+use super::{Call, wake};
 use crate::claude::hook::answer::Answer;
 use crate::claude::hook::input::{Event, Input};
 use crate::claude::transcript;
 use crate::core::decide::Decision;
 use crate::core::decide::turn::{Gained, Turn};
 use crate::core::event;
+use crate::core::event::notice::Notice;
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -16,8 +17,9 @@ use crate::engine::facts::Facts;
 use crate::engine::record;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::process::checks::CheckRun;
+use crate::store::process::notify;
 use crate::store::state::{self, Locked, ending, stop as stops};
-use crate::store::user::armed;
+use crate::store::user::{armed, handoff};
 use crate::store::{Project, World, config, events, tasks};
 use anyhow::Result;
 
@@ -109,6 +111,8 @@ fn record_and_answer(
     let Facts { run: before, resolved, settings, turn, checks, .. } = facts;
     let now = world.now;
     let ends_now = before.is_alive() && !after.is_alive();
+    let counts = matches!(decision, Decision::Continue(_) | Decision::Wait);
+    let without_progress = if counts { after.note_progress(resolved.notify().idle_ms) } else { None };
     let mut happened = event::turn::in_session(before, &after, turn, decision, settings);
     let mut notes = Vec::new();
     if ends_now {
@@ -133,6 +137,8 @@ fn record_and_answer(
         happened.extend(brief.events);
     }
     notes.extend(events::note_once(world, &mut after, &happened));
+    // How the loop was resumed without the user in the session.
+    notes.extend(handoff::take(world, session, wake::ANSWERED));
     let told = std::mem::replace(
         &mut after.told.warnings,
         warnings.join(
@@ -168,8 +174,16 @@ fn record_and_answer(
     if ends_now || *decision == Decision::Ended {
         ending::settle(world, project, session, &after);
     }
-    let note = if ends_now { ending::announce(project, &after, resolved) } else { None };
-    Ok(answer.with_notes(&note))
+    let notify = || match without_progress {
+        _ if ends_now => ending::announce(world, project, session, &after, resolved),
+        Some(ms) => {
+            let notice = Notice::no_progress(&after, &project.root.to_string_lossy(), ms, now);
+            let notice = Notice { session_id: session.to_owned(), ..notice };
+            notify::send(project, &notice, &resolved.notify())
+        }
+        None => Vec::new(),
+    };
+    Ok(answer.with_notes(&notify()))
 }
 
 /// Answers for a session whose loop is not in the state: one that is armed has ended by that.
@@ -230,7 +244,7 @@ fn end_lost(call: &Call, how: &str) -> Result<Option<(Answer, ArmedLoop)>> {
     let answer = Answer::tell(message::ended(&run, &resolved.settings(), world.now));
     let answer = answer.with_notes(&ending::record(world, project, session, &run));
     ending::settle(world, project, session, &run);
-    ending::announce(project, &run, &resolved);
+    ending::announce(world, project, session, &run, &resolved);
     Ok(Some((answer, run)))
 }
 

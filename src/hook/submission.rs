@@ -166,7 +166,7 @@ fn ask_about(call: &Call, reply: &str) -> Result<Answer> {
 /// Saves the reply that the user was asked about, and resumes the loop.
 fn take_answer(call: &Call, reply: &str) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
-    match answer::in_session(world, project, session, reply, false) {
+    match answer::in_session(world, project, session, reply, false, "session") {
         Ok(Reply { user, agent }) => {
             let context = agent.map(|agent| ("UserPromptSubmit", expansion::in_context(call, agent)));
             Ok(Answer { context, ..Answer::tell(user) })

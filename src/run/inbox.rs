@@ -32,6 +32,8 @@ pub enum Message {
     Key,
     /// `ralph stop`, the kill switch, or a stop of all loops.
     Stopped,
+    /// There is an answer to the question for which the run waits.
+    Answered,
 }
 
 /// How the system asked us to end.
@@ -68,6 +70,7 @@ pub enum Interruption {
     Signal(StopSignal),
     Stopped,
     Key,
+    Answered,
 }
 
 impl Inbox {
@@ -218,6 +221,7 @@ fn interruption(message: &Message) -> Option<Interruption> {
         Message::Signal(signal) => Some(Interruption::Signal(*signal)),
         Message::Stopped => Some(Interruption::Stopped),
         Message::Key => Some(Interruption::Key),
+        Message::Answered => Some(Interruption::Answered),
         // Late messages of an iteration that is over.
         Message::Output { .. } | Message::Closed { .. } | Message::Exited { .. } => None,
     }

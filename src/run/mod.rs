@@ -8,6 +8,7 @@ pub mod agent;
 mod inbox;
 mod iteration;
 mod messages;
+mod notify;
 mod pace;
 #[cfg(unix)]
 mod pipes;
@@ -24,6 +25,7 @@ pub use messages::timeout_note;
 
 use inbox::{Inbox, Interruption};
 use iteration::Attempt;
+use notify::Progress;
 use pace::Waited;
 use saved::RunOptions;
 use screen::Screen;
@@ -111,6 +113,10 @@ pub struct Runner<'a> {
     checked: Vec<CheckResult>,
     /// When the project was last scanned.
     scanned_at: Option<Stamp>,
+    /// Since when there is no progress.
+    progress: Progress,
+    /// The user was told of the question with which the run ended.
+    asked: bool,
 }
 
 /// What follows an iteration.
@@ -188,6 +194,7 @@ impl<'a> Runner<'a> {
             inbox.watch_keys()?;
         }
         let mut run = plan.run.clone();
+        let progress = Progress::watch(world, project, &run, screen.is_json())?;
         let note = Note { earlier_advice: run.pending.advice.take(), ..Note::default() };
         // The runner before may have died after it wrote a row and before it counted it.
         let (seconds, stuck) = summary::totals(project);
@@ -216,6 +223,8 @@ impl<'a> Runner<'a> {
             trouble: TroubleCount::default(),
             checked: Vec::new(),
             scanned_at: None,
+            progress,
+            asked: false,
         })
     }
 
@@ -224,7 +233,14 @@ impl<'a> Runner<'a> {
         loop {
             match self.iterate() {
                 Ok(Next::Continue) => {}
-                Ok(Next::Over) => break,
+                Ok(Next::Over) => match self.wait_for_answer() {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        self.screen.warn(&format!("cannot wait for an answer: {error:#}"));
+                        break;
+                    }
+                },
                 Err(error) => {
                     self.end(Outcome::Error, format!("{error:#}"));
                     break;
@@ -262,6 +278,7 @@ impl<'a> Runner<'a> {
             _ => Note::default(),
         };
         self.record(&iteration)?;
+        self.progress.note(&self.run);
         around.into_iter().for_each(|what| self.emit(what));
         if !self.run.is_alive() {
             return Ok(Next::Over);
@@ -304,7 +321,7 @@ impl<'a> Runner<'a> {
     /// Returns whether an interruption ends the run.
     fn is_ended_by(&mut self, interruption: Interruption) -> Result<bool> {
         match interruption {
-            Interruption::Key => Ok(false),
+            Interruption::Key | Interruption::Answered => Ok(false),
             Interruption::Signal(signal) => {
                 self.end(Outcome::Interrupted, signal.words());
                 Ok(true)
@@ -409,8 +426,8 @@ impl<'a> Runner<'a> {
         // Before the user's command hears of the end: it may start the next run.
         self.held.release();
         // An ending elsewhere was announced there.
-        if !ended_elsewhere && let Some(note) = ending::announce(self.project, &self.run, &resolved) {
-            self.screen.note(&note);
+        if !ended_elsewhere {
+            self.announce(&world, &resolved);
         }
         let table = messages::table(&self, &settings, world.now);
         let exit = self.run.outcome.unwrap_or(Outcome::Error).exit();

@@ -66,6 +66,11 @@ impl Screen {
         self.style != Style::Quiet
     }
 
+    /// Returns whether what is shown is for scripts.
+    pub fn is_json(&self) -> bool {
+        self.style == Style::Json
+    }
+
     /// Prints a line for people.
     pub fn say(&mut self, text: &str) {
         if matches!(self.style, Style::Live | Style::Lines) {

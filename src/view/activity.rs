@@ -87,6 +87,7 @@ impl<'a> Activity<'a> {
                 WaitingFor::UsageLimit(at) => until("usage limit", at),
                 WaitingFor::Calls(at) => until("rate limit", at),
                 WaitingFor::Service(at) => until("service", at),
+                WaitingFor::Answer(at) => until("your answer", at),
             },
             Activity::Asking(what) => clean::excerpt(what, 40),
             Activity::Idle(None) => "your prompt".into(),

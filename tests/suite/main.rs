@@ -16,6 +16,8 @@
 mod signals;
 #[path = "../support/skip.rs"]
 mod skip;
+#[path = "../support/webhook.rs"]
+mod webhook;
 
 mod agents;
 mod env;
@@ -28,6 +30,7 @@ mod files;
 mod guidance;
 mod hostile;
 mod logs;
+mod notify;
 mod runner;
 mod session;
 mod settings;

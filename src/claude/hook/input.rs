@@ -42,6 +42,11 @@ pub enum Event {
     Prompt {
         text: String,
     },
+    /// The client tells the user something, for example that it waits for a permission. An old client names no kind.
+    Notification {
+        kind: String,
+        message: String,
+    },
     /// An event that this version ignores.
     Other(String),
 }
@@ -69,6 +74,7 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
         "UserPromptExpansion" => {
             Event::Expansion { command: text("command_name"), arguments: text("command_args") }
         }
+        "Notification" => Event::Notification { kind: text("notification_type"), message: text("message") },
         "UserPromptSubmit" => Event::Prompt { text: text("prompt") },
         other => Event::Other(other.to_owned()),
     };
@@ -154,6 +160,16 @@ mod tests {
                    "command_args":"do \"it\" $(x)\n`y`"}"#,
                 Some("s"),
                 Event::Expansion { command: "ralph:start".into(), arguments: "do \"it\" $(x)\n`y`".into() },
+            ),
+            (
+                "a permission prompt",
+                r#"{"session_id":"s","hook_event_name":"Notification","notification_type":"permission_prompt",
+                   "message":"Claude needs your permission to use Bash"}"#,
+                Some("s"),
+                Event::Notification {
+                    kind: "permission_prompt".into(),
+                    message: "Claude needs your permission to use Bash".into(),
+                },
             ),
             (
                 "a prompt",

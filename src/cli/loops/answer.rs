@@ -12,7 +12,7 @@ use crate::core::text::clean;
 use crate::store::events;
 use crate::store::state;
 use crate::store::state::question::{self, Question};
-use crate::store::user::{answers, armed, asked};
+use crate::store::user::{answers, armed, asked, reply};
 
 pub fn command(call: &Invocation) -> Result<String, Failure> {
     let text = call.text_or_stdin("text")?;
@@ -73,6 +73,7 @@ pub fn in_session(
     session: &str,
     text: &str,
     replace: bool,
+    from: &str,
 ) -> Result<Reply, Failure> {
     let question = match of_session(world, project, session)? {
         None => return Err(not_own(world, project, session)?),
@@ -82,8 +83,9 @@ pub fn in_session(
         return Ok(shown(&question, "/ralph:answer TEXT").into());
     }
     let question = save(project, &question, text, replace)?;
-    note_answer(world, project, &question, "session");
+    note_answer(world, project, &question, from);
     asked::take(world, session);
+    reply::close(world, project, session);
     let request = StartRequest { resume: true, ..StartRequest::default() };
     let resumed = start::start_with(world, project, session, &request, true, Some(question));
     let mut reply = resumed.map_err(|failure| {

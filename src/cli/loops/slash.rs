@@ -117,7 +117,7 @@ fn answered(
         },
         "answer" => {
             let (text, replace) = answer_from(text)?;
-            answer::in_session(world, project, session, text, replace)
+            answer::in_session(world, project, session, text, replace, "session")
         }
         "history" => {
             let request = history_from(&words)?;

@@ -206,25 +206,8 @@ fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<()
     run.told.warnings = warnings.collect::<Vec<_>>().join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
     run.given.files = resolved.files.clone();
-    hand_over(start.world, start.project, run, question.as_ref())?;
+    answers::hand_over(start.world, start.project, run, question.as_ref())?;
     run.pending.repeat_task = !told;
-    Ok(())
-}
-
-/// Gives the loop the answers to earlier questions, and what blocked an earlier run.
-pub fn hand_over(
-    world: &World,
-    project: &Project,
-    run: &mut ArmedLoop,
-    question: Option<&Question>,
-) -> anyhow::Result<()> {
-    let left_over = question::blocked(world, project).ok().flatten();
-    let (answered, open) = left_over.into_iter().partition::<Vec<_>, _>(|blocked| !blocked.answer.is_empty());
-    let mut list = answers::load(world, project)?;
-    answers::add(&mut list, run.pending.answers.drain(..));
-    answers::add(&mut list, question.into_iter().chain(&answered).map(Question::whole));
-    run.pending.answers = list;
-    run.pending.blocked = open.first().map(Question::unanswered);
     Ok(())
 }
 

@@ -139,7 +139,7 @@ fn stop_in(
         if run.told.ending {
             ending::settle(world, project, &id, &run);
         }
-        told.extend(ending::announce(project, &run, &config::load_for(world, project, &run)));
+        told.extend(ending::announce(world, project, &id, &run, &config::load_for(world, project, &run)));
     }
     Ok(told)
 }

@@ -20,7 +20,7 @@ use crate::store::runner::{logs, snapshot, summary};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{Locked, ending, expiry, stop as stops};
 use crate::store::tasks::source::{self, Found, Selection};
-use crate::store::user::{armed, circuit, given, history};
+use crate::store::user::{answers, armed, circuit, given, history};
 use crate::store::{config, file, tasks};
 use std::path::{Path, PathBuf};
 
@@ -195,7 +195,7 @@ impl Planned {
         logs.and_then(|dir| if self.continued { Ok(()) } else { make_room(&dir) })
             .map_err(refusals::unwritable_logs)?;
         stops::clear_kill_switch(project);
-        start::hand_over(world, project, run, self.question.as_ref())?;
+        answers::hand_over(world, project, run, self.question.as_ref())?;
         self.notes.extend(start::keep_answers(world, project, run));
         ending::record_missing(world, project, SESSION, &state.document)?;
         let expired = self.write(world, project, &mut state, held)?;

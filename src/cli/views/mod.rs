@@ -1,6 +1,7 @@
-//! What people look at: the commands that only read.
+//! Commands that show what happens, or have it shown elsewhere.
 
 pub mod logs;
+pub mod notify;
 mod sources;
 pub mod watch;
 

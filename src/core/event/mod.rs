@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod changes;
+pub mod notice;
 pub mod timeline;
 pub mod turn;
 
@@ -256,7 +257,7 @@ facts! {
     }
 
     pub struct Wait {
-        /// `user`, `background`, `usage-limit`, `calls`, `service`, `permission`.
+        /// `user`, `background`, `usage-limit`, `calls`, `service`, `permission`, `answer`.
         #[serde(rename = "for")]
         pub what: String,
         pub reason: String,

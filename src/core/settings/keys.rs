@@ -3,6 +3,7 @@
 use super::command;
 use super::loosening::Loosens;
 use crate::core::circuit::condition::{CONDITIONS, Condition};
+use crate::core::event::notice::address::Address;
 use crate::core::text::{clean, nearest};
 use crate::core::time::duration::{HOURS, MINUTES, SECONDS, Unit};
 use serde_json::{Map, Value};
@@ -29,12 +30,17 @@ pub enum Kind {
     Command,
     /// A list of command lines; one alone may be given as text.
     Commands,
+    /// An address that the user's words are sent to or taken from.
+    Url,
+    /// One of these words.
+    Choice(&'static [&'static str]),
 }
 
 impl Kind {
-    /// Returns whether its values are executed: from a project's file only with the user's trust.
+    /// Returns whether its values act for the user, as commands and addresses do: from a project's file only with the
+    /// user's trust.
     pub fn is_executed(self) -> bool {
-        matches!(self, Kind::Command | Kind::Commands)
+        matches!(self, Kind::Command | Kind::Commands | Kind::Url)
     }
 
     pub fn is_duration(self) -> bool {
@@ -59,6 +65,8 @@ impl Kind {
             Kind::Switch => "BOOL",
             Kind::List => "JSON",
             Kind::Command | Kind::Commands => "CMD",
+            Kind::Url => "URL",
+            Kind::Choice(_) => "WORD",
         }
     }
 }
@@ -163,7 +171,21 @@ const OTHER_KEYS: &[Key] = &[
     key("heartbeat.tool_seconds", PositiveDuration(SECONDS), Number(1800), Higher,
         "silence allowed while a tool of the agent runs").run_flag("tool-limit"),
     key("notify.command", Kind::Command, Unset, Never,
-        "command executed when a loop ends").flag("notify"),
+        "command executed when a loop ends, asks, waits for a permission or makes no progress").flag("notify"),
+    key("notify.url", Kind::Url, Unset, Never,
+        "address that gets every notification as JSON: ntfy, Slack or any webhook").flag("notify-url"),
+    key("notify.format", Kind::Choice(&["auto", "json", "ntfy", "slack"]), DefaultValue::Text("auto"), Never,
+        "form of what `notify.url` gets: json, ntfy, slack, or auto (by its host)"),
+    key("notify.timeout_seconds", PositiveDuration(SECONDS), Number(10), Never,
+        "time limit of a request to `notify.url` or `notify.answers`"),
+    key("notify.answers", Kind::Url, Unset, Never,
+        "ntfy topic from which answers to questions are taken; its name must be secret"),
+    key("notify.answer_hours", PositiveDuration(HOURS), Number(12), Never,
+        "how long `ralph run` or a session waits for an answer from `notify.answers`"),
+    key("notify.idle_minutes", Duration(MINUTES), Number(30), Never,
+        "time without progress after which you are notified, 0 = off"),
+    key("notify.terminal", Kind::Switch, On, Off,
+        "let `ralph run` notify through its terminal: a desktop notification where it can show one, and the bell"),
     key("circuit.completion", Count, Number(2), LowerNotZero,
         "completion phrases that `EXIT_SIGNAL: true` needs beside it, 0 = accept the promise only"),
 ];
@@ -280,6 +302,14 @@ impl Key {
             Kind::Dollars => number(text.parse().ok(), 0.0),
             Kind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
             Kind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
+            Kind::Choice(words) => match words.iter().find(|word| **word == text) {
+                Some(word) => Ok(Value::from(*word)),
+                None => Err(wrong()),
+            },
+            Kind::Url => match Address::parse(&text) {
+                Ok(_) => Ok(Value::from(text)),
+                Err(why) => Err(format!("'{}' {why}", clean::excerpt(&text, 60))),
+            },
             Kind::Text if text.contains("<promise>") || text.contains("</promise>") => {
                 Err(format!("'{}' contains the tag: give only the text inside it", quoted()))
             }
@@ -341,6 +371,8 @@ impl fmt::Display for Kind {
             Kind::Text => f.write_str("a text of 1 to 2000 characters"),
             Kind::Command => f.write_str("a command of 1 to 2000 characters"),
             Kind::Commands => f.write_str("a list of commands"),
+            Kind::Url => f.write_str("an http or https address"),
+            Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
         }
     }
 }

@@ -220,6 +220,21 @@ impl Resolved {
         }
     }
 
+    /// Returns how the user is notified.
+    pub fn notify(&self) -> NotifySettings {
+        let text = |name: &str| self.row(name).and_then(|row| row.value.as_str()).map(str::to_owned);
+        NotifySettings {
+            command: text("notify.command"),
+            url: text("notify.url"),
+            format: text("notify.format").unwrap_or_default(),
+            timeout_ms: self.milliseconds("notify.timeout_seconds"),
+            answers: text("notify.answers"),
+            answer_ms: self.milliseconds("notify.answer_hours"),
+            idle_ms: self.milliseconds("notify.idle_minutes"),
+            terminal: self.is_on("notify.terminal"),
+        }
+    }
+
     /// Returns the settings of a loop in a session.
     pub fn settings(&self) -> Settings {
         let promise = self.row("completion.promise").and_then(|row| row.value.as_str());
@@ -271,6 +286,22 @@ pub struct RunSettings {
     pub delay_ms: i64,
     pub review_cap: u64,
     pub heartbeat: heartbeat::Settings,
+}
+
+/// How the user is notified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotifySettings {
+    pub command: Option<String>,
+    pub url: Option<String>,
+    /// `auto`, or the name of a format.
+    pub format: String,
+    pub timeout_ms: i64,
+    /// The topic from which answers are taken.
+    pub answers: Option<String>,
+    pub answer_ms: i64,
+    /// Zero means that the user is not told of a loop without progress.
+    pub idle_ms: i64,
+    pub terminal: bool,
 }
 
 impl Default for Settings {

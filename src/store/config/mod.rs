@@ -9,7 +9,7 @@ use super::tasks as list;
 use super::user::armed;
 use super::world::{self, World};
 use crate::core::record::{ArmedLoop, Engine, Given};
-use crate::core::settings::{self, Files, KEYS, Key, Layer, Resolved, Row, Source};
+use crate::core::settings::{self, Files, KEYS, Key, Kind, Layer, Resolved, Row, Source};
 use crate::core::tasks;
 use crate::core::text::{clean, nearest};
 use anyhow::{Result, bail};
@@ -159,7 +159,8 @@ fn withhold(world: &World, project: &Project, layer: &mut Layer, warnings: &mut 
                 .extend(wrong.iter().map(|wrong| format!("{}: {} {wrong}, ignored", layer.place, key.name)));
             let row = Row { key, value, source: layer.source, place: layer.place.clone() };
             if !is_empty {
-                warnings.push(format!("{}: {} {}", row.place, key.name, trusted.hint()));
+                let verb = if key.kind == Kind::Url { "used" } else { "run" };
+                warnings.push(format!("{}: {} {}", row.place, key.name, trusted.hint_for(verb)));
                 withheld.push(row);
             }
         }

@@ -32,9 +32,14 @@ impl Trusted {
 
     /// Returns what to do about a command that is not trusted.
     pub fn hint(&self) -> String {
+        self.hint_for("run")
+    }
+
+    /// The same for what is not `run` but, for example, `used`.
+    pub fn hint_for(&self, verb: &str) -> String {
         match &self.fault {
-            Some(fault) => format!("is not run: {fault}; `ralph trust` records it anew"),
-            None => "is not run until you trust it with `ralph trust`".into(),
+            Some(fault) => format!("is not {verb}: {fault}; `ralph trust` records it anew"),
+            None => format!("is not {verb} until you trust it with `ralph trust`"),
         }
     }
 }

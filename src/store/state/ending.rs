@@ -1,14 +1,15 @@
 //! What every ending needs beside the state: history, the question for the user, the notification.
 
 use super::{question, stop};
+use crate::core::event::notice::{Notice, ReplyTo};
 use crate::core::event::{Ended, What};
 use crate::core::outcome::{IterationOutcome, Outcome};
-use crate::core::record::{ArmedLoop, Engine};
-use crate::core::settings::Resolved;
+use crate::core::record::{ArmedLoop, Engine, WaitingFor};
+use crate::core::settings::{NotifySettings, Resolved};
 use crate::store::process::notify;
 use crate::store::runner::{run_lock, summary};
 use crate::store::state::Document;
-use crate::store::user::{answers, armed, asked, circuit, history};
+use crate::store::user::{answers, armed, asked, circuit, history, reply};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
@@ -20,12 +21,7 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
         let failed = events::note(world, run, &[What::Ended(Ended::of(run, world.now))]);
         told.extend(failed.filter(|_| !run.told.events_failed));
     }
-    if let Err(error) = history::record(world, project, session, run) {
-        told.push(format!("could not add this run to the history: {error:#}"));
-    }
-    if let Err(error) = question::ask(project, run, world.now) {
-        told.push(format!("could not write the question: {error:#}"));
-    }
+    told.extend(ask(world, project, session, run));
     if run.engine == Engine::InSession
         && matches!(run.outcome, Some(Outcome::Blocked | Outcome::Decide))
         && let Err(error) = asked::mark(world, session, "")
@@ -50,6 +46,34 @@ fn is_ended_by_its_runner(world: &World, project: &Project, run: &ArmedLoop) -> 
             .is_some_and(|holder| holder.run_id == run.run_id && holder.pid != std::process::id())
 }
 
+/// Records the question with which a run ended or for whose answer it waits, and opens it for an answer from elsewhere.
+/// The history shows that this user's run asked it. Returns what could not be written.
+pub fn ask(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
+    let mut told = Vec::new();
+    if let Err(error) = history::record(world, project, session, run) {
+        told.push(format!("could not add this run to the history: {error:#}"));
+    }
+    if let Err(error) = question::ask(project, run, world.now) {
+        told.push(format!("could not write the question: {error:#}"));
+    }
+    if takes_answer(run)
+        && config::load_for(world, project, run).notify().answers.is_some()
+        && let Err(error) = reply::open(world, project, session, run)
+    {
+        told.push(format!("the question cannot be answered from elsewhere: {error:#}"));
+    }
+    told
+}
+
+/// Returns whether an answer helps a loop that ended: it asked, or is blocked by something else than denied tools.
+pub fn takes_answer(run: &ArmedLoop) -> bool {
+    match run.outcome {
+        Some(Outcome::Decide) => true,
+        Some(Outcome::Blocked) => run.session.flags_to_allow.is_none(),
+        _ => false,
+    }
+}
+
 /// Records the ended loop of a session if the history lacks it, before another takes its place: that may have failed when it
 /// ended.
 pub fn record_missing(world: &World, project: &Project, session: &str, document: &Document) -> Result<()> {
@@ -71,8 +95,12 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
     if run_lock::holder(world, project).is_some() {
         return Ok(None);
     }
-    let is_newer =
-        |entry: &history::Run| entry.ended_at > run.timing.armed_at || entry.iterations > run.iteration;
+    // A run that waits for an answer recorded its question as an ending.
+    let asked =
+        run.session.waiting.as_ref().is_some_and(|waiting| matches!(waiting.what, WaitingFor::Answer(_)));
+    let is_newer = |entry: &history::Run| {
+        asked || entry.ended_at > run.timing.armed_at || entry.iterations > run.iteration
+    };
     let recorded = history::runs(world, project)?
         .into_iter()
         .find(|entry| entry.run_id == run.run_id && is_newer(entry));
@@ -83,6 +111,10 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
             run.iteration = entry.iterations;
             run.usage = entry.usage;
             run.end(entry.outcome, entry.reason, entry.ended_at);
+            if asked {
+                // Its ending was to be recorded after the wait.
+                events::note(world, &run, &[What::Ended(Ended::of(&run, world.now))]);
+            }
         }
         (None, Some(IterationOutcome::Run(outcome))) => {
             let row = row.unwrap_or_default();
@@ -100,11 +132,38 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
     Ok(Some(run))
 }
 
-/// Runs the user's command, after the state is saved, so that an ending is announced once.
-pub fn announce(project: &Project, run: &ArmedLoop, resolved: &Resolved) -> Option<String> {
-    let command = resolved.row("notify.command").and_then(|row| row.value.as_str())?;
-    let error = notify::ended(command, project, run).err()?;
-    Some(format!("could not start the notify command: {error}"))
+/// Returns what the user is told of an ending outside the session.
+pub fn notice(
+    world: &World,
+    project: &Project,
+    session: &str,
+    run: &ArmedLoop,
+    settings: &NotifySettings,
+) -> Notice {
+    let root = project.root.to_string_lossy();
+    let notice = match run.outcome {
+        Some(Outcome::Decide | Outcome::Blocked) => {
+            let open = reply::load(world, project, session).filter(|open| open.run_id == run.run_id);
+            let reply_to = |open: reply::OpenReply| {
+                Some(ReplyTo { topic: settings.answers.clone()?, token: open.token })
+            };
+            Notice::question(run, &root, open.and_then(reply_to), world.now)
+        }
+        _ => Notice::ended(run, &root, world.now),
+    };
+    Notice { session_id: session.to_owned(), ..notice }
+}
+
+/// Notifies the user, after the state is saved, so that an ending is announced once. Returns what could not be started.
+pub fn announce(
+    world: &World,
+    project: &Project,
+    session: &str,
+    run: &ArmedLoop,
+    resolved: &Resolved,
+) -> Vec<String> {
+    let settings = resolved.notify();
+    notify::send(project, &notice(world, project, session, run, &settings), &settings)
 }
 
 /// Disarms a run whose ending the user has seen. If the history does not have it, the armed record stays: one of the two
@@ -174,6 +233,6 @@ pub(super) fn end_others(
 /// Announces several endings, each by the settings of its own run.
 pub fn announce_all(world: &World, project: &Project, ended: &[ArmedLoop]) {
     for run in ended {
-        announce(project, run, &config::load_for(world, project, run));
+        announce(world, project, "", run, &config::load_for(world, project, run));
     }
 }

@@ -52,6 +52,10 @@ pub fn ask(project: &Project, run: &StoredLoop, now: Stamp) -> Result<Option<Pat
     let text = format!("{question}\n\n{SEPARATOR}\n{ANSWER}\n");
     file::create_shared_dir(&project.folder(&project.work_dir())?)?;
     if path.exists() {
+        if read(project, name)?.is_some_and(|present| is_same(&present.question, &question)) {
+            // It was asked before a wait for its answer.
+            return Ok(Some(path));
+        }
         // An earlier question or answer is kept.
         keep_aside(project, &path, now)?;
     }

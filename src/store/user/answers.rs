@@ -1,8 +1,10 @@
 //! The answers this user gave to the agent's questions in a project. They are in the prompts of every run until one
 //! completes, so they are kept beside the runs.
 
+use crate::core::record::ArmedLoop;
 use crate::store::file::{self, Privacy};
 use crate::store::project::Project;
+use crate::store::state::question::{self, Question};
 use crate::store::world::World;
 use anyhow::Result;
 use std::path::PathBuf;
@@ -38,6 +40,23 @@ pub fn save(world: &World, project: &Project, list: &[String]) -> Result<()> {
     let path = path(world, project)?;
     file::create_dir(path.parent().unwrap_or(&path))?;
     file::replace(&path, &serde_json::to_vec(list)?, Privacy::Private)
+}
+
+/// Gives the loop the answers to earlier questions, and what blocked an earlier run.
+pub fn hand_over(
+    world: &World,
+    project: &Project,
+    run: &mut ArmedLoop,
+    question: Option<&Question>,
+) -> Result<()> {
+    let left_over = question::blocked(world, project).ok().flatten();
+    let (answered, open) = left_over.into_iter().partition::<Vec<_>, _>(|blocked| !blocked.answer.is_empty());
+    let mut list = load(world, project)?;
+    add(&mut list, run.pending.answers.drain(..));
+    add(&mut list, question.into_iter().chain(&answered).map(Question::whole));
+    run.pending.answers = list;
+    run.pending.blocked = open.first().map(Question::unanswered);
+    Ok(())
 }
 
 /// Forgets the answers, after a run that completed.

@@ -1,7 +1,7 @@
 //! `docs/files.md` against the files that Ralph really writes.
 
 use super::{page, quoted, rows};
-use crate::env::{Env, OTHER, Program, SESSION};
+use crate::env::{Env, OTHER, Program, SESSION, wait_until};
 use crate::setup::install::Home;
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,7 +49,12 @@ fn tour(home: &Home) {
 fn questions(env: &Env) {
     env.types(SESSION, "start", "ask me");
     env.guidance(&["forbid", "the microwave"]).ok();
+    // Nothing listens there.
+    let nowhere = "http://127.0.0.1:9/topic";
+    env.var("RALPH_NOTIFY_URL", nowhere).var("RALPH_NOTIFY_ANSWERS", nowhere);
     env.turn(SESSION, "<promise>DECIDE:which?</promise>");
+    env.without("RALPH_NOTIFY_URL").without("RALPH_NOTIFY_ANSWERS");
+    wait_until("the request failed", || env.data().join("last-notification.json").exists());
     note(env);
     env.ralph(&["answer", "the first"]).ok();
     env.start("go", &[]);

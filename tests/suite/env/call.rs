@@ -118,6 +118,26 @@ impl Call {
         Running::new(child)
     }
 
+    /// Runs it with a terminal as stdout, and returns what that got.
+    pub fn run_on_terminal(mut self) -> String {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        use std::io::Read;
+        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&screen).and_then(|()| unlockpt(&screen)).expect("a terminal of ours");
+        let name = ptsname(&screen, Vec::new()).expect("its name");
+        let terminal = fs::OpenOptions::new().read(true).write(true).open(OsStr::new(name.to_str().unwrap()));
+        self.command.stdin(Stdio::null()).stdout(terminal.expect("the other side")).stderr(Stdio::null());
+        let mut child = self.command.spawn().expect("the program starts");
+        // Our copy of the other side; without it the terminal ends with the program.
+        drop(self);
+        let (mut printed, mut buffer, mut screen) = (Vec::new(), [0; 4096], fs::File::from(screen));
+        while let Ok(read @ 1..) = screen.read(&mut buffer) {
+            printed.extend_from_slice(&buffer[..read]);
+        }
+        child.wait().unwrap();
+        String::from_utf8(printed).expect("output is text")
+    }
+
     /// Starts it with a terminal as stdin; what is written to the file is typed.
     pub fn spawn_typed(mut self) -> (Running, fs::File) {
         let (keyboard, terminal) = terminal();

@@ -1,0 +1,35 @@
+//! The client waits for the user, and no turn ends meanwhile: in a session with a running loop the user is told elsewhere.
+
+use super::Call;
+use crate::claude::hook::answer::Answer;
+use crate::core::event::notice::Notice;
+use crate::core::event::{self, Wait, What};
+use crate::core::record::LoopState;
+use crate::store::process::notify;
+use crate::store::user::armed;
+use crate::store::{config, events, state};
+use anyhow::Result;
+
+/// The kinds of notification that wait for the user, as in `hooks/hooks.json`.
+const WAITING: [&str; 3] = ["permission_prompt", "elicitation_dialog", "agent_needs_input"];
+
+/// Tells of a prompt of the client; `kind` is empty in an old client, whose words alone say what it is.
+pub fn notified(call: &Call, kind: &str, words: &str) -> Result<Answer> {
+    let Call { world, project, session, .. } = *call;
+    if !(WAITING.contains(&kind) || (kind.is_empty() && words.contains("permission"))) {
+        return Ok(Answer::silent());
+    }
+    let Ok(Some(document)) = state::peek(project) else { return Ok(Answer::silent()) };
+    let own = armed::load_armed(world, project, session, &document)?;
+    let Some(run) = own.filter(|run| run.state == LoopState::Running) else { return Ok(Answer::silent()) };
+    let reason = event::text(words);
+    events::note(
+        world,
+        &run,
+        &[What::Waiting(Wait { what: "permission".into(), reason, ..Wait::default() })],
+    );
+    let notice = Notice::permission(&run, &project.root.to_string_lossy(), words, world.now);
+    let notice = Notice { session_id: session.to_owned(), ..notice };
+    notify::send(project, &notice, &config::load_for(world, project, &run).notify());
+    Ok(Answer::silent())
+}
