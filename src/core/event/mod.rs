@@ -392,6 +392,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    #[allow(clippy::needless_pass_by_value, reason = "made where it is used")]
     fn parsed(line: Value) -> Event {
         Event::parse(line.to_string().as_bytes()).unwrap()
     }
