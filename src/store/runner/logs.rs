@@ -52,6 +52,21 @@ pub fn make_room(dir: &Path, now: Stamp) -> Result<()> {
     Ok(())
 }
 
+/// Returns the folder with the logs of the run that began at `started`, if the next one began at `next`; `None` if they
+/// were removed. A new run moves the logs of the one before into a folder with the time of its own start.
+pub fn folder_of(project: &Project, started: Stamp, next: Option<Stamp>) -> Result<Option<PathBuf>> {
+    let dir = project.folder(&path(project))?;
+    let begun = started.compact();
+    let moved_at = |name: &str| name.strip_prefix(EARLIER)?.get(..begun.len()).map(str::to_owned);
+    let moved = directory(&dir).filter(|(_, meta)| meta.is_dir());
+    let later = moved.filter_map(|(name, _)| Some((moved_at(&name).filter(|at| *at > begun)?, name)));
+    Ok(match (later.min(), next.map(Stamp::compact)) {
+        (Some((at, name)), next) if next.as_ref().is_none_or(|next| at <= *next) => Some(dir.join(name)),
+        (_, Some(_)) => None,
+        (_, None) => Some(dir),
+    })
+}
+
 /// Removes the logs of the oldest earlier runs if there are too many. Returns what to say about it.
 pub fn remove_earlier(dir: &Path) -> Option<String> {
     // The names are those of `make_room`, and in the order of time.
@@ -290,6 +305,26 @@ mod tests {
         assert!(remove_earlier(dir.path()).is_some());
         assert!(!folder(5).exists() && folder(6).exists());
         assert_eq!(remove_earlier(dir.path()), None);
+    }
+
+    #[test]
+    fn the_logs_of_a_run_are_where_the_next_one_moved_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project { root: dir.path().canonicalize().unwrap() };
+        let logs = create(&project).unwrap();
+        let at = |minutes: i64| Stamp(1_794_816_000_000 + minutes * 60_000);
+        let found = |minutes: i64, next: Option<i64>| folder_of(&project, at(minutes), next.map(at)).unwrap();
+        assert_eq!(found(0, None), Some(logs.clone()), "there is no other run");
+        for minutes in [10, 20] {
+            sparse(&logs.join(name(1)), 7);
+            make_room(&logs, at(minutes)).unwrap();
+        }
+        let moved = |minutes: i64| Some(logs.join(format!("until-{}", at(minutes).compact())));
+        assert_eq!((found(0, Some(10)), found(10, Some(20))), (moved(10), moved(20)));
+        assert_eq!(found(0, None), moved(10), "the events of the next run are gone");
+        assert_eq!(found(20, None), Some(logs.clone()));
+        std::fs::remove_dir_all(moved(10).unwrap()).unwrap();
+        assert_eq!(found(0, Some(10)), None, "those of the next run are not its own");
     }
 
     #[test]
