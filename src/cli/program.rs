@@ -5,6 +5,7 @@ use super::{Answer, Failure, Invocation, command_line, help, run};
 use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
+use crate::cli::views::report;
 use crate::core::outcome::Exit;
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Command};
@@ -83,6 +84,7 @@ fn answer(call: &Invocation) -> Answer {
         "status" => status::command(call),
         "config" => config::command(call),
         "history" => history::command(call),
+        "report" => report::command(call),
         "trust" => trust::run(call),
         "init" => init::init(call),
         "archive" => archive::archive(call),

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod guidance;
 pub mod history;
 pub mod paint;
+pub mod report;
 pub mod scan;
 pub mod status;
 pub mod statusline;
