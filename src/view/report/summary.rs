@@ -3,7 +3,7 @@
 use super::words::{Words, code, dollars, listed, plain, quote};
 use super::{Facts, Review};
 use crate::core::event;
-use crate::core::event::timeline::{CheckHistory, Timeline};
+use crate::core::event::timeline::{CheckHistory, SpanKind, Timeline};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
@@ -62,9 +62,15 @@ pub struct Evidence {
 pub fn outcome(facts: &Facts) -> (&'static str, Tone) {
     match facts.timeline.outcome() {
         Some(outcome) => (outcome.name(), Tone::of(outcome)),
+        None if is_paused(facts) => ("paused", Tone::Warn),
         None if facts.is_alive => ("running", Tone::Calm),
         None => ("not ended", Tone::Warn),
     }
+}
+
+fn is_paused(facts: &Facts) -> bool {
+    let last = facts.timeline.spans.last();
+    facts.is_alive && last.is_some_and(|span| span.kind == SpanKind::Pause && span.to == span.from)
 }
 
 /// Returns the number of iterations that ended.
@@ -99,6 +105,7 @@ pub fn sentence(facts: &Facts) -> Words {
             }
             words
         }
+        None if is_paused(facts) => vec![plain(format!("Paused{after}"))],
         None if facts.is_alive => vec![plain(format!("Still at work{after}"))],
         None => vec![plain(format!("No ending was recorded{after}"))],
     };

@@ -115,6 +115,9 @@ fn the_first_line_says_outcome_reason_and_proof() {
     }
     let alive = Facts { is_alive: true, ..facts([(0, started(&[]))]) };
     assert_eq!(sentence(alive), "Still at work after 0 iterations. No check was set.");
+    let pause = What::Paused(crate::core::event::Paused { reason: "Esc".into(), seconds: None });
+    let paused = Facts { is_alive: true, ..facts([(0, started(&[])), (5, pause)]) };
+    assert_eq!(sentence(paused), "Paused after 0 iterations. No check was set.");
 }
 
 #[test]
