@@ -47,6 +47,7 @@ fn arrives(input: &Input, fields: &BTreeMap<String, &RawValue>) {
         Event::Prompt { .. }
         | Event::StopFailure { .. }
         | Event::SessionStart { .. }
-        | Event::SessionEnd { .. } => {}
+        | Event::SessionEnd { .. }
+        | Event::Notification { .. } => {}
     }
 }

@@ -129,6 +129,13 @@ fn commands() -> Vec<Command> {
             .arg(flag("circuit", "list trips and resets of the circuit breaker instead"))
             .arg(flag("stalls", stalls).conflicts_with("circuit"))
             .arg(flag("json", "print one JSON object per line")),
+        Command::new("report")
+            .about("Write a page about a run: outcome, evidence, what to review, cost, every iteration")
+            .arg(word("run", "RUN", "the run, by its id or the beginning of it [default: the newest of this project]"))
+            .arg(value("out", "FILE", "write it to this file [default: into the run's folder in your data folder]").value_parser(value_parser!(PathBuf)))
+            .arg(flag("open", "open it in your browser"))
+            .arg(flag("markdown", "write Markdown, to stdout unless --out is given").conflicts_with("open"))
+            .arg(flag("all", "all your runs with trends, in every project").conflicts_with("run")),
         Command::new("scan")
             .about("Show what limits the agent in this project (exits 2 on a critical finding)")
             .arg(value("severity", "S", severity).value_parser(SEVERITIES.map(Severity::name)))

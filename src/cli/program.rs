@@ -5,7 +5,7 @@ use super::{Answer, Failure, Invocation, command_line, help, run};
 use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
-use crate::cli::views::{logs, notify};
+use crate::cli::views::{logs, notify, report};
 use crate::core::outcome::Exit;
 use crate::core::text::clean;
 use crate::core::text::nearest::nearest;
@@ -143,6 +143,7 @@ fn answer(call: &Invocation) -> Answer {
         "answer" => answer::command(call),
         "config" => config::command(call),
         "history" => history::command(call),
+        "report" => report::command(call),
         "trust" => trust::run(call),
         "init" => init::init(call),
         "archive" => archive::archive(call),

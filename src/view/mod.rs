@@ -7,6 +7,7 @@ pub mod diff;
 pub mod doctor;
 pub mod guidance;
 pub mod paint;
+pub mod report;
 pub mod runs;
 pub mod scan;
 pub mod status;

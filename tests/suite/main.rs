@@ -31,6 +31,7 @@ mod guidance;
 mod hostile;
 mod logs;
 mod notify;
+mod report;
 mod runner;
 mod session;
 mod settings;

@@ -2,6 +2,8 @@
 
 pub mod logs;
 pub mod notify;
+pub mod report;
+mod report_facts;
 mod sources;
 pub mod watch;
 

@@ -11,6 +11,9 @@ use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::time::Stamp;
 use std::collections::BTreeMap;
 
+/// So many constraints are kept.
+const MAX_FOUND: usize = 200;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// How it was first started.
@@ -33,6 +36,8 @@ pub struct Timeline {
     pub breaker: Vec<(Stamp, BreakerStep)>,
     pub answers: Vec<(Stamp, Answered)>,
     pub findings: Findings,
+    /// Every constraint that a scan found, each once, with the iteration in which it came up; 0 is the start.
+    pub found: Vec<(u64, String)>,
     /// What the time went to, in order and without gaps.
     pub spans: Vec<Span>,
     /// Events that this version does not know, and whether a newer version wrote any.
@@ -143,7 +148,7 @@ impl Timeline {
                     self.change_guidance(change.change, &change.list, text, at, change.iteration);
                 }
             }
-            What::Findings(findings) => self.findings = findings,
+            What::Findings(findings) => self.find(findings, at),
             What::Breaker(step) => {
                 if let Some(iteration) = self.iterations.get_mut(&step.iteration) {
                     iteration.warning = Some(step.reason.clone());
@@ -196,6 +201,13 @@ impl Timeline {
             false => (SpanKind::Work, String::new()),
         };
         self.spend(kind, at, Some(number), &label);
+        // In a session the ending is written before the turn that brought it, and took its time.
+        if self.ended.as_ref().is_some_and(|(ended_at, _)| *ended_at == at)
+            && let Some(last) = self.spans.last_mut()
+            && (last.kind, last.iteration, last.to) == (SpanKind::Work, None, at)
+        {
+            (last.kind, last.iteration, last.label) = (kind, Some(number), label);
+        }
         self.iterations.insert(number, iteration);
     }
 
@@ -211,6 +223,19 @@ impl Timeline {
         *last = Some(number);
         history.last = Some((at, check.clone()));
         self.pending_checks.push(check);
+    }
+
+    fn find(&mut self, findings: Findings, at: Stamp) {
+        let iteration = match self.started_at == Some(at) {
+            true => 0,
+            false => self.last_iteration().map_or(0, |last| last.facts.iteration) + 1,
+        };
+        for new in &findings.new {
+            if self.found.len() < MAX_FOUND && !self.found.iter().any(|(_, known)| known == new) {
+                self.found.push((iteration, new.clone()));
+            }
+        }
+        self.findings = findings;
     }
 
     fn check_of(&mut self, command: &str) -> &mut CheckHistory {
@@ -458,6 +483,31 @@ mod tests {
         timeline.add(event(70, What::Started(Started { continued: true, ..Started::default() })));
         assert_eq!(timeline.outcome(), None);
         assert_eq!(kinds(&timeline), [(SpanKind::Work, 10), (SpanKind::Stopped, 60)]);
+    }
+
+    #[test]
+    fn the_last_iteration_has_its_time_whether_it_or_the_ending_is_written_first() {
+        let ended = || What::Ended(Ended { outcome: Some(Outcome::Complete), ..Ended::default() });
+        for last in [[ended_iteration(2, None), ended()], [ended(), ended_iteration(2, None)]] {
+            let mut timeline = Timeline::of([event(0, started()), event(60, ended_iteration(1, None))]);
+            last.into_iter().for_each(|what| timeline.add(event(90, what)));
+            assert_eq!((timeline.seconds_of(1), timeline.seconds_of(2)), (60.0, 30.0));
+        }
+    }
+
+    #[test]
+    fn constraints_are_kept_with_the_iteration_in_which_they_came_up() {
+        let found = |new: &str| What::Findings(Findings { new: vec![new.into()], ..Findings::default() });
+        let timeline = Timeline::of([
+            event(0, started()),
+            event(0, found("at the start")),
+            event(50, found("in the first turn")),
+            event(60, ended_iteration(1, None)),
+            event(70, found("later")),
+            event(80, found("at the start")),
+        ]);
+        let found = [(0, "at the start"), (1, "in the first turn"), (2, "later")];
+        assert_eq!(timeline.found, found.map(|(iteration, text)| (iteration, text.to_owned())));
     }
 
     #[test]

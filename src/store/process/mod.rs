@@ -4,5 +4,6 @@ pub mod group;
 pub mod interrupt;
 pub mod lookup;
 pub mod notify;
+pub mod opener;
 pub mod pid;
 pub mod program;

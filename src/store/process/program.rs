@@ -16,7 +16,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 /// How much is kept of each output of a program that is asked something.
-const MAX_ANSWER_BYTES: usize = 8 << 20;
+pub const MAX_ANSWER_BYTES: usize = 8 << 20;
 /// How long to wait for the rest of the output after the end of a program.
 pub(super) const DRAIN: Duration = Duration::from_millis(500);
 const CANCEL_POLL: Duration = Duration::from_millis(250);

@@ -177,7 +177,7 @@ fn packed(common: &Path, name: &str) -> Option<String> {
 }
 
 /// Returns whether this can be the id of a commit: a repository may write any text in its place.
-fn is_commit(id: &str) -> bool {
+pub fn is_commit(id: &str) -> bool {
     (4..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 

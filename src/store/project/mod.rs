@@ -1,6 +1,7 @@
 //! Where the project is, and the paths of our files in it.
 
 pub mod archive;
+pub mod commits;
 pub mod door;
 pub mod git;
 pub mod ignores;

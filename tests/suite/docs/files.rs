@@ -43,6 +43,8 @@ fn tour(home: &Home) {
     env.ralph(&["archive", "--include-logs"]).ok();
     env.start("go", &[]);
     env.ralph(&["stop", "--all"]).ok();
+    env.ralph(&["report"]).ok();
+    env.ralph(&["report", "--all"]).ok();
     note(env);
 }
 

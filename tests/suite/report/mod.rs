@@ -1,0 +1,7 @@
+//! `ralph report`: a page about a run, in files, on stdout and in a browser.
+
+mod browser;
+mod command;
+mod night;
+mod page;
+mod text;

@@ -1,0 +1,88 @@
+//! The page in a browser: what it shows, what it asks for, and pictures of it. `scripts/record-report` puts two of them
+//! into the documentation.
+
+use super::browser::{self, Browser};
+use super::night::{self, TASK};
+use crate::skip::skip;
+use std::fs;
+use std::path::Path;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Pictures that are looked at and not kept.
+fn pictures() -> std::path::PathBuf {
+    let folder = Path::new(ROOT).join("target/report-pictures");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn the_page_loads_nothing_complains_of_nothing_and_opens_on_demand() {
+    let Some(program) = browser::find() else { return skip("chromium is not installed") };
+    let night = night::night();
+    let path = pictures().join("report.html");
+    fs::write(&path, &night.page).unwrap();
+    let mut browser = Browser::start(&program);
+    browser.size(1000, 800, 1.0);
+    browser.prefer("light");
+    browser.open(&path);
+    assert!(browser.value("document.body.innerText").as_str().unwrap().contains(TASK));
+    assert_eq!(browser.value("document.scripts.length"), 0);
+    for (name, width, height, scheme) in
+        [("light", 1000, 1180, "light"), ("dark", 1000, 1180, "dark"), ("phone", 390, 844, "light")]
+    {
+        browser.size(width, height, 1.0);
+        browser.prefer(scheme);
+        browser.picture(&pictures().join(format!("{name}.png")), false);
+        let ink = browser.value("getComputedStyle(document.body).color");
+        assert_eq!(ink == "rgb(29, 28, 26)", scheme == "light", "{name}: {ink}");
+    }
+    let is_open = "document.querySelector('.it').open";
+    assert_eq!(browser.value(is_open), false);
+    browser.click(".it > summary");
+    assert_eq!(browser.value(is_open), true, "an iteration opens");
+    browser.click(".it .log > summary");
+    assert_eq!(browser.value("document.querySelector('.it .log').open"), true, "and then the end of its log");
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)");
+    for (name, width) in [("all", 1000), ("phone-all", 390), ("narrow", 320)] {
+        browser.size(width, 844, 1.0);
+        browser.picture(&pictures().join(format!("{name}.png")), true);
+        let overflow =
+            browser.value("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+        assert_eq!(overflow, 0, "{name}: the page is wider than its window");
+    }
+    assert_eq!(browser.offences(), [""; 0]);
+    fs::write(&path, &night.all).unwrap();
+    browser.size(1000, 800, 1.0);
+    browser.open(&path);
+    browser.picture(&pictures().join("runs.png"), true);
+    assert_eq!(browser.offences(), [""; 0]);
+}
+
+#[test]
+fn report_pictures_are_in_the_documentation() {
+    let recorded = ["light", "dark"].map(|name| Path::new(ROOT).join(format!("docs/report-{name}.png")));
+    if std::env::var_os("RALPH_RECORD").is_some() {
+        let program = browser::find().expect("chromium is installed");
+        let path = pictures().join("recorded.html");
+        fs::write(&path, &night::night().page).unwrap();
+        let mut browser = Browser::start(&program);
+        for (scheme, recorded) in ["light", "dark"].iter().zip(&recorded) {
+            browser.size(1000, 1180, 1.0);
+            browser.prefer(scheme);
+            browser.open(&path);
+            browser.picture(recorded, false);
+        }
+    }
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    for path in recorded {
+        let size = fs::metadata(&path).map_or(0, |meta| meta.len());
+        assert!(
+            (1..200 << 10).contains(&size),
+            "{}: {size} bytes: run scripts/record-report",
+            path.display()
+        );
+        let name = path.strip_prefix(ROOT).unwrap().to_str().unwrap();
+        assert!(readme.contains(name), "README.md does not show {name}");
+    }
+}
