@@ -1,6 +1,7 @@
 //! What hostile content may cost: rules, ignore files, loops, transcripts and logs without number.
 
 use crate::env::{Env, HOUR, OTHER, Program, SESSION, names_in, wait_until};
+use crate::hostile::assert_bounded;
 use serde_json::{Value, json};
 
 /// Patterns that make an automaton with more states than fit anywhere.
@@ -44,6 +45,36 @@ fn an_ignore_file_with_too_many_patterns_costs_its_folder_and_is_named() {
     wait_until("the list is small and its folder scanned", || {
         env.turn(SESSION, "y").goes_on().contains("deep/er")
     });
+}
+
+/// Each list fits by itself; together they would be 256 MB.
+#[test]
+fn ignore_files_in_folders_without_number_have_a_budget_together() {
+    let env = Env::patient();
+    let list = format!("{}\n", "n".repeat(1023)).repeat(255);
+    env.write("list", &list).write("app.toml", "path = \"/home/alice/src\"\n");
+    let folders = || (0..1000).map(|n| format!("d{n:03}"));
+    for folder in folders() {
+        std::fs::create_dir(env.path(&folder)).unwrap();
+        std::fs::hard_link(env.path("list"), env.path(&folder).join(".gitignore")).unwrap();
+    }
+    let told = env.start("task", &["--max-iterations", "0"]);
+    assert!(told.contains("is left out: its ignore files are too large"), "{told}");
+    assert!(told.contains("993 more directories are left out"), "{told}");
+    for turn in 0..3 {
+        // A new file has the folder above them all listed again.
+        env.write(&format!("new-{turn}.txt"), "x");
+        let run = env.stop(SESSION).says(&format!("turn {turn}")).call().run();
+        assert_bounded("Stop", &run);
+        let answer = run.answer();
+        assert!(answer.goes_on().contains("app.toml"), "{answer:?}");
+        assert!(!format!("{answer:?}").contains("the scan continues at the next turn"), "{answer:?}");
+    }
+    for folder in folders().filter(|folder| folder != "d999") {
+        std::fs::remove_dir_all(env.path(&folder)).unwrap();
+    }
+    env.write("d999/app.toml", "path = \"/home/alice/src\"\n");
+    wait_until("there is room for the last one", || env.turn(SESSION, "y").goes_on().contains("d999/app"));
 }
 
 #[test]
