@@ -111,6 +111,7 @@ fn record_and_answer(
     let ends_now = before.is_alive() && !after.is_alive();
     let mut happened = event::turn::in_session(before, &after, turn, decision, settings);
     let mut notes = record::turn(world, project, session, before, &after);
+    notes.extend(turn.gained.as_ref().and_then(Gained::passed_over));
     if ends_now && after.outcome == Some(Outcome::Complete) && !checks.withheld.is_empty() {
         notes.push("the project's checks did not run: `ralph trust` shows them".into());
     }
