@@ -135,3 +135,21 @@ fn a_breaker_that_was_not_used_for_a_month_goes_in_any_project() {
     assert_eq!(start(31 * 24), 1);
     assert!(env.ralph(&["history", "--circuit"]).ok().contains("trip"), "the history keeps it");
 }
+
+#[test]
+fn a_turn_whose_transcript_is_too_long_to_be_read_is_judged_by_its_end_and_told() {
+    let env = Env::patient();
+    env.start("task", &["--max-iterations", "0"]);
+    let transcript = env.transcript();
+    transcript.worked(1);
+    env.at(15).stop(SESSION).with(&transcript).says("one").run().goes_on();
+    // A hole in the file, which takes no time to write.
+    let file = std::fs::OpenOptions::new().append(true).open(&transcript.path).unwrap();
+    file.set_len(file.metadata().unwrap().len() + (2 << 30)).unwrap();
+    transcript.raw(b"\n").worked(20).queue(30, "enqueue", "/ralph:status");
+    let run = env.at(31).stop(SESSION).with(&transcript).says("two").call().run();
+    assert!(run.cost.is_none_or(|cost| cost.read_bytes >> 20 < 600), "{:?}", run.cost);
+    let told = run.answer().allows().to_owned();
+    assert!(told.contains("MB of this turn's transcript were not read"), "{told}");
+    assert!(told.contains("/ralph:status"), "the newest entries count: {told}");
+}
