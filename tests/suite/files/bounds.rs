@@ -153,3 +153,20 @@ fn a_turn_whose_transcript_is_too_long_to_be_read_is_judged_by_its_end_and_told(
     assert!(told.contains("MB of this turn's transcript were not read"), "{told}");
     assert!(told.contains("/ralph:status"), "the newest entries count: {told}");
 }
+
+#[test]
+fn what_killed_starts_of_other_sessions_left_goes_with_the_next_start() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let folders = ["sessions", "circuit"].map(|folder| env.data().join(folder));
+    for folder in &folders {
+        std::fs::create_dir_all(folder).unwrap();
+        let file = std::fs::File::create(folder.join("0-1.json.tmp-new")).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(120)).unwrap();
+    }
+    env.start_in(OTHER, "another", &[]);
+    for folder in &folders {
+        let names = names_in(folder);
+        assert!(names.iter().all(|name| !name.contains(".tmp-")), "{names:?}");
+    }
+}
