@@ -123,10 +123,61 @@ fn a_dependency_comes_once_and_from_the_registry() {
     assert!(versions.is_empty(), "in several versions, each of which is built: {versions:?}");
 }
 
-/// The dependencies of `Cargo.toml` by the kind of their section: `dependencies` or `dev-dependencies`.
-fn dependencies(kind: &str) -> Vec<String> {
+/// What only the fuzzer needs. Its packages may not have been downloaded, so their licences are repeated here; the one of
+/// LLVM's fuzzer, which is in no program of ours, is met by `NCSA`.
+const ONLY_FOR_FUZZING: [(&str, &str); 6] = [
+    ("arbitrary", "MIT OR Apache-2.0"),
+    ("cc", "MIT OR Apache-2.0"),
+    ("find-msvc-tools", "MIT OR Apache-2.0"),
+    ("jobserver", "MIT OR Apache-2.0"),
+    ("libfuzzer-sys", "(MIT OR Apache-2.0) AND NCSA"),
+    ("shlex", "MIT OR Apache-2.0"),
+];
+
+/// The versions and sources of a lock file by the names of their packages, without our own.
+fn locked(file: &str) -> BTreeMap<String, Vec<(String, String)>> {
+    let mut found = BTreeMap::<String, Vec<_>>::new();
+    for block in read(file).split("[[package]]").skip(1) {
+        let field = |name: &str| {
+            let line = block.lines().find_map(|line| line.strip_prefix(&format!("{name} = ")));
+            line.unwrap_or_default().trim_matches('"').to_owned()
+        };
+        if !["ralph", "ralph-fuzz"].contains(&field("name").as_str()) {
+            found.entry(field("name")).or_default().push((field("version"), field("source")));
+        }
+    }
+    assert!(found.len() > 30, "{file} was not read");
+    found
+}
+
+#[test]
+fn what_fuzzes_is_the_same_as_what_runs_and_little_else() {
+    let (ours, fuzz) = (locked("Cargo.lock"), locked("fuzz/Cargo.lock"));
+    let allowed = [allowed(), vec!["NCSA".to_owned()]].concat();
+    for (name, packages) in &fuzz {
+        assert!(packages.iter().all(|(_, source)| source == REGISTRY), "{name} is from {packages:?}");
+        let Some(same) = ours.get(name) else {
+            let known = ONLY_FOR_FUZZING.iter().find(|(known, _)| known == name);
+            let (_, licence) =
+                known.unwrap_or_else(|| panic!("{name} is new in fuzz/Cargo.lock: add its licence here"));
+            assert!(is_met(licence, &allowed), "{name}: {licence}");
+            assert_eq!(packages.len(), 1, "{name} comes in several versions");
+            continue;
+        };
+        assert!(
+            packages.iter().all(|package| same.contains(package)),
+            "{name}: {packages:?} is not {same:?}"
+        );
+    }
+    for (name, licence) in ONLY_FOR_FUZZING {
+        assert!(fuzz.contains_key(name), "{name} ({licence}) is no longer needed");
+    }
+}
+
+/// The dependencies of a manifest by the kind of their section: `dependencies` or `dev-dependencies`.
+fn dependencies(manifest: &str, kind: &str) -> Vec<String> {
     let (mut found, mut within) = (Vec::new(), false);
-    for line in read("Cargo.toml").lines() {
+    for line in read(manifest).lines() {
         if let Some(section) = line.strip_prefix('[') {
             let section = section.trim_end_matches(']').rsplit('.').next().unwrap_or_default();
             within = section == kind;
@@ -161,10 +212,15 @@ fn text_below(folder: &str, with_tests: bool) -> String {
 fn every_dependency_is_used() {
     let program = text_below("src", false);
     let all = ["src", "tests", "benches"].map(|folder| text_below(folder, true)).concat();
-    for (kind, text) in [("dependencies", &program), ("dev-dependencies", &all)] {
-        for name in dependencies(kind) {
+    let fuzz = ["fuzz/bodies", "fuzz/fuzz_targets"].map(|folder| text_below(folder, true)).concat();
+    for (manifest, kind, text) in [
+        ("Cargo.toml", "dependencies", &program),
+        ("Cargo.toml", "dev-dependencies", &all),
+        ("fuzz/Cargo.toml", "dependencies", &fuzz),
+    ] {
+        for name in dependencies(manifest, kind) {
             let path = format!("{}::", name.replace('-', "_"));
-            assert!(text.contains(&path), "{name} is in [{kind}] of Cargo.toml and not used: remove it");
+            assert!(text.contains(&path), "{name} is in [{kind}] of {manifest} and not used: remove it");
         }
     }
 }

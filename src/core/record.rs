@@ -122,12 +122,15 @@ records! {
         pub previous_ended_at: Option<Stamp>,
         /// The `ralph stop --all` that was already there when it was armed.
         pub stop_all_seen: Option<Stamp>,
-        /// The Esc after which it was last resumed: the transcript still shows it, and the clock may have been set back.
-        pub interruption_seen: Option<Stamp>,
         /// Pauses that were left out of runtime since a turn last continued, in milliseconds.
         pub paused_ms: i64,
         /// The runtime at the last turn with progress, in milliseconds.
         pub progress_ms: i64,
+        lists {
+            /// Each Esc after which it was resumed, the last ones: the transcript still shows them, and since the clock
+            /// may have been set back, any of them can look newer than the last start.
+            pub interruptions_seen: Vec<Stamp>,
+        }
     }
 
     /// What is known about the client's session.
@@ -396,6 +399,7 @@ pub enum ClientStatus {
 
 /// A reason may be the agent's own words, and is kept in state and history.
 const MAX_REASON_CHARS: usize = 4000;
+const MAX_INTERRUPTIONS_SEEN: usize = 32;
 
 impl StoredLoop {
     pub fn is_alive(&self) -> bool {
@@ -454,7 +458,7 @@ impl StoredLoop {
 
     /// Takes over when the user pressed Esc, unless the loop was resumed since.
     pub fn note_interruption(&mut self, at: Option<Stamp>) {
-        let new = at.filter(|_| at != self.timing.interruption_seen);
+        let new = at.filter(|at| !self.timing.interruptions_seen.contains(at));
         self.session.interrupted_at = self.session.interrupted_at.max(new);
     }
 
@@ -479,8 +483,11 @@ impl ArmedLoop {
         self.last_hook_timestamp = now.seconds();
         self.stuck_count = 0;
         (self.ended_at, self.outcome, self.reason) = (None, None, None);
-        let interruption_seen = self.session.interrupted_at.or(self.timing.interruption_seen);
-        self.timing = Timing { armed_at: now, clock: None, interruption_seen, ..self.timing.clone() };
+        let interrupted_at = self.session.interrupted_at;
+        let seen = &mut self.timing.interruptions_seen;
+        seen.extend(interrupted_at);
+        seen.drain(..seen.len().saturating_sub(MAX_INTERRUPTIONS_SEEN));
+        self.timing = Timing { armed_at: now, clock: None, ..std::mem::take(&mut self.timing) };
         self.session = Session {
             transcript: self.session.transcript.anew(),
             unscanned: self.session.unscanned,

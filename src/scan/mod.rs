@@ -19,7 +19,7 @@ use crate::core::time::Stamp;
 use crate::store::project::Project;
 use crate::store::world::{World, file_clock};
 use rules::{Rules, grouping, surroundings};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -136,9 +136,9 @@ fn scan_until(
 }
 
 /// Says what is left out because of its ignore files, the first few by name.
-fn told(left_out: &BTreeSet<String>) -> Vec<String> {
+fn told(left_out: &BTreeMap<String, u64>) -> Vec<String> {
     let mut told: Vec<String> =
-        left_out.iter().take(MAX_NAMED).map(|path| ignore_budget::told(path)).collect();
+        left_out.keys().take(MAX_NAMED).map(|path| ignore_budget::told(path)).collect();
     if left_out.len() > MAX_NAMED {
         told.push(format!("scan: {} more directories are left out", left_out.len() - MAX_NAMED));
     }

@@ -8,7 +8,7 @@ use super::ignore_budget::IgnoreBudget;
 use super::rules::Rules;
 use super::rules::check;
 use super::snapshot::{Directory, File, Snapshot, is_ignore_file, join};
-use super::walk::{self, Walk, threads};
+use super::walk::{self, Depth, Walk, threads};
 use crate::core::guidance::finding::Finding;
 use crate::store::project::{Project, fingerprint as hash, ignores};
 use crate::store::world::World;
@@ -146,32 +146,43 @@ impl Refresh<'_> {
     /// Lists single directories. Returns false where one of them has other ignore files than before.
     fn relist(&self, snapshot: &mut Snapshot, differing: BTreeMap<String, u64>) -> bool {
         let roots = differing.keys().filter(|path| snapshot.directories.contains_key(*path)).cloned();
-        let mut listing = self.walk.list(&roots.collect(), Some(1));
+        let mut listing = self.walk.list(&roots.collect(), Depth::Alone);
+        if listing.left_out.keys().any(|path| differing.contains_key(path) && !path.is_empty()) {
+            return false;
+        }
         for (path, names) in differing {
             let listed = listing.directories.remove(&path).zip(snapshot.directories.get_mut(&path));
             let Some((mut listed, known)) = listed else { continue };
             if listed.ignore_files() != known.ignore_files() {
                 return false;
             }
-            listed.names = names;
+            (listed.names, listed.list_bytes) = (names, known.list_bytes);
             listed.adopt(std::mem::take(known));
             *known = listed;
             self.note_change();
         }
         self.late.fetch_or(!listing.late.is_empty(), Ordering::Relaxed);
         snapshot.left_out.extend(listing.left_out);
-        let below = listing.directories.into_keys().chain(listing.late);
-        snapshot.pending.extend(below.filter(|path| !snapshot.directories.contains_key(path)));
+        let is_known =
+            |path: &String| snapshot.directories.contains_key(path) || snapshot.left_out.contains_key(path);
+        let below: Vec<_> = listing.below.into_iter().filter(|path| !is_known(path)).collect();
+        snapshot.pending.extend(below);
         true
     }
 
-    /// Leaves directories pending that were left out and whose ignore files fit by now.
+    /// Leaves directories pending that were left out and whose ignore files may fit by now.
     fn take_back(&self, snapshot: &mut Snapshot) {
-        let is_list = |path: &str| Path::new(path).is_absolute();
-        let fits = |path: &&String| {
-            !path.is_empty() && !is_list(path) && self.walk.budget.allows(&self.walk.root.join(path))
-        };
-        let fitting: Vec<String> = snapshot.left_out.iter().filter(fits).cloned().collect();
+        let is_list = |path: &str| path.is_empty() || Path::new(path).is_absolute();
+        self.walk.budget.set_spent(snapshot.directories.values().map(|directory| directory.list_bytes).sum());
+        let mut fitting = Vec::new();
+        for (index, (path, lists)) in snapshot.left_out.iter().enumerate() {
+            if index > 0 && self.is_late() {
+                break;
+            }
+            if !is_list(path) && self.walk.budget.may_admit(&self.walk.root.join(path), *lists) {
+                fitting.push(path.clone());
+            }
+        }
         snapshot.pending.extend(fitting);
     }
 
@@ -185,7 +196,10 @@ impl Refresh<'_> {
         // A directory below another one is walked with it.
         let is_root = |path: &&String| path.is_empty() || !is_below(&pending, parent(path));
         let roots: BTreeSet<_> = pending.iter().filter(is_root).cloned().collect();
-        let mut listing = self.walk.list(&roots, None);
+        let spent = snapshot.directories.iter().filter(|(path, _)| !is_below(&roots, path));
+        self.walk.budget.set_spent(spent.map(|(_, directory)| directory.list_bytes).sum());
+        let mut listing = self.walk.list(&roots, Depth::All);
+        self.late.fetch_or(!listing.late.is_empty(), Ordering::Relaxed);
         let (again, others): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut snapshot.directories)
             .into_iter()
             .partition(|(path, _)| is_below(&roots, path));
@@ -196,7 +210,7 @@ impl Refresh<'_> {
                 listing.directories.insert(path, known);
             }
         }
-        snapshot.left_out.retain(|path| !is_below(&roots, path));
+        snapshot.left_out.retain(|path, _| !is_below(&roots, path) || is_below(&listing.late, path));
         snapshot.left_out.extend(listing.left_out);
         snapshot.directories = others;
         snapshot.directories.extend(listing.directories);
@@ -563,5 +577,40 @@ mod tests {
         assert_eq!(found(&test.refresh_later()), ["parked/f.rs"]);
         std::fs::rename(&parked, test.project.root.join("a/b")).unwrap();
         assert_eq!(found(&test.refresh_later()), ["a/b/f.rs"]);
+    }
+
+    #[test]
+    fn folders_over_the_budget_of_all_ignore_files_stay_left_out_until_there_is_room() {
+        // Few patterns, because every one is compiled.
+        let list = format!("{}\n", "n".repeat(1023)).repeat(255);
+        let lists: Vec<_> = (0..8).map(|n| format!("d{n}/.gitignore")).collect();
+        let files: Vec<_> = (0..8).map(|n| format!("d{n}/f.rs")).collect();
+        let lists = lists.iter().map(|path| (path.as_str(), list.as_str()));
+        let test = TestProject::new(lists.chain(files.iter().map(|path| (path.as_str(), GENERATED))));
+        test.write("g.rs", GENERATED);
+        let first = test.refresh();
+        let listed: Vec<_> = found(&first).into_iter().filter(|path| path.starts_with('d')).collect();
+        assert_eq!((listed.len(), first.left_out.len()), (4, 4), "1 MB are four lists");
+        test.write("h.rs", GENERATED);
+        let second = test.refresh();
+        assert!(second.left_out.keys().eq(first.left_out.keys()), "no other ones take their place");
+        assert_eq!(found(&second).len(), listed.len() + 2);
+        std::fs::remove_dir_all(test.project.root.join(&listed[0]).parent().unwrap()).unwrap();
+        let third = test.refresh();
+        assert_eq!((third.left_out.len(), found(&third).len()), (3, 6), "one has room now");
+    }
+
+    #[test]
+    fn without_time_a_folder_of_many_others_is_listed_in_parts() {
+        let paths: Vec<_> = (0..300).map(|n| format!("a{n}/f.rs")).collect();
+        let test = TestProject::new(paths.iter().map(|path| (path.as_str(), GENERATED)));
+        let mut known = 0;
+        for scan in 0..4 {
+            let (snapshot, complete) = test.refresh_in(Duration::ZERO, file_clock());
+            assert!(!complete && snapshot.directories.len() > known, "scan {scan} got no further");
+            assert_eq!(snapshot.directories.len() + snapshot.pending.len(), 301, "none is forgotten");
+            known = snapshot.directories.len();
+        }
+        assert_eq!(found(&test.refresh()).len(), 300);
     }
 }

@@ -31,9 +31,10 @@ pub struct Snapshot {
     pub next: String,
     /// Directories that still have to be listed, with everything below them.
     pub pending: BTreeSet<String>,
-    /// Directories that are not listed because their ignore files are over the budget.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub left_out: BTreeSet<String>,
+    /// Directories that are not listed because their ignore files are over the budget, each with the fingerprint that
+    /// these had; 0 where they were not read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
     /// By their path relative to the root, which is empty for the root itself.
     pub directories: BTreeMap<String, Directory>,
 }
@@ -44,6 +45,9 @@ pub struct Directory {
     pub fingerprint: Fingerprint,
     /// A hash of all names in it, ignored ones included; 0 where it is not known.
     pub names: u64,
+    /// How many bytes its ignore files have.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub list_bytes: u64,
     pub files: Vec<File>,
 }
 
@@ -178,7 +182,7 @@ mod tests {
         };
         let recent = File { content: 9, recent: true, ..file("r", Vec::new()) };
         let files = vec![file("é\n", vec![finding]), recent];
-        let directory = Directory { fingerprint: Fingerprint(7), names: 8, files };
+        let directory = Directory { fingerprint: Fingerprint(7), names: 8, list_bytes: 9, files };
         let directories = [(String::new(), Directory::default()), ("a".into(), directory)];
         let snapshot = Snapshot { directories: directories.into(), next: "a".into(), ..Snapshot::new(1) };
         Snapshot { completed_at: Some(Stamp(5)), ..snapshot }

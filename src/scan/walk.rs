@@ -1,7 +1,7 @@
 //! Lists the files of the project that git does not ignore.
 
 use super::fingerprint::{Fingerprint, Stat, mix};
-use super::ignore_budget::{self, IgnoreBudget};
+use super::ignore_budget::{self, Admission, IgnoreBudget};
 use super::snapshot::{Directory, File};
 use crate::store::file;
 use crate::store::project::{fingerprint as hash, git, ignores, layout};
@@ -18,8 +18,11 @@ use std::time::{Duration, Instant};
 const SKIPPED: [&str; 9] =
     [".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".mypy_cache"];
 
-/// How far a walk may be over its deadline before it is given up; a directory is listed to its end within that.
+/// How far a file may be judged over the deadline before that is given up.
 pub const GRACE: Duration = Duration::from_millis(50);
+/// Directories that are walked at once; what is found below them comes with them, and the next ones are four times as
+/// many. Their ignore files are looked at before the walk, which leaves no time for it if they are too many.
+const FIRST_BATCH: usize = 64;
 
 pub struct Walk<'a> {
     pub root: &'a Path,
@@ -37,10 +40,29 @@ pub struct Walk<'a> {
 #[derive(Default)]
 pub struct Listing {
     pub directories: BTreeMap<String, Directory>,
+    /// Directories in those that were listed alone.
+    pub below: BTreeSet<String>,
     /// Directories for which there was no time.
     pub late: BTreeSet<String>,
-    /// Directories that are not listed because their ignore files are over the budget.
-    pub left_out: BTreeSet<String>,
+    /// Directories that are not listed because their ignore files are over the budget, each with the fingerprint of
+    /// these.
+    pub left_out: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// The directories alone.
+    Alone,
+    /// Everything below them too.
+    All,
+}
+
+/// What the threads of a walk write together.
+#[derive(Default)]
+struct Found {
+    listing: Listing,
+    /// Directories that were found or asked for, and not listed yet, with the bytes of their ignore files.
+    waiting: BTreeMap<String, u64>,
 }
 
 impl Walk<'_> {
@@ -53,58 +75,98 @@ impl Walk<'_> {
         above.chain(lists).map(|list| content(list).map_or(0, |bytes| hash(&bytes))).fold(0, mix)
     }
 
-    /// Lists these directories and everything below them, or only down to a depth.
-    pub fn list(&self, roots: &BTreeSet<String>, max_depth: Option<usize>) -> Listing {
-        let paths: Vec<_> = roots.iter().map(|path| self.root.join(path)).collect();
-        let left_out = Arc::new(Mutex::new(BTreeSet::new()));
-        let Some(mut builder) = self.builder(&paths, &left_out) else { return Listing::default() };
-        let (listing, first) = (Mutex::new(Listing::default()), AtomicBool::new(true));
+    /// Lists these directories, as far as there is time: every directory is listed as a whole or is late.
+    pub fn list(&self, roots: &BTreeSet<String>, depth: Depth) -> Listing {
+        let mut found = Found::default();
+        if roots.is_empty() {
+            return found.listing;
+        }
+        let with_lists = self.budget.fits(self.root);
+        if !with_lists {
+            found.listing.left_out.insert(String::new(), 0);
+        }
+        let found = Arc::new(Mutex::new(found));
+        // One directory is listed even without time, so that every scan gets further.
+        let (first, mut size) = (AtomicBool::new(true), FIRST_BATCH);
+        let mut roots = roots.iter().peekable();
+        while roots.peek().is_some() {
+            let batch: Vec<&String> = roots.by_ref().take(size).collect();
+            if self.list_batch(&batch, depth, with_lists, &found, &first).is_none() {
+                break;
+            }
+            size *= 4;
+        }
+        found.lock().map(|mut found| std::mem::take(&mut found.listing)).unwrap_or_default()
+    }
+
+    fn list_batch(
+        &self,
+        roots: &[&String],
+        depth: Depth,
+        with_lists: bool,
+        found: &Arc<Mutex<Found>>,
+        first: &AtomicBool,
+    ) -> Option<()> {
+        let mut paths = Vec::new();
+        for (index, &root) in roots.iter().enumerate() {
+            let path = self.root.join(root);
+            let is_exempt = index == 0 && first.load(Ordering::Relaxed);
+            let admission = match depth {
+                _ if !is_exempt && self.is_late() => None,
+                _ if !with_lists || root.is_empty() => Some(Admission::Admitted(0)),
+                Depth::Alone if !self.budget.fits(&path) => Some(Admission::Refused(0)),
+                Depth::Alone => Some(Admission::Admitted(0)),
+                Depth::All => Some(self.budget.admit(&path)),
+            };
+            let mut found = found.lock().ok()?;
+            match admission {
+                None => drop(found.listing.late.insert(root.clone())),
+                Some(Admission::Refused(lists)) => drop(found.listing.left_out.insert(root.clone(), lists)),
+                Some(Admission::Admitted(bytes)) => {
+                    found.waiting.insert(root.clone(), bytes);
+                    paths.push(path);
+                }
+            }
+        }
+        let Some(builder) = self.builder(&paths, depth, with_lists, found) else { return Some(()) };
         let given_up = AtomicBool::new(false);
-        builder.max_depth(max_depth).build_parallel().run(|| {
+        builder.build_parallel().run(|| {
             Box::new(|entry| {
-                if Instant::now() > self.deadline + GRACE {
+                // An error is that of one entry, and the others still belong to the listing.
+                let Ok(entry) = entry else { return WalkState::Continue };
+                if self.is_late() && !first.swap(false, Ordering::Relaxed) {
                     given_up.store(true, Ordering::Relaxed);
                     return WalkState::Quit;
                 }
-                let visited = entry.ok().and_then(|entry| self.visit(&entry, &listing, &first));
-                visited.unwrap_or(WalkState::Continue)
+                first.store(false, Ordering::Relaxed);
+                self.begin(&entry, found);
+                WalkState::Continue
             })
         });
+        let mut found = found.lock().ok()?;
+        let waiting = std::mem::take(&mut found.waiting);
+        // Those that no longer exist wait too, if there was time for all.
         if given_up.into_inner() {
-            // Half a directory must not look like a whole one.
-            return Listing { late: roots.clone(), ..Listing::default() };
+            found.listing.late.extend(waiting.into_keys());
         }
-        let mut listing = listing.into_inner().unwrap_or_default();
-        let left_out = left_out.lock().map(|mut left_out| std::mem::take(&mut *left_out));
-        // A list keeps its whole path, which tells it from a directory of the project.
-        let name = |path: PathBuf| match path.is_dir() {
-            true => self.relative(&path),
-            false => path.to_str().map(str::to_owned),
-        };
-        listing.left_out = left_out.unwrap_or_default().into_iter().filter_map(name).collect();
-        listing
+        Some(())
     }
 
-    fn visit(&self, entry: &DirEntry, listing: &Mutex<Listing>, first: &AtomicBool) -> Option<WalkState> {
-        let (kind, path) = (entry.file_type()?, self.relative(entry.path())?);
-        if kind.is_file() && !is_ours(&path) {
-            let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
-            let file = File { name: name.to_owned(), ..File::default() };
-            listing.lock().ok()?.directories.get_mut(directory)?.files.push(file);
+    pub fn is_late(&self) -> bool {
+        Instant::now() > self.deadline
+    }
+
+    /// Begins the listing of a directory. The walker has read its names already, and passes each to `take` after this.
+    fn begin(&self, entry: &DirEntry, found: &Mutex<Found>) -> Option<()> {
+        let path = self.relative(entry.path())?;
+        let fingerprint = self.fingerprint(entry.path());
+        let mut found = found.lock().ok()?;
+        let list_bytes = found.waiting.remove(&path)?;
+        if entry.file_type()?.is_dir() {
+            let directory = Directory { fingerprint, list_bytes, ..Directory::default() };
+            found.listing.directories.insert(path, directory);
         }
-        if !kind.is_dir() {
-            return None;
-        }
-        // The first directory is listed even without time, so that every scan gets further.
-        if Instant::now() > self.deadline && !first.swap(false, Ordering::Relaxed) {
-            listing.lock().ok()?.late.insert(path);
-            return Some(WalkState::Skip);
-        }
-        // The walker lists a directory after this, so a change in between shows at the next scan.
-        let directory = Directory { fingerprint: self.fingerprint(entry.path()), ..Directory::default() };
-        // A directory may be found twice, by itself and in its parent: what is known of its files stays.
-        listing.lock().ok()?.directories.entry(path).or_insert(directory);
-        None
+        Some(())
     }
 
     fn fingerprint(&self, path: &Path) -> Fingerprint {
@@ -116,15 +178,19 @@ impl Walk<'_> {
         if stat.is_recent(self.now) { Fingerprint::default() } else { stat.fingerprint() }
     }
 
-    fn builder(&self, roots: &[PathBuf], left_out: &Arc<Mutex<BTreeSet<PathBuf>>>) -> Option<WalkBuilder> {
+    fn builder(
+        &self,
+        roots: &[PathBuf],
+        depth: Depth,
+        with_lists: bool,
+        found: &Arc<Mutex<Found>>,
+    ) -> Option<WalkBuilder> {
         let (first, others) = roots.split_first()?;
         let mut builder = WalkBuilder::new(first);
         others.iter().for_each(|path| {
             builder.add(path);
         });
-        let with_lists = roots.iter().all(|path| self.budget.allows(path));
         if !with_lists {
-            left_out.lock().ok()?.insert(self.root.to_owned());
             builder.git_ignore(false).ignore(false).parents(false);
         }
         if !self.exclude.is_empty() {
@@ -140,7 +206,9 @@ impl Walk<'_> {
         // The repository's list overrules the user's.
         for list in self.user_ignores.iter().chain(&ignores::of_repository(self.root)) {
             if !ignore_budget::is_fit(self.root, list) {
-                left_out.lock().ok()?.insert(list.clone());
+                // A list keeps its whole path, which tells it from a directory of the project.
+                let name = list.to_str().map(str::to_owned);
+                found.lock().ok()?.listing.left_out.extend(name.map(|name| (name, 0)));
                 continue;
             }
             // Patterns in it are relative to the top of the repository, as git reads them.
@@ -157,31 +225,77 @@ impl Walk<'_> {
             .require_git(false)
             .follow_links(false)
             .threads(threads());
-        let has_worktrees = git::has_worktrees(self.root);
-        let (budget, left_out) = (self.budget.clone(), left_out.clone());
-        builder.filter_entry(move |entry| {
-            let name = entry.file_name();
-            let skipped = is_state(name) || SKIPPED.iter().any(|other| name == *other);
-            let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-            // A worktree in the project is another checkout: what happens there is not this one's work.
-            let is_other = || has_worktrees && git::is_linked_worktree(entry.path());
-            let fits = || {
-                let fits = !with_lists || budget.allows(entry.path());
-                if !fits && let Ok(mut left_out) = left_out.lock() {
-                    left_out.insert(entry.path().to_owned());
-                }
-                fits
-            };
-            !skipped && (!is_dir || (!is_other() && fits()))
-        });
+        let taker = Taker {
+            root: self.root.to_owned(),
+            has_worktrees: git::has_worktrees(self.root),
+            budget: (depth == Depth::All && with_lists).then(|| self.budget.clone()),
+            depth,
+            deadline: self.deadline,
+            found: found.clone(),
+        };
+        builder.filter_entry(move |entry| taker.take(entry).is_some());
         Some(builder)
     }
 
-    /// Returns the path below the root, with slashes; nothing for names that are not UTF-8.
     fn relative(&self, path: &Path) -> Option<String> {
-        let path = path.strip_prefix(self.root).ok()?.to_str()?;
-        Some(if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() })
+        relative(self.root, path)
     }
+}
+
+/// Takes what the walker finds in a directory while it lists it. A file is not passed on, so that a walk that is given up
+/// leaves no directory half listed.
+struct Taker {
+    root: PathBuf,
+    has_worktrees: bool,
+    /// Nothing where no ignore files are used, or none below.
+    budget: Option<Arc<IgnoreBudget>>,
+    depth: Depth,
+    deadline: Instant,
+    found: Arc<Mutex<Found>>,
+}
+
+impl Taker {
+    /// Notes an entry. Returns something if it is a directory that is to be listed now.
+    fn take(&self, entry: &DirEntry) -> Option<()> {
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if is_state(name) || SKIPPED.iter().any(|other| name == *other) {
+            return None;
+        }
+        let path = relative(&self.root, entry.path())?;
+        if kind.is_file() && !is_ours(&path) {
+            let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
+            let file = File { name: name.to_owned(), ..File::default() };
+            self.found.lock().ok()?.listing.directories.get_mut(directory)?.files.push(file);
+        }
+        // A worktree in the project is another checkout: what happens there is not this one's work.
+        if !kind.is_dir() || (self.has_worktrees && git::is_linked_worktree(entry.path())) {
+            return None;
+        }
+        if self.depth == Depth::Alone {
+            self.found.lock().ok()?.listing.below.insert(path);
+            return None;
+        }
+        if Instant::now() > self.deadline {
+            self.found.lock().ok()?.listing.late.insert(path);
+            return None;
+        }
+        match self.budget.as_ref().map_or(Admission::Admitted(0), |budget| budget.admit(entry.path())) {
+            Admission::Admitted(bytes) => {
+                self.found.lock().ok()?.waiting.insert(path, bytes);
+                Some(())
+            }
+            Admission::Refused(lists) => {
+                self.found.lock().ok()?.listing.left_out.insert(path, lists);
+                None
+            }
+        }
+    }
+}
+
+/// Returns the path below the root, with slashes; nothing for names that are not UTF-8.
+fn relative(root: &Path, path: &Path) -> Option<String> {
+    let path = path.strip_prefix(root).ok()?.to_str()?;
+    Some(if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() })
 }
 
 /// Returns whether Ralph writes the file, or the user writes it for Ralph: it is not the project's work.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const CHUNK_BYTES: u64 = 256 << 10;
 /// Longer lines are skipped if their beginning shows that they do not matter.
@@ -11,26 +11,62 @@ const LONG_LINE_BYTES: usize = 64 << 10;
 const MAX_LINE_BYTES: usize = 8 << 20;
 /// All long lines of one read together; more are skipped.
 const MAX_LONG_BYTES: usize = 128 << 20;
-/// What is read in any case, because the newest entries decide.
+/// What is read in any case and as a whole, because the newest entries decide.
 const TAIL_BYTES: u64 = 4 << 20;
-/// The longest line that is visited when time is short.
-const SHORT_LINE_BYTES: usize = 4 << 10;
+/// Lines that `visit` took count against these: after so many bytes it is asked to take less.
+const MAX_WHOLE_BYTES: u64 = 32 << 20;
+const MAX_DECIDING_BYTES: u64 = 96 << 20;
+/// Of a longer part the middle is not read.
+const MAX_SEARCHED_BYTES: u64 = 512 << 20;
+/// The longest line while only commands are looked for.
+const MAX_COMMAND_BYTES: usize = 1 << 20;
+
+/// What is to be taken of the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    Whole,
+    /// No long results of tools.
+    Deciding,
+    /// What the user did: prompts, Esc and the queue.
+    Commands,
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was parsed.
+    Whole,
+    /// Nothing in it could matter.
+    Nothing,
+    /// It may have said something that was not asked for.
+    PassedOver,
+}
 
 /// How a part of a file was read.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Where the last whole line ends.
     pub end: u64,
-    /// Time ran out, and something was skipped.
-    pub gap: bool,
+    /// Bytes of lines that were searched for commands only.
+    pub passed_over: u64,
+    /// Bytes that were not read at all.
+    pub unread: u64,
 }
 
-/// How long a part of a file may be read.
+/// How long a part of a file may be read. These are for slow machines; elsewhere the limits in bytes are reached first.
 #[derive(Clone, Copy)]
 pub struct Deadlines {
-    /// After this, only short lines are visited: a queued command, an interrupt and most answers are.
-    pub all: Instant,
+    pub whole: Instant,
+    pub deciding: Instant,
     /// After this, everything up to the tail is skipped.
-    pub short: Instant,
+    pub commands: Instant,
+}
+
+impl Deadlines {
+    pub fn each(step: Duration) -> Deadlines {
+        let now = Instant::now();
+        Deadlines { whole: now + step, deciding: now + 2 * step, commands: now + 3 * step }
+    }
 }
 
 /// Calls `visit` with each line from one position to another.
@@ -39,26 +75,36 @@ pub fn each_line(
     (from, to): (u64, u64),
     deadlines: Deadlines,
     is_skipped: impl Fn(&[u8]) -> bool,
-    mut visit: impl FnMut(&[u8]),
+    mut visit: impl FnMut(&[u8], Effort) -> Taken,
 ) -> Option<Extent> {
-    let mut extent = Extent { end: from, gap: false };
+    let mut extent = Extent { end: from, passed_over: 0, unread: 0 };
     file.seek(SeekFrom::Start(from)).ok()?;
     let mut buffer = Vec::with_capacity(usize::try_from((to - from).min(CHUNK_BYTES)).ok()?);
     // The buffer begins with a line, unless the rest of a skipped one is being read.
-    let (mut at, mut searched, mut skipping, mut long_bytes) = (from, 0, false, 0);
-    let mut max_line_bytes = MAX_LINE_BYTES;
+    let (mut at, mut searched, mut skipping, mut long_bytes, mut taken_bytes) = (from, 0, false, 0, 0);
     while at < to {
-        let now = if at > from { Some(Instant::now()) } else { None };
-        if to - at <= TAIL_BYTES {
-            max_line_bytes = MAX_LINE_BYTES;
-        } else if now.is_some_and(|now| now > deadlines.short) {
-            (extent.gap, skipping, searched) = (true, true, 0);
-            buffer.clear();
-            at = to - TAIL_BYTES;
-            file.seek(SeekFrom::Start(at)).ok()?;
-        } else if now.is_some_and(|now| now > deadlines.all) {
-            (extent.gap, max_line_bytes) = (true, SHORT_LINE_BYTES);
+        let late = if at > from { deadlines.passed() } else { None };
+        // The newest part of what may be searched is more than the oldest.
+        let mut resume_at = at;
+        if to - at > MAX_SEARCHED_BYTES && at - from >= MAX_WHOLE_BYTES {
+            resume_at = to - (MAX_SEARCHED_BYTES - MAX_WHOLE_BYTES);
         }
+        if late == Some(Late::Commands) {
+            resume_at = resume_at.max(to.saturating_sub(TAIL_BYTES));
+        }
+        if resume_at > at {
+            extent.unread += resume_at - at;
+            (skipping, searched, at) = (true, 0, resume_at);
+            buffer.clear();
+            file.seek(SeekFrom::Start(at)).ok()?;
+        }
+        let effort = match taken_bytes {
+            _ if to - at <= TAIL_BYTES => Effort::Whole,
+            bytes if bytes > MAX_DECIDING_BYTES || late >= Some(Late::Deciding) => Effort::Commands,
+            bytes if bytes > MAX_WHOLE_BYTES || late >= Some(Late::Whole) => Effort::Deciding,
+            _ => Effort::Whole,
+        };
+        let max_line_bytes = if effort == Effort::Commands { MAX_COMMAND_BYTES } else { MAX_LINE_BYTES };
         let read = file.take((to - at).min(CHUNK_BYTES)).read_to_end(&mut buffer).ok()?;
         if read == 0 {
             break;
@@ -72,7 +118,11 @@ pub fn each_line(
             let over =
                 line.len() > max_line_bytes || (line.len() > LONG_LINE_BYTES && long_bytes > MAX_LONG_BYTES);
             if !std::mem::take(&mut skipping) && !over {
-                visit(line);
+                match visit(line, effort) {
+                    Taken::Whole => taken_bytes += line.len() as u64,
+                    Taken::Nothing => {}
+                    Taken::PassedOver => extent.passed_over += line.len() as u64,
+                }
             }
             start = end + 1;
             extent.end = at - (buffer.len() - start) as u64;
@@ -89,22 +139,45 @@ pub fn each_line(
     Some(extent)
 }
 
+/// The last deadline that has passed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Late {
+    Whole,
+    Deciding,
+    Commands,
+}
+
+impl Deadlines {
+    fn passed(self) -> Option<Late> {
+        let now = Instant::now();
+        match () {
+            () if now > self.commands => Some(Late::Commands),
+            () if now > self.deciding => Some(Late::Deciding),
+            () if now > self.whole => Some(Late::Whole),
+            () => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::time::Duration;
 
     /// The lengths of the lines that are visited, and where the last whole one ends.
     fn read(text: &[u8], from: u64) -> (Vec<usize>, u64) {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text).unwrap();
-        let later = Instant::now() + Duration::from_secs(600);
-        let (mut lengths, deadlines) = (Vec::new(), Deadlines { all: later, short: later });
+        let (mut lengths, deadlines) = (Vec::new(), Deadlines::each(Duration::from_secs(600)));
         let skipped = |line: &[u8]| line.starts_with(b"#");
         let part = (from, text.len() as u64);
-        let extent = each_line(&mut file, part, deadlines, skipped, |line| lengths.push(line.len())).unwrap();
-        assert!(!extent.gap);
+        let visit = |line: &[u8], effort| {
+            assert_eq!(effort, Effort::Whole);
+            lengths.push(line.len());
+            Taken::Whole
+        };
+        let extent = each_line(&mut file, part, deadlines, skipped, visit).unwrap();
+        assert_eq!((extent.passed_over, extent.unread), (0, 0));
         (lengths, extent.end)
     }
 
@@ -121,29 +194,52 @@ mod tests {
         assert_eq!(read(b"no end", 0), (vec![], 0));
     }
 
-    #[test]
-    fn when_time_is_short_only_short_lines_and_the_tail_are_visited() {
-        let line = |length: usize| format!("{}\n", "y".repeat(length));
-        let head = line(1) + &line(CHUNK_BYTES as usize);
-        let text = head
-            + &line(2)
-            + &line(5000)
-            + &line(CHUNK_BYTES as usize)
-            + &line(TAIL_BYTES as usize)
-            + &line(3);
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(600));
-        let mut visited = |deadlines| {
-            let mut lengths = Vec::new();
-            let part = (0, text.len() as u64);
-            let extent =
-                each_line(&mut file, part, deadlines, |_| false, |line| lengths.push(line.len())).unwrap();
-            assert!(extent.gap && extent.end == text.len() as u64);
-            lengths
+    /// Visits a file and returns how many lines were visited with each effort, and the extent.
+    fn efforts(file: &mut File, deadlines: Deadlines, taken: Taken) -> ([usize; 3], Extent) {
+        let (mut counts, length) = ([0; 3], file.metadata().unwrap().len());
+        let visit = |_: &[u8], effort: Effort| {
+            counts[effort as usize] += 1;
+            taken
         };
-        assert_eq!(visited(Deadlines { all: now, short: later }), [1, 2, 3]);
-        assert_eq!(visited(Deadlines { all: now, short: now }), [1, 3]);
+        let extent = each_line(file, (0, length), deadlines, |_| false, visit).unwrap();
+        assert_eq!(extent.end, length);
+        (counts, extent)
+    }
+
+    #[test]
+    fn the_more_was_taken_the_less_is_asked_for_and_the_tail_is_whole_again() {
+        let mut file = tempfile::tempfile().unwrap();
+        let chunk = format!("{}\n", "y".repeat(1023)).repeat(256);
+        (0..4 * 110).for_each(|_| file.write_all(chunk.as_bytes()).unwrap());
+        let later = Deadlines::each(Duration::from_secs(600));
+        let mb = |count: usize| count >> 10;
+        let (counts, extent) = efforts(&mut file, later, Taken::Whole);
+        assert_eq!(counts.map(mb), [32 + 4, 64, 9], "{counts:?}");
+        assert_eq!((extent.passed_over, extent.unread), (0, 0));
+        let (counts, extent) = efforts(&mut file, later, Taken::Nothing);
+        assert_eq!((counts, extent.passed_over), ([110 << 10, 0, 0], 0), "what is not parsed costs little");
+        let now = Instant::now();
+        let no_time = Deadlines { whole: now, deciding: now, ..later };
+        let (counts, extent) = efforts(&mut file, no_time, Taken::PassedOver);
+        assert_eq!(counts, [256 + (4 << 10), 0, (106 << 10) - 256], "the first chunk is always taken");
+        assert_eq!((extent.passed_over >> 20, extent.unread), (109, 0));
+        let (counts, extent) = efforts(&mut file, Deadlines { commands: now, ..no_time }, Taken::Whole);
+        // Where it begins again it is within a line.
+        assert_eq!(counts, [256 + (4 << 10) - 1, 0, 0]);
+        assert_eq!(extent.unread, (106 << 20) - CHUNK_BYTES);
+    }
+
+    #[test]
+    fn of_a_part_without_end_the_newest_is_searched() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"first\n").unwrap();
+        file.set_len(2 << 30).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(b"\nlast\n").unwrap();
+        let later = Deadlines::each(Duration::from_secs(600));
+        let (counts, extent) = efforts(&mut file, later, Taken::Whole);
+        assert_eq!(counts, [2, 0, 0]);
+        assert_eq!(extent.unread >> 20, 2048 - 512);
     }
 
     #[test]

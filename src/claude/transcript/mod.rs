@@ -1,10 +1,11 @@
 //! Reads what the session's transcript gained since the last hook, whole lines only.
 //!
 //! The transcript lags behind the hooks, every version of Claude Code adds types, and lines can be megabytes long. Lines that
-//! do not parse are skipped. What decides (prompts, the queue, an interrupt, tokens) is in short entries, so these are
-//! found whatever lies between them: a turn may be of any length, and when `READ_BUDGET` is used up, long entries are skipped.
+//! do not parse are skipped. What decides (prompts, the queue, an interrupt, tokens) is found whatever lies between: a turn
+//! may be of any length, and the longer it is, the less is parsed of it (`lines::Effort`). What had to be passed over is told.
 
 mod lines;
+mod needles;
 
 use crate::core::decide::turn::Gained;
 use crate::core::record::{Queued, StoredLoop, Usage};
@@ -13,7 +14,8 @@ use crate::core::time::Stamp;
 use crate::core::time::runtime::{Event, Evidence};
 use crate::store::World;
 use crate::store::file::walk::entries;
-use lines::Deadlines;
+use lines::{Deadlines, Effort, Extent, Taken};
+use needles::Needles;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -22,10 +24,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long one read may take for all entries, and how long more for short ones.
-const READ_BUDGET: Duration = Duration::from_millis(150);
+/// How long one read may take for all entries, how long more for those that decide, and again for commands.
+const READ_BUDGET: Duration = Duration::from_millis(100);
 /// More entries of one turn are not kept; the newest decide.
 const MAX_EVIDENCE: usize = 100_000;
 /// Edits without a result at one time.
@@ -35,6 +37,8 @@ const MAX_ID_BYTES: usize = 256;
 /// The first read goes back in growing steps, starting with this one, until it is before the loop's start.
 const FIRST_STEP_BYTES: u64 = 32 << 10;
 const MAX_QUEUED: usize = 32;
+/// Results of tools up to this length are parsed while long ones are not, because they end a tool's time.
+const SHORT_ENTRY_BYTES: usize = 4 << 10;
 /// Tools that do not change the project; all others, also unknown ones, may write.
 const READING_TOOLS: [&str; 9] =
     ["Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "ToolSearch", "TodoWrite"];
@@ -44,8 +48,7 @@ const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
 /// Returns what the transcript gained since the loop last read it; `None` if it cannot be read.
 pub fn read(path: &Path, run: &StoredLoop) -> Option<Gained> {
-    let all = Instant::now() + READ_BUDGET;
-    read_until(path, run, Deadlines { all, short: all + READ_BUDGET })
+    read_until(path, run, Deadlines::each(READ_BUDGET))
 }
 
 fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gained> {
@@ -54,7 +57,8 @@ fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gai
     let length = path.metadata().ok().filter(|meta| meta.is_file())?.len();
     let mut file = File::open(path).ok()?;
     let known = &run.session.transcript;
-    let mut reader = Reader { gained: Gained::default(), editing: Vec::new(), since: run.timing.armed_at };
+    let mut reader =
+        Reader { gained: Gained::default(), editing: Vec::new(), since: run.timing.armed_at, needles: None };
     // A session that moves into another checkout takes its transcript along, under the same name.
     let is_known = Path::new(&known.path).file_name() == path.file_name();
     reader.gained.reading = if is_known { known.clone() } else { known.anew() };
@@ -71,10 +75,12 @@ fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gai
         None => position_before(&mut file, length, run.timing.armed_at)?,
     };
     // `from` may be inside a line, which then does not parse and is skipped.
-    let read =
-        lines::each_line(&mut file, (from, length), deadlines, is_irrelevant, |line| reader.line(line))?;
+    let visit = |line: &[u8], effort| reader.visit(line, effort);
+    let read = lines::each_line(&mut file, (from, length), deadlines, is_irrelevant, visit)?;
+    let Extent { end, passed_over, unread } = read;
     let mut gained = reader.gained;
-    if read.gap {
+    (gained.uncounted_bytes, gained.unread_bytes) = (passed_over, unread);
+    if passed_over + unread > 0 {
         // What was skipped may have been anything.
         gained.tools_used = gained.tools_used.max(1);
         gained.tools_that_write = gained.tools_that_write.max(1);
@@ -83,7 +89,7 @@ fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gai
         gained.reading.session_cost_usd.get_or_insert(0.0);
     }
     gained.reading.path = name.to_owned();
-    gained.reading.offset = Some(read.end);
+    gained.reading.offset = Some(end);
     Some(gained)
 }
 
@@ -321,13 +327,30 @@ struct Reader {
     editing: Vec<String>,
     /// Entries before this time do not belong to the loop.
     since: Stamp,
+    /// Made when less than everything is asked for.
+    needles: Option<Needles>,
 }
 
 impl Reader {
-    fn line(&mut self, bytes: &[u8]) {
+    fn visit(&mut self, bytes: &[u8], effort: Effort) -> Taken {
         if is_irrelevant(bytes) {
-            return;
+            return Taken::Nothing;
         }
+        if effort > Effort::Whole {
+            let needles = self.needles.get_or_insert_with(Needles::new);
+            let is_asked_for = match effort {
+                Effort::Commands => needles.is_command(bytes),
+                _ => bytes.len() <= SHORT_ENTRY_BYTES || needles.decides(bytes),
+            };
+            if !is_asked_for {
+                return if needles.is_result(bytes) { Taken::Nothing } else { Taken::PassedOver };
+            }
+        }
+        self.line(bytes);
+        Taken::Whole
+    }
+
+    fn line(&mut self, bytes: &[u8]) {
         let Some(line) = parse(bytes) else { return };
         if let Some(cost) = line.session_cost.filter(|_| line.kind.as_deref() == Some("cost-state")) {
             self.session_cost(cost);
@@ -501,8 +524,7 @@ mod tests {
         }
 
         fn read(&self, run: &StoredLoop) -> Gained {
-            let later = Instant::now() + Duration::from_secs(600);
-            read_until(self.0.path(), run, Deadlines { all: later, short: later }).unwrap()
+            read_until(self.0.path(), run, Deadlines::each(Duration::from_secs(600))).unwrap()
         }
     }
 
@@ -700,6 +722,39 @@ mod tests {
         }
     }
 
+    /// Entries as the client writes them, with their type behind other fields: 1 KB each, as many as make megabytes.
+    fn megabytes(count: usize, block: &str) -> String {
+        let usage = r#""usage":{"input_tokens":1,"output_tokens":1}"#;
+        let (parent, at) = ("727777e4-3a5c-416b-a4af-2e37f4d401cd", "2026-11-16T08:00:03.000Z");
+        let entry = |n: usize| {
+            let message = format!(r#"{{"id":"m{n}","content":[{block}],{usage}}}"#);
+            let entry = format!(
+                r#"{{"parentUuid":"{parent}","isSidechain":false,"message":{message},"type":"assistant","timestamp":"{at}""#
+            );
+            format!("{entry:<1022}}}\n")
+        };
+        (0..count << 10).map(entry).collect()
+    }
+
+    #[test]
+    fn what_decides_is_found_amid_short_entries_of_any_number() {
+        let (before, after) = (megabytes(40, TEXT), megabytes(24, TEXT));
+        let esc = r#""promptId":"p7","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}"#;
+        let deciding = [queue("enqueue", "/ralph:stop"), user(7, esc)];
+        let transcript = Transcript::of(&[before, deciding.concat(), after, assistant(9, "last", TEXT)]);
+        let gained = transcript.read(&run());
+        assert_eq!(gained.usage.input_tokens, (64 << 10) + 10, "all tokens count");
+        let (later, now) = (Duration::from_secs(600), std::time::Instant::now());
+        let no_time = Deadlines { whole: now, deciding: now, ..Deadlines::each(later) };
+        let searched = read_until(transcript.0.path(), &run(), no_time).unwrap();
+        for gained in [&gained, &searched] {
+            assert_eq!(gained.interrupted_at, Stamp::parse("2026-11-16T08:00:07Z"));
+            assert_eq!(gained.reading.queue[0].text, "/ralph:stop");
+            assert_eq!((gained.reading.prompt_id.as_str(), gained.unread_bytes), ("p7", 0));
+        }
+        assert_eq!((gained.uncounted_bytes, searched.uncounted_bytes >> 20), (0, 59), "it is told");
+    }
+
     #[test]
     fn a_large_entry_of_the_conversation_is_read() {
         let large = "x".repeat(3 << 20);
@@ -715,8 +770,8 @@ mod tests {
         let mut transcript = Transcript::of(&[queue("enqueue", "/a")]);
         add_megabytes(&mut transcript, 20);
         transcript.add(&[queue("enqueue", "/b"), assistant(9, "m", TEXT)]);
-        let now = Instant::now();
-        let gained = read_until(transcript.0.path(), &run(), Deadlines { all: now, short: now }).unwrap();
+        let gained = read_until(transcript.0.path(), &run(), Deadlines::each(Duration::ZERO)).unwrap();
+        assert_eq!(gained.unread_bytes >> 20, 15, "it is told");
         assert_eq!(gained.reading.queue.last().map(|queued| queued.text.as_str()), Some("/b"));
         assert_eq!(gained.last_text.as_deref(), Some("done"));
         assert_eq!((gained.tools_used, gained.tools_that_write), (1, 1), "it may have been anything");

@@ -147,4 +147,26 @@ pub struct Gained {
     pub usage: Usage,
     /// Where to continue reading.
     pub reading: Reading,
+    /// What was searched for the user's entries only, because the turn is too long to be read as a whole.
+    pub uncounted_bytes: u64,
+    /// What was not read at all.
+    pub unread_bytes: u64,
+}
+
+impl Gained {
+    /// Says what was passed over of the turn.
+    pub fn passed_over(&self) -> Option<String> {
+        let mb = |bytes: u64| bytes.div_ceil(1 << 20);
+        match (self.unread_bytes, self.uncounted_bytes) {
+            (0, 0) => None,
+            (0, bytes) => Some(format!(
+                "{} MB of this turn's transcript were searched for your prompts and Esc only: their tokens are not counted",
+                mb(bytes)
+            )),
+            (bytes, _) => Some(format!(
+                "{} MB of this turn's transcript were not read: tokens, an Esc or a queued command in them do not count",
+                mb(bytes)
+            )),
+        }
+    }
 }

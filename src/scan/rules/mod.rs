@@ -25,7 +25,7 @@ pub struct Rules {
 }
 
 /// Raised with every change to the built-in rules or to the format of the snapshot.
-const VERSION: &str = "5";
+const VERSION: &str = "6";
 
 impl Rules {
     pub fn new(home: Option<&Path>, resolved: &Resolved) -> Self {

@@ -81,6 +81,17 @@ fn temporary(path: &Path) -> PathBuf {
     beside(path, &format!("{:08x}", world::unique() as u32))
 }
 
+/// Removes what killed writers of any file left in a folder in which only we write.
+pub fn sweep_temporary(folder: &Path) {
+    let is_stale = |entry: &DirEntry| {
+        memchr::memmem::find(entry.file_name().as_encoded_bytes(), b".tmp-").is_some()
+            && is_older(entry, TEMPORARY_EXPIRES_AFTER)
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(is_stale) {
+        let _ = fs::remove_file(entry.path());
+    }
+}
+
 /// Returns whether a file was last written longer ago than this.
 pub fn is_older(entry: &DirEntry, than: Duration) -> bool {
     let written = entry.metadata().and_then(|meta| meta.modified());
@@ -346,6 +357,9 @@ mod tests {
         leave("b.json.tmp-new", 0);
         replace_locked_unflushed(&dir.path().join("b.json"), b"1", Privacy::Private).unwrap();
         assert!(!dir.path().join("b.json.tmp-new").exists(), "under a lock no other writer is alive");
+        leave("c.json.tmp-new", 120);
+        sweep_temporary(dir.path());
+        assert_eq!(names(dir.path()), ["a.json", "a.json.tmp-00000001", "b.json"]);
     }
 
     #[test]

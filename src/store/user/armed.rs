@@ -121,7 +121,10 @@ pub fn arm(
         armed: Some(serde_json::value::to_raw_value::<StoredLoop>(run)?),
         before: replaced.map(Terms::of),
     };
-    file::create_dir(path.parent().unwrap_or(&path))?;
+    let folder = path.parent().unwrap_or(&path);
+    file::create_dir(folder)?;
+    // A session that was killed here may never come back.
+    file::sweep_temporary(folder);
     file::replace_locked(&path, serde_json::to_string(&record)?.as_bytes(), Privacy::Private)
 }
 

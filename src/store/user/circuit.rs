@@ -134,6 +134,9 @@ pub fn records(world: &World, of: Option<&Project>) -> Vec<Record> {
 /// project, a breaker that was not used for `ABANDONED_MS` goes, tripped or not.
 pub fn expire(world: &World, project: &Project, session: &str, older_than_ms: i64) {
     let root = project.real_root();
+    if let Ok(dir) = world.data_dir() {
+        file::sweep_temporary(&dir.join("circuit"));
+    }
     for record in records(world, None) {
         let (idle, is_here) = (world.now - record.last_activity, record.project == root.to_string_lossy());
         let is_own = is_here && record.session_id == session;

@@ -65,12 +65,16 @@ fn turn_again(env: &Env, _: &Outside) -> Result<(), String> {
     }
 }
 
+/// The next call is of another session: what was left must not wait for this one.
 pub fn start() -> Scenario {
-    Scenario {
-        prepare: Env::git,
-        call: |env| ralph(env, &["start", "--session", SESSION, "the new task"]),
-        ..COMMAND
-    }
+    let again: super::Again = |env, _| {
+        ok(ralph(env, &["start", "--session", OTHER, "again"]).run(), &[0])?;
+        let run = ok(env.stop(OTHER).says("next").call().run(), &[0])?;
+        let continues = run.stdout.contains("\"block\"");
+        if continues { Ok(()) } else { Err(format!("the loop does not continue: {run:?}")) }
+    };
+    let call = |env: &Env| ralph(env, &["start", "--session", SESSION, "the new task"]);
+    Scenario { prepare: Env::git, call, again, ..COMMAND }
 }
 
 pub fn replace() -> Scenario {

@@ -10,7 +10,7 @@ mod watch;
 pub use call::{Call, Program, copy_program, write_program};
 pub use clock::{Clock, MAX_WAIT, wait_for, wait_until};
 pub use hooks::{Answer, Event};
-pub use running::{Run, Running};
+pub use running::{Cost, Run, Running};
 pub use watch::{Access, FileEvents};
 
 use crate::transcript::Transcript;

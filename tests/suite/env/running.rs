@@ -1,7 +1,7 @@
 //! A program under test while it runs, and what it printed once it has ended.
 
 use super::{Answer, MAX_WAIT, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 use std::io::Read;
 use std::process::{Child, ExitStatus};
@@ -65,8 +65,16 @@ impl Running {
             self.fail("it did not end");
         }
         // It may have closed its output and still run.
-        let status: ExitStatus = wait_for("its end", || self.child.try_wait().unwrap());
-        Run { code: status.code(), stdout: self.stdout.text(), stderr: self.stderr.text() }
+        wait_for("its end", || self.is_over().then_some(()));
+        let cost = Cost::of(self.pid());
+        let status: ExitStatus = self.child.wait().unwrap();
+        Run { code: status.code(), stdout: self.stdout.text(), stderr: self.stderr.text(), cost }
+    }
+
+    /// Returns whether it has ended. The system still knows what it cost, unless that was asked before.
+    fn is_over(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
     }
 
     fn fail(&self, what: &str) -> ! {
@@ -159,6 +167,29 @@ pub struct Run {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
+    /// `None` where the system does not tell.
+    pub cost: Option<Cost>,
+}
+
+/// What a program and the programs that it waited for took. Other load on the machine changes little of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    pub read_bytes: u64,
+    pub cpu_ms: u64,
+}
+
+impl Cost {
+    /// Returns what a program took that has ended and was not waited for yet. Only Linux tells.
+    fn of(pid: u32) -> Option<Cost> {
+        const MS_PER_TICK: u64 = 10;
+        let file = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+        let (io, stat) = (file("io")?, file("stat")?);
+        let read_bytes = io.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()?;
+        // Its name, which may have spaces, is in parentheses; user and system time are the 14th to 17th field.
+        let ticks = stat.rsplit_once(") ")?.1.split(' ').skip(11).take(4);
+        let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        Some(Cost { read_bytes, cpu_ms: ticks * MS_PER_TICK })
+    }
 }
 
 impl Run {

@@ -1,6 +1,7 @@
 //! What hostile content may cost: rules, ignore files, loops, transcripts and logs without number.
 
 use crate::env::{Env, HOUR, OTHER, Program, SESSION, names_in, wait_until};
+use crate::hostile::assert_bounded;
 use serde_json::{Value, json};
 
 /// Patterns that make an automaton with more states than fit anywhere.
@@ -44,6 +45,36 @@ fn an_ignore_file_with_too_many_patterns_costs_its_folder_and_is_named() {
     wait_until("the list is small and its folder scanned", || {
         env.turn(SESSION, "y").goes_on().contains("deep/er")
     });
+}
+
+/// Each list fits by itself; together they would be 256 MB.
+#[test]
+fn ignore_files_in_folders_without_number_have_a_budget_together() {
+    let env = Env::patient();
+    let list = format!("{}\n", "n".repeat(1023)).repeat(255);
+    env.write("list", &list).write("app.toml", "path = \"/home/alice/src\"\n");
+    let folders = || (0..1000).map(|n| format!("d{n:03}"));
+    for folder in folders() {
+        std::fs::create_dir(env.path(&folder)).unwrap();
+        std::fs::hard_link(env.path("list"), env.path(&folder).join(".gitignore")).unwrap();
+    }
+    let told = env.start("task", &["--max-iterations", "0"]);
+    assert!(told.contains("is left out: its ignore files are too large"), "{told}");
+    assert!(told.contains("993 more directories are left out"), "{told}");
+    for turn in 0..3 {
+        // A new file has the folder above them all listed again.
+        env.write(&format!("new-{turn}.txt"), "x");
+        let run = env.stop(SESSION).says(&format!("turn {turn}")).call().run();
+        assert_bounded("Stop", &run);
+        let answer = run.answer();
+        assert!(answer.goes_on().contains("app.toml"), "{answer:?}");
+        assert!(!format!("{answer:?}").contains("the scan continues at the next turn"), "{answer:?}");
+    }
+    for folder in folders().filter(|folder| folder != "d999") {
+        std::fs::remove_dir_all(env.path(&folder)).unwrap();
+    }
+    env.write("d999/app.toml", "path = \"/home/alice/src\"\n");
+    wait_until("there is room for the last one", || env.turn(SESSION, "y").goes_on().contains("d999/app"));
 }
 
 #[test]
@@ -103,4 +134,39 @@ fn a_breaker_that_was_not_used_for_a_month_goes_in_any_project() {
     assert_eq!(start(29 * 24), 2, "the trip is younger than a month");
     assert_eq!(start(31 * 24), 1);
     assert!(env.ralph(&["history", "--circuit"]).ok().contains("trip"), "the history keeps it");
+}
+
+#[test]
+fn a_turn_whose_transcript_is_too_long_to_be_read_is_judged_by_its_end_and_told() {
+    let env = Env::patient();
+    env.start("task", &["--max-iterations", "0"]);
+    let transcript = env.transcript();
+    transcript.worked(1);
+    env.at(15).stop(SESSION).with(&transcript).says("one").run().goes_on();
+    // A hole in the file, which takes no time to write.
+    let file = std::fs::OpenOptions::new().append(true).open(&transcript.path).unwrap();
+    file.set_len(file.metadata().unwrap().len() + (2 << 30)).unwrap();
+    transcript.raw(b"\n").worked(20).queue(30, "enqueue", "/ralph:status");
+    let run = env.at(31).stop(SESSION).with(&transcript).says("two").call().run();
+    assert!(run.cost.is_none_or(|cost| cost.read_bytes >> 20 < 600), "{:?}", run.cost);
+    let told = run.answer().allows().to_owned();
+    assert!(told.contains("MB of this turn's transcript were not read"), "{told}");
+    assert!(told.contains("/ralph:status"), "the newest entries count: {told}");
+}
+
+#[test]
+fn what_killed_starts_of_other_sessions_left_goes_with_the_next_start() {
+    let env = Env::new();
+    env.start("task", &[]);
+    let folders = ["sessions", "circuit"].map(|folder| env.data().join(folder));
+    for folder in &folders {
+        std::fs::create_dir_all(folder).unwrap();
+        let file = std::fs::File::create(folder.join("0-1.json.tmp-new")).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(120)).unwrap();
+    }
+    env.start_in(OTHER, "another", &[]);
+    for folder in &folders {
+        let names = names_in(folder);
+        assert!(names.iter().all(|name| !name.contains(".tmp-")), "{names:?}");
+    }
 }

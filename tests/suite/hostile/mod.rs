@@ -5,7 +5,7 @@ mod git;
 mod seen;
 mod table;
 
-use crate::env::{Call, Env, Run};
+use crate::env::{Call, Cost, Env, Run};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,6 +15,11 @@ use std::path::{Path, PathBuf};
 pub const CANARY: &str = "CANARY-7f3d";
 /// What a program may allocate, where the system can limit it.
 const MAX_MEMORY_MB: u64 = 100;
+/// What a program may read, and how long it may compute. A test is not told how long a program waits for others; these
+/// say the same on a busy machine.
+const MAX_READ_MB: u64 = 16;
+const MAX_COPY_MB: u64 = 600;
+const MAX_CPU_MS: u64 = 5000;
 
 /// A project with secrets in it and beside it.
 pub struct Hostile {
@@ -76,6 +81,7 @@ impl Hostile {
     pub fn run(&self, what: &str, call: Call) -> Run {
         let run = call.max_memory_mb(MAX_MEMORY_MB).run();
         assert!(matches!(run.code, Some(code) if code != 101 && code < 128), "{what}: {run:?}");
+        assert_bounded(what, &run);
         for text in [&run.stdout, &run.stderr] {
             assert!(!text.contains(CANARY), "{what} shows another file: {run:?}");
         }
@@ -107,6 +113,17 @@ impl Hostile {
             assert!(!text.contains(CANARY), "{what}: {} holds another file: {text}", path.display());
         }
     }
+}
+
+/// Asserts that a program did a bounded amount of work, where the system tells.
+pub fn assert_bounded(what: &str, run: &Run) {
+    assert!(run.cost.is_some() || !cfg!(target_os = "linux"), "{what}: unknown cost");
+    let Cost { read_bytes, cpu_ms } = run.cost.unwrap_or_default();
+    // What the user has copied is read.
+    let copies = what.ends_with("install --to") || what.ends_with("archive");
+    let max = if copies { MAX_COPY_MB } else { MAX_READ_MB };
+    assert!(read_bytes >> 20 < max, "{what} reads {read_bytes} bytes: {run:?}");
+    assert!(cpu_ms < MAX_CPU_MS, "{what} takes {cpu_ms} ms of CPU: {run:?}");
 }
 
 /// Reads every regular file below a folder that is not huge; folders are listed as empty files.

@@ -4,9 +4,11 @@
 //! every file. `RALPH_HOSTILE_ALL=1 cargo test --test suite hostile` runs all of them for each pair.
 
 use super::{Hostile, make};
-use crate::env::{Call, Program, SESSION};
+use crate::env::{Call, OTHER, Program, SESSION};
+use crate::setup::install::programs;
 use std::fs;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 const FOLDERS: [&str; 7] =
     [".claude", "ralph", "ralph/answered", "ralph/logs", "ralph-archive", ".git", ".git/info"];
@@ -35,6 +37,9 @@ const FILES: [&str; 23] = [
     ".git/info/exclude",
     ".git/packed-refs",
 ];
+/// A loop of the official plugin.
+const OFFICIAL_LOOP: &str = "---\nactive: true\niteration: 3\nmax_iterations: 9\ncompletion_promise: null\n\
+started_at: \"2026-11-15T22:30:00Z\"\n---\n\nBuild it.\n";
 const HUGE: u64 = 100 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +57,7 @@ enum Kind {
 
 /// The hooks come first.
 const HOOKS: usize = 6;
-const ACTIONS: [&str; 24] = [
+const ACTIONS: [&str; 31] = [
     "Stop",
     "SessionStart",
     "StopFailure",
@@ -75,8 +80,15 @@ const ACTIONS: [&str; 24] = [
     "history",
     "reset",
     "statusline",
-    "trust",
+    "trust --show",
     "doctor",
+    "start --resume",
+    "start --import",
+    "guidance adopt",
+    "answer --adopt",
+    "trust",
+    "uninstall",
+    "install --to",
 ];
 
 fn call(hostile: &Hostile, action: &str) -> Call {
@@ -101,7 +113,13 @@ fn call(hostile: &Hostile, action: &str) -> Call {
         "answer TEXT" => ralph(&["answer", "--replace", "that one"]),
         "config set" => ralph(&["config", "loop_limits.max_hours", "3"]),
         "statusline" => ralph(&["statusline"]).stdin(format!("{{\"session_id\": \"{SESSION}\"}}")),
-        "trust" => ralph(&["trust", "--show"]),
+        "trust --show" => ralph(&["trust", "--show"]),
+        "start --resume" => ralph(&["start", "--session", SESSION, "--resume"]),
+        "start --import" => ralph(&["start", "--session", OTHER, "--import"]),
+        "guidance adopt" => env.call(Program::Guidance).args(&["adopt"]),
+        "answer --adopt" => ralph(&["answer", "--adopt"]),
+        "uninstall" => ralph(&["uninstall", "--purge", "--force"]),
+        "install --to" => env.call_at(&programs().join("ralph")).args(&["install", "--to", "../copy"]),
         command => ralph(&[command]),
     }
 }
@@ -109,9 +127,25 @@ fn call(hostile: &Hostile, action: &str) -> Call {
 /// Does what an action needs before it can do its work, as far as that is possible.
 fn prepare(hostile: &Hostile, action: &str) {
     match action {
-        "archive" => drop(hostile.run("stop", call(hostile, "stop"))),
+        "archive" | "start --resume" => drop(hostile.run("stop", call(hostile, "stop"))),
         "answer" | "answer TEXT" => drop(hostile.run("Stop", call(hostile, "Stop"))),
+        "start --import" => write_if_free(hostile, ".claude/ralph-loop.local.md", OFFICIAL_LOOP),
+        "guidance adopt" => {
+            hostile.run("forbid", call(hostile, "guidance add"));
+            // Without its record it could be anyone's.
+            let _ = fs::remove_dir_all(hostile.env.data().join("given"));
+        }
+        "answer --adopt" => write_if_free(hostile, "ralph/decide.txt", "Which?\n---\n## Answer\nThat one.\n"),
         _ => {}
+    }
+}
+
+/// Writes a file of the project, if nothing is in its place and its folder is one.
+fn write_if_free(hostile: &Hostile, name: &str, text: &str) {
+    let path = hostile.env.path(name);
+    let is_folder = |folder: &Path| folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    if path.parent().is_some_and(is_folder) && !hostile.env.exists(name) {
+        hostile.env.write(name, text);
     }
 }
 
@@ -169,7 +203,9 @@ fn actions(pair: usize) -> Vec<&'static str> {
     let (hooks, commands) = ACTIONS.split_at(HOOKS);
     let hooks = (0..2).map(|n| hooks[(2 * pair + n) % hooks.len()]);
     let commands = (0..3).map(|n| commands[(3 * pair + n) % commands.len()]);
-    hooks.chain(commands).collect()
+    // It copies the programs, which takes longer than all others together.
+    let is_rare = |action: &&str| *action == "install --to" && !pair.is_multiple_of(5);
+    hooks.chain(commands.filter(|action| !is_rare(action))).collect()
 }
 
 fn meets(kind: Kind) {
@@ -207,6 +243,11 @@ fn in_an_ordinary_project_every_action_works() {
             "Stop" => hostile.env.exists("ralph/decide.txt"),
             "run" => hostile.env.starts() == 1 && hostile.env.outcomes() == ["complete"],
             "start" => run.stdout.contains("Ralph started"),
+            "start --resume" => run.stdout.contains("Ralph resumed"),
+            "start --import" => run.stdout.contains("Ralph imported"),
+            "guidance adopt" | "answer --adopt" => run.stdout.to_lowercase().contains("adopted"),
+            "uninstall" => !hostile.env.data().exists(),
+            "install --to" => hostile.env.exists("../copy/hooks/hooks.json"),
             "archive" => hostile.env.exists("ralph-archive"),
             _ => true,
         };

@@ -95,6 +95,10 @@ fn a_clock_set_back_after_esc_pauses_the_resumed_loop_only_at_another_esc() {
     transcript.worked(81).esc(95).prompt(100, "r", "wait").text(105, "ok");
     let told = env.at(110).stop(SESSION).with(&transcript).prompt_id("r").says("ok").run();
     assert!(told.allows().contains("PAUSED"), "{told:?}");
+    env.at(120).types(SESSION, "start", "--resume");
+    transcript.worked(121);
+    env.at(135).stop(SESSION).with(&transcript).says("y").run().goes_on();
+    assert_eq!(env.shown(SESSION)["state"], "running", "the first Esc still looks newer than the resume");
 }
 
 #[test]

@@ -35,7 +35,7 @@ esac
 "#;
 
 /// The programs without debug information, because installs copy and compare them.
-fn programs() -> &'static Path {
+pub fn programs() -> &'static Path {
     static PROGRAMS: OnceLock<TempDir> = OnceLock::new();
     let folder = PROGRAMS.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
