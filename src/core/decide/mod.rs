@@ -5,6 +5,7 @@
 
 pub mod completion;
 pub mod limits;
+pub mod outlook;
 pub mod turn;
 
 use super::circuit::{self, Verdict};
