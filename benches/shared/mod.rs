@@ -1,4 +1,5 @@
 //! What every benchmark needs.
+#![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use std::error::Error;
 use std::io::{StdoutLock, Write};

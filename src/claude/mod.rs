@@ -1,5 +1,6 @@
 //! Everything that knows Claude Code's formats.
 
+pub mod account;
 pub mod client;
 pub mod hook;
 mod object;

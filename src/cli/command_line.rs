@@ -96,6 +96,10 @@ fn commands() -> Vec<Command> {
             .about("Stop the loop of this session, or every loop of this project")
             .arg(session())
             .arg(flag("all", "stop all your loops, in every project").conflicts_with("session")),
+        Command::new("pause")
+            .about("Pause the loop of this session, or every loop of this project, without cutting off its turn")
+            .arg(session())
+            .arg(flag("resume", "resume a run of `ralph run`, or a session whose turn has not ended yet")),
         encourage,
         forbid,
         Command::new("status").about("Show every loop of this project").args([
@@ -103,6 +107,9 @@ fn commands() -> Vec<Command> {
             flag("all", "also show the loops of your other projects"),
             json(),
         ]),
+        Command::new("monitor")
+            .about("Watch the loops of this project on the whole screen, and steer them")
+            .arg(flag("all", "the loops of all your projects")),
         Command::new("answer")
             .about("Show or answer the agent's open question")
             .arg(words("text", "TEXT", answer))

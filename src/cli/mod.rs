@@ -8,6 +8,7 @@ pub mod loops;
 pub mod program;
 pub mod run;
 pub mod setup;
+pub mod views;
 
 // What nearly every command is written with.
 use crate::store::project::Project;

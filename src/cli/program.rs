@@ -2,9 +2,10 @@
 
 use super::invocation::arguments;
 use super::{Answer, Failure, Invocation, command_line, help, run};
-use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, start, status, stop};
+use crate::cli::loops::{answer, guidance_program, history, pause, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
+use crate::cli::views::monitor;
 use crate::core::outcome::Exit;
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Command};
@@ -75,9 +76,11 @@ fn answer(call: &Invocation) -> Answer {
         "demo" => return demo::run(call),
         "scan" => return scan::command(call),
         "doctor" => return doctor::run(call),
+        "monitor" => return monitor::run(call),
         "encourage" | "forbid" => return guidance_program::run(call),
         "start" => start::command(call),
         "stop" => stop::stop(&call.world, &call.project, &stop::scope(call), None),
+        "pause" => pause::command(call),
         "reset" => reset::reset(&call.world, &call.project, &stop::scope(call)),
         "answer" => answer::command(call),
         "status" => status::command(call),

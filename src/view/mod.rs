@@ -7,6 +7,7 @@ pub mod diff;
 pub mod doctor;
 pub mod guidance;
 pub mod history;
+pub mod monitor;
 pub mod paint;
 pub mod scan;
 pub mod status;

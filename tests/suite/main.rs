@@ -26,6 +26,7 @@ mod docs;
 mod files;
 mod guidance;
 mod hostile;
+mod monitor;
 mod runner;
 mod session;
 mod settings;

@@ -118,6 +118,10 @@ impl Call {
         Running::new(child)
     }
 
+    pub(super) fn command_mut(&mut self) -> &mut Command {
+        &mut self.command
+    }
+
     /// Starts it with a terminal as stdin; what is written to the file is typed.
     pub fn spawn_typed(mut self) -> (Running, fs::File) {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
