@@ -96,6 +96,10 @@ fn commands() -> Vec<Command> {
             .about("Stop the loop of this session, or every loop of this project")
             .arg(session())
             .arg(flag("all", "stop all your loops, in every project").conflicts_with("session")),
+        Command::new("pause")
+            .about("Pause the loop of this session, or every loop of this project, without cutting off its turn")
+            .arg(session())
+            .arg(flag("resume", "resume a run of `ralph run`, or a session whose turn has not ended yet")),
         encourage,
         forbid,
         Command::new("status").about("Show every loop of this project").args([
@@ -110,6 +114,9 @@ fn commands() -> Vec<Command> {
             .arg(flag("follow", "keep printing what comes, until the run ends").short('f'))
             .arg(value("iteration", "N", "only this iteration").value_parser(value_parser!(u64).range(1..)))
             .arg(flag("raw", "print the log or the transcript as it is")),
+        Command::new("monitor")
+            .about("Watch the loops of this project on the whole screen, and steer them")
+            .arg(flag("all", "the loops of all your projects")),
         Command::new("answer")
             .about("Show or answer the agent's open question")
             .arg(words("text", "TEXT", answer))

@@ -2,10 +2,10 @@
 
 use super::invocation::arguments;
 use super::{Answer, Failure, Invocation, command_line, help, run};
-use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, start, status, stop};
+use crate::cli::loops::{answer, guidance_program, history, pause, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
-use crate::cli::views::{logs, notify, report};
+use crate::cli::views::{logs, monitor, notify, report};
 use crate::core::outcome::Exit;
 use crate::core::text::clean;
 use crate::core::text::nearest::nearest;
@@ -136,9 +136,11 @@ fn answer(call: &Invocation) -> Answer {
         "logs" => return logs::command(call),
         "status" => return status::command(call),
         "notify" => return notify::command(call),
+        "monitor" => return monitor::run(call),
         "encourage" | "forbid" => return guidance_program::run(call),
         "start" => start::command(call),
         "stop" => stop::stop(&call.world, &call.project, &stop::scope(call), None),
+        "pause" => pause::command(call),
         "reset" => reset::reset(&call.world, &call.project, &stop::scope(call)),
         "answer" => answer::command(call),
         "config" => config::command(call),

@@ -397,6 +397,9 @@ pub enum ClientStatus {
     Asking(String),
 }
 
+/// Why a loop is paused that the user paused with `ralph pause`.
+pub const PAUSED_BY_USER: &str = "paused by you";
+
 /// A reason may be the agent's own words, and is kept in state and history.
 const MAX_REASON_CHARS: usize = 4000;
 const MAX_INTERRUPTIONS_SEEN: usize = 32;

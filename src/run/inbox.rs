@@ -101,6 +101,11 @@ impl Inbox {
         }
     }
 
+    /// Returns a reason to end a wait, if one comes within this time. No clock of a test moves it.
+    pub fn wait_briefly(&self, limit: Duration) -> Option<Interruption> {
+        self.next(limit).as_ref().and_then(interruption)
+    }
+
     /// Returns a reason to end a wait, without waiting for one.
     pub fn interruption(&self) -> Option<Interruption> {
         std::iter::from_fn(|| self.next(Duration::ZERO)).find_map(|message| interruption(&message))

@@ -132,7 +132,9 @@ impl Runner<'_> {
                 return Ok(None);
             }
         }
-        if pace::wait_for_call(self, &run_settings)? == Waited::Over {
+        if pace::wait_for_call(self, &run_settings)? == Waited::Over
+            || pace::wait_while_paused(self)? == Waited::Over
+        {
             return Ok(None);
         }
         let number = self.run.iteration + 1;

@@ -1,17 +1,17 @@
-//! The waits between iterations: the limit of calls, the usage limit, a service that fails. Ctrl-C or a stop ends every
+//! The waits between iterations: the limit of calls, the usage limit, a service that fails, a pause. Ctrl-C or a stop ends every
 //! wait at once, and Enter skips it: the limit of calls is the user's own.
 
-use super::Runner;
 use super::agent::Report;
 use super::inbox::Interruption;
-use super::terminal;
+use super::{Runner, SESSION, terminal};
 use crate::core::event::{self, What};
-use crate::core::record::{Waiting, WaitingFor};
+use crate::core::record::{LoopState, PAUSED_BY_USER, Waiting, WaitingFor};
 use crate::core::settings::RunSettings;
 use crate::core::signal::Reset;
 use crate::core::time::backoff;
 use crate::core::time::{self, Stamp};
 use crate::store::runner::calls;
+use crate::store::state::{self, Locked, StateError};
 use crate::store::world::{self, Instant};
 use crate::store::zone;
 use anyhow::Result;
@@ -43,6 +43,8 @@ pub struct Wait {
 const UNKNOWN_RESET: Duration = Duration::from_secs(15 * 60);
 /// The service's clock may differ from ours.
 const CLOCK_MARGIN_MS: i64 = 30_000;
+/// How often a paused run looks whether it was resumed.
+const PAUSE_POLL: Duration = Duration::from_millis(250);
 /// How often a wait is reported where there is no status line.
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
@@ -162,4 +164,49 @@ pub fn wait_for_call(runner: &mut Runner, run_settings: &RunSettings) -> Result<
         runner.screen.warn(&format!("could not save the count of calls: {error:#}"));
     }
     Ok(Waited::Elapsed)
+}
+
+/// Holds while the user has the run paused. The time is neither runtime nor an iteration.
+pub fn wait_while_paused(runner: &mut Runner) -> Result<Waited> {
+    if runner.run.state != LoopState::Paused && stored_state(runner) != Some(LoopState::Paused) {
+        return Ok(Waited::Elapsed);
+    }
+    // The state has it already.
+    runner.run.pause(PAUSED_BY_USER);
+    let can_skip = runner.has_keyboard && terminal::in_front(std::io::stdin());
+    let offer = if can_skip { " or Enter continues" } else { " continues" };
+    runner.screen.say(&format!("Ralph: paused by you; `ralph pause --resume`{offer}"));
+    while runner.run.is_alive() && stored_state(runner) != Some(LoopState::Running) {
+        match runner.inbox.wait_briefly(PAUSE_POLL) {
+            Some(Interruption::Key) => {
+                runner.screen.entered();
+                break;
+            }
+            Some(interruption) if runner.is_ended_by(interruption)? => return Ok(Waited::Over),
+            _ => {}
+        }
+    }
+    if !runner.run.is_alive() {
+        return Ok(Waited::Over);
+    }
+    (runner.run.state, runner.run.reason) = (LoopState::Running, None);
+    runner.screen.say("Ralph: resumed");
+    // Written here, because a save takes over the pause that the state has until now.
+    match Locked::open(runner.project, runner.now()) {
+        Ok(mut state) => {
+            state.document.set_loop(SESSION, &runner.run)?;
+            state.save()?;
+        }
+        Err(StateError::Other(error)) => {
+            runner.screen.warn(&format!("could not save the state: {error:#}"));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(Waited::Elapsed)
+}
+
+/// Returns what the project's state says about this run; nothing if it cannot be read now.
+fn stored_state(runner: &Runner) -> Option<LoopState> {
+    let stored = state::peek(runner.project).ok().flatten()?.loop_of(SESSION)?;
+    (stored.run_id == runner.run.run_id).then_some(stored.state)
 }

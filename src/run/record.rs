@@ -6,6 +6,7 @@ use super::{Runner, SESSION, messages};
 use crate::core::event::{self, IterationEnded, What};
 use crate::core::message;
 use crate::core::outcome::{IterationOutcome, Outcome};
+use crate::core::record::{LoopState, PAUSED_BY_USER};
 use crate::core::time::Stamp;
 use crate::engine;
 use crate::store::process::program::Ended;
@@ -155,9 +156,14 @@ impl Runner<'_> {
         self.recorded = self.run.clone();
         self.save_to_continue();
         let present = state.document.loop_of(SESSION).filter(|run| run.run_id == self.run.run_id);
+        let present_state = present.as_ref().map(|run| run.state);
         if let Some(stopped) = present.filter(|run| !run.is_alive()) {
             self.end(stopped.outcome.unwrap_or(Outcome::Stopped), stopped.reason.unwrap_or_default());
             return Ok(());
+        }
+        if present_state == Some(LoopState::Paused) && self.run.state == LoopState::Running {
+            // It holds before the next iteration.
+            self.run.pause(PAUSED_BY_USER);
         }
         state.document.set_loop(SESSION, &self.run)?;
         self.scanned_at.map_or(Ok(()), |at| state.document.set_scanned_at(at))?;

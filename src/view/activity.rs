@@ -28,6 +28,9 @@ impl<'a> Activity<'a> {
         let session = &run.session;
         match run.state {
             LoopState::Stopped => return Activity::Ended(run.outcome),
+            LoopState::Paused if run.engine == Engine::Runner && *client == ClientStatus::Gone => {
+                return Activity::Orphaned("its runner is gone");
+            }
             LoopState::Paused => return Activity::Paused(run.reason.as_deref().unwrap_or_default()),
             LoopState::Running => {}
         }

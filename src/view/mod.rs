@@ -6,6 +6,7 @@ pub mod config;
 pub mod diff;
 pub mod doctor;
 pub mod guidance;
+pub mod monitor;
 pub mod paint;
 pub mod report;
 pub mod runs;

@@ -270,12 +270,15 @@ impl Shown {
     }
 
     /// Returns what the user can do for the loop to continue.
-    fn next(&self, now: Stamp) -> Option<String> {
+    pub(super) fn next(&self, now: Stamp) -> Option<String> {
         let resume = message::resume_command(&self.run);
         Some(match self.activity(now) {
             Activity::Working | Activity::Waiting(_) => return None,
             Activity::Asking(_) => "answer it in Claude Code".into(),
             Activity::Idle(_) => "send any prompt; the loop continues at the end of its turn".into(),
+            Activity::Paused(_) if self.run.engine == Engine::Runner => {
+                "`ralph pause --resume`, or `ralph stop`".into()
+            }
             Activity::Paused(_) if self.own => format!("{resume}, or /ralph:stop"),
             Activity::Paused(_) => format!("{resume} in its session"),
             Activity::ClientClosed => {
@@ -320,7 +323,7 @@ impl Shown {
         (!limits.is_empty()).then(|| limits.join(" · "))
     }
 
-    fn tasks_text(&self, tasks: &Tasks) -> String {
+    pub(super) fn tasks_text(&self, tasks: &Tasks) -> String {
         let (file, form) = (&self.run.tasks.file, self.run.tasks.form);
         match &tasks.unusable {
             Some(why) => format!("{file} {why}"),

@@ -35,6 +35,7 @@ mod failures;
 mod import;
 mod install;
 mod judging;
+mod monitor;
 mod printed;
 mod ralph;
 mod release;

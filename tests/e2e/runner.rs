@@ -45,7 +45,7 @@ pub fn git(session: &Session, args: &[&str]) -> String {
 }
 
 /// Starts `ralph run` as the session's user. What the session has for its client is passed on.
-fn start(session: &Session, args: &[&str]) -> Running {
+pub fn start(session: &Session, args: &[&str]) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
     command.args(["run", "make it", "--delay", "0", "--allowed-tools", "Bash", "--claude"]);
     command.arg(session.program());

@@ -11,17 +11,17 @@ use crate::ralph::{SOON, ralph, session, status, the_loop, working};
 use crate::tmux::Screen;
 
 /// Turns of two requests each.
-fn turns(count: usize) -> Vec<Reply> {
+pub fn turns(count: usize) -> Vec<Reply> {
     (1..=count).flat_map(|number| working(&format!("turn {number} done"))).collect()
 }
 
 /// An API that answers the first turn, and the second one up to its tool: there a test can type.
-fn holding_the_second_turn() -> Api {
+pub fn holding_the_second_turn() -> Api {
     Api::start_holding(turns(30), 3)
 }
 
 /// A session on the screen with a loop in its second turn, after its tool.
-fn looping(api: &Api) -> Option<(Session, Screen)> {
+pub fn looping(api: &Api) -> Option<(Session, Screen)> {
     looping_in(api, session(api)?)
 }
 

@@ -30,6 +30,7 @@ mod files;
 mod guidance;
 mod hostile;
 mod logs;
+mod monitor;
 mod notify;
 mod report;
 mod runner;

@@ -27,8 +27,19 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     if text.trim().is_empty() {
         return Ok(shown(&question, "ralph answer TEXT"));
     }
-    let question = save(&call.project, &question, &text, call.flag("replace"))?;
-    note_answer(&call.world, &call.project, &question, "terminal");
+    give(&call.world, &call.project, &question, &text, call.flag("replace"))
+}
+
+/// Answers a question of this user's own loop from a terminal.
+pub fn give(
+    world: &World,
+    project: &Project,
+    question: &Question,
+    text: &str,
+    replace: bool,
+) -> Result<String, Failure> {
+    let question = save(project, question, text, replace)?;
+    note_answer(world, project, &question, "terminal");
     let path = clean::visible(&question.path.display().to_string());
     Ok(format!(
         "Answer saved in {path}. Continue with /ralph:start --resume in the session, or with `ralph run`."

@@ -3,6 +3,7 @@ pub mod guidance;
 pub mod guidance_program;
 pub mod history;
 pub mod import;
+pub mod pause;
 pub mod reset;
 pub mod scan;
 pub mod slash;

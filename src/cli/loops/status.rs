@@ -57,12 +57,18 @@ fn text(status: &Status, others: &[Status], paint: Paint) -> String {
     status.human(paint) + &others.collect::<String>()
 }
 
-/// Gathers the status of the user's other projects that have a loop.
-fn others(world: &World, project: &Project) -> Vec<Status> {
+/// Returns the projects of this user that have or had a loop.
+pub fn projects(world: &World) -> Vec<PathBuf> {
     let projects = armed::projects(world).into_iter().chain(history::projects(world));
     let mut roots: Vec<PathBuf> = projects.map(|project| project.real_root()).collect();
     roots.sort();
     roots.dedup();
+    roots
+}
+
+/// Gathers the status of the user's other projects that have a loop.
+fn others(world: &World, project: &Project) -> Vec<Status> {
+    let roots = projects(world);
     let own = project.real_root();
     let projects = roots.into_iter().filter(|root| *root != own).map(|root| Project { root });
     let gather = |project: Project| match gather_loops(world, &project, None) {
@@ -81,6 +87,16 @@ fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Sta
 }
 
 fn gather_loops(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
+    gather_observed(world, project, session, &mut |id, run| observe(world, project, id, run, None))
+}
+
+/// Gathers the loops of a project. `observe` brings each up to what its client shows, as [`observe`] does.
+pub fn gather_observed(
+    world: &World,
+    project: &Project,
+    session: Option<&str>,
+    observe: &mut dyn FnMut(&str, &mut ArmedLoop) -> ClientStatus,
+) -> Result<Status, Failure> {
     let mut notes = Vec::new();
     let document = match state::peek(project) {
         Ok(document) => document.unwrap_or_default(),
@@ -99,7 +115,7 @@ fn gather_loops(world: &World, project: &Project, session: Option<&str>) -> Resu
     let mut loops: Vec<Shown> = loops
         .into_iter()
         .map(|(session_id, mut run)| {
-            let client = observe(world, project, &session_id, &mut run, None);
+            let client = observe(&session_id, &mut run);
             let resolved = config::load_for(world, project, &run);
             let settings = resolved.settings_for(run.engine);
             let calls = calls_left(world, project, resolved.run_settings().calls_per_hour)
@@ -145,6 +161,10 @@ pub fn observe(
             let path = path.or_else(|| transcript::find(world, session));
             let gained = path.and_then(|path| transcript::read(&path, run));
             run.catch_up(gained.as_ref(), world.now);
+            if let Some(gained) = gained {
+                // A second look at this record begins where this one ended.
+                run.session.transcript = gained.reading;
+            }
             sessions::status(world, session)
         }
     }

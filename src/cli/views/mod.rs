@@ -1,6 +1,7 @@
 //! Commands that show what happens, or have it shown elsewhere.
 
 pub mod logs;
+pub mod monitor;
 pub mod notify;
 pub mod report;
 mod report_facts;

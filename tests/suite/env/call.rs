@@ -138,6 +138,10 @@ impl Call {
         String::from_utf8(printed).expect("output is text")
     }
 
+    pub(super) fn command_mut(&mut self) -> &mut Command {
+        &mut self.command
+    }
+
     /// Starts it with a terminal as stdin; what is written to the file is typed.
     pub fn spawn_typed(mut self) -> (Running, fs::File) {
         let (keyboard, terminal) = terminal();

@@ -5,12 +5,14 @@ mod call;
 mod clock;
 mod hooks;
 mod running;
+mod terminal;
 mod watch;
 
 pub use call::{Call, Program, copy_program, write_program};
 pub use clock::{Clock, MAX_WAIT, wait_for, wait_until};
 pub use hooks::{Answer, Event};
 pub use running::{Cost, Run, Running};
+pub use terminal::Terminal;
 pub use watch::{Access, FileEvents};
 
 use crate::transcript::Transcript;

@@ -4,6 +4,7 @@ mod continued;
 mod endings;
 mod failures;
 mod lists;
+mod pauses;
 mod prompts;
 mod records;
 mod resume;

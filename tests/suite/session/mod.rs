@@ -6,6 +6,7 @@ mod continuing;
 mod decisions;
 mod endings;
 mod official_failures;
+mod pausing;
 mod regressions;
 mod sessions;
 mod signals;

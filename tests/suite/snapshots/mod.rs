@@ -6,6 +6,7 @@
 mod endings;
 mod guidance;
 mod help;
+mod monitor;
 mod prompts;
 mod refusals;
 mod setup;

@@ -1,0 +1,127 @@
+//! `ralph pause`: pauses loops from any terminal, and resumes them.
+//!
+//! A loop in a session pauses when its turn ends: the Stop hook finds the state paused, allows the stop and says so. A
+//! runner lets its iteration end and holds before the next one. Nothing is cut off; `ralph stop` does that.
+
+use super::stop::Scope;
+use crate::cli::{Failure, Invocation, Project, World};
+use crate::core::event::{Paused, Started, What};
+use crate::core::record::{ArmedLoop, Engine, LoopState, PAUSED_BY_USER};
+use crate::core::text::clean;
+use crate::store::runner::run_lock;
+use crate::store::state::{self, Locked};
+use crate::store::user::armed;
+use crate::store::{config, events};
+
+pub fn command(call: &Invocation) -> Result<String, Failure> {
+    let scope = call.session().map_or(Scope::Project, |session| Scope::Session(session.to_owned()));
+    match call.flag("resume") {
+        true => resume(&call.world, &call.project, &scope),
+        false => pause(&call.world, &call.project, &scope),
+    }
+}
+
+/// Pauses the loops that run.
+pub fn pause(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
+    let lines = change(world, project, scope, |session, run| {
+        if run.state != LoopState::Running {
+            return Ok(None);
+        }
+        run.pause(PAUSED_BY_USER);
+        let paused = What::Paused(Paused { reason: PAUSED_BY_USER.into(), seconds: None });
+        events::note(world, run, &[paused]);
+        Ok(Some(format!("{} {}", quoted(run), how_it_pauses(session, run.engine))))
+    })?;
+    match lines.is_empty() {
+        true => Err(Failure::refused(none(scope, "is running")).hint("`ralph status` shows the loops here")),
+        false => Ok(lines.join("\n")),
+    }
+}
+
+fn how_it_pauses(session: &str, engine: Engine) -> String {
+    match engine {
+        Engine::Runner => "pauses before its next iteration. Resume it with `ralph pause --resume`.".into(),
+        Engine::InSession => format!(
+            "pauses at the end of this turn. Resume it with /ralph:start --resume in session {}.",
+            clean::excerpt(session, 36)
+        ),
+    }
+}
+
+/// Resumes what `ralph pause` paused: a runner that holds, or a session whose turn has not ended yet.
+pub fn resume(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
+    let mut refused = None;
+    let lines = change(world, project, scope, |session, run| {
+        if run.state != LoopState::Paused {
+            return Ok(None);
+        }
+        let (what, hint) = match run.engine {
+            Engine::Runner if run_lock::holder(world, project).is_none() => {
+                ("its runner is gone", "continue it with `ralph run`")
+            }
+            Engine::Runner => ("", ""),
+            // No hook runs in a session that waits for its user, so nothing would continue it.
+            Engine::InSession if run.told.ending || run.reason.as_deref() != Some(PAUSED_BY_USER) => {
+                ("its session waits for you", "continue it with /ralph:start --resume in its session")
+            }
+            Engine::InSession => ("", ""),
+        };
+        if !what.is_empty() {
+            refused = Some(Failure::refused(format!("{} is paused, and {what}", quoted(run))).hint(hint));
+            return Ok(None);
+        }
+        (run.state, run.reason) = (LoopState::Running, None);
+        let settings = config::load_for(world, project, run).settings_for(run.engine);
+        let root = project.real_root();
+        let started = Started::of(run, session, &root.to_string_lossy(), &settings);
+        events::note(world, run, &[What::Started(Started { continued: true, ..started })]);
+        Ok(Some(format!("{} continues.", quoted(run))))
+    })?;
+    match (lines.is_empty(), refused) {
+        (false, _) => Ok(lines.join("\n")),
+        (true, Some(refused)) => Err(refused),
+        (true, None) => {
+            Err(Failure::refused(none(scope, "is paused")).hint("`ralph status` shows the loops here"))
+        }
+    }
+}
+
+/// Changes the loops in this scope under the lock of the state. Returns what was said about those that changed.
+fn change(
+    world: &World,
+    project: &Project,
+    scope: &Scope,
+    mut one: impl FnMut(&str, &mut ArmedLoop) -> Result<Option<String>, Failure>,
+) -> Result<Vec<String>, Failure> {
+    if state::peek(project).is_ok_and(|document| document.is_none()) {
+        return Ok(Vec::new());
+    }
+    let mut state = Locked::open(project, world.now)?;
+    let armed::Loaded { loops, faults } = armed::load_all(world, project, &state.document);
+    let mut lines = Vec::new();
+    for (id, mut run) in loops {
+        if matches!(scope, Scope::Session(only) if *only != id) || !run.is_alive() {
+            continue;
+        }
+        if let Some(line) = one(&id, &mut run)? {
+            state.document.set_loop(&id, &run)?;
+            lines.push(line);
+        }
+    }
+    if !lines.is_empty() {
+        state.save()?;
+        lines.extend(faults);
+    }
+    Ok(lines)
+}
+
+fn quoted(run: &ArmedLoop) -> String {
+    format!("\"{}\"", clean::excerpt(&run.task, 60))
+}
+
+fn none(scope: &Scope, what: &str) -> String {
+    match scope {
+        Scope::Session(_) => format!("no loop of this session {what}"),
+        _ => format!("no loop of this project {what}"),
+    }
+}

@@ -1,0 +1,100 @@
+//! What a key does to a loop: the functions of the commands of that name, each in a thread, because a stop waits for the
+//! agent to end.
+
+use crate::cli::loops::stop::Scope;
+use crate::cli::loops::{answer, guidance, pause, reset, stop};
+use crate::cli::views::report;
+use crate::cli::{Failure, Project, World};
+use crate::core::guidance::List;
+use crate::store::state;
+use crate::view::monitor::{Act, Notice, Target};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+pub struct Actions {
+    sender: Sender<Notice>,
+    done: Receiver<Notice>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Default for Actions {
+    fn default() -> Actions {
+        let (sender, done) = channel();
+        Actions { sender, done, threads: Vec::new() }
+    }
+}
+
+impl Actions {
+    pub fn begin(&mut self, world: &World, target: Target, act: Act) {
+        let (world, sender) = (world.clone(), self.sender.clone());
+        let thread = Builder::new().spawn(move || {
+            let notice = match perform(&world, &target, &act) {
+                Ok(told) => Notice::info(first_line(&told)),
+                Err(failure) => {
+                    let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+                    Notice::error(format!("{}{hint}", failure.message))
+                }
+            };
+            let _ = sender.send(notice);
+        });
+        match thread {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) => drop(self.sender.send(Notice::error(format!("could not begin: {error}")))),
+        }
+    }
+
+    /// Returns what the last action that ended said.
+    pub fn finished(&mut self) -> Option<Notice> {
+        self.threads.retain(|thread| !thread.is_finished());
+        self.done.try_iter().last()
+    }
+
+    /// Waits until everything that was begun is done.
+    pub fn wait(self) {
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+fn perform(world: &World, target: &Target, act: &Act) -> Result<String, Failure> {
+    let Target { run_id, session_id: session, project } = target;
+    let project = &Project { root: project.clone() };
+    if !matches!(act, Act::OpenReport) {
+        ensure_current(project, session, run_id)?;
+    }
+    let scope = Scope::Session(session.clone());
+    let give = |list: List, text: &str| {
+        let request = guidance::Request::give(list, text, guidance::Options::default())?;
+        guidance::run(world, project, Some(session), &request, false)
+    };
+    match act {
+        Act::Encourage(text) => give(List::Encouraged, text),
+        Act::Forbid(text) => give(List::Forbidden, text),
+        Act::Answer(text) => {
+            let gone = || Failure::refused("the question is no longer open");
+            let question = answer::of_session(world, project, session)?.ok_or_else(gone)?;
+            answer::give(world, project, &question, text, false)
+        }
+        Act::Pause => pause::pause(world, project, &scope),
+        Act::Resume => pause::resume(world, project, &scope),
+        Act::Stop => stop::stop(world, project, &scope, None),
+        Act::Reset => reset::reset(world, project, &scope),
+        Act::OpenReport => {
+            let path = report::open(world, project, run_id)?;
+            Ok(format!("opened {}", path.display()))
+        }
+    }
+}
+
+/// Refuses if the session has another loop by now than the one on the screen.
+fn ensure_current(project: &Project, session: &str, run_id: &str) -> Result<(), Failure> {
+    let present = state::peek(project)?.and_then(|document| document.loop_of(session));
+    match present.is_some_and(|run| run.run_id == run_id) {
+        true => Ok(()),
+        false => Err(Failure::refused("this run is no longer the loop of its session")),
+    }
+}
+
+/// Returns the line that says what was done; a stop says first which loop it was.
+fn first_line(text: &str) -> String {
+    text.lines().take(2).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,298 @@
+//! What a key does: it changes what is shown, or asks for something to be done.
+
+use super::footer::Notice;
+use super::input::Input;
+use super::runs::RunView;
+use super::{Focus, Mode, Monitor, Wanted};
+use crate::core::record::LoopState;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::path::PathBuf;
+
+/// What the command of the monitor has to do for a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    Quit,
+    /// Ctrl-Z.
+    Suspend,
+    /// Ctrl-L: something else wrote on the screen.
+    Redraw,
+    Act(Target, Act),
+}
+
+/// The run that something is done to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    pub run_id: String,
+    pub session_id: String,
+    pub project: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    Encourage(String),
+    Forbid(String),
+    Answer(String),
+    Pause,
+    Resume,
+    Stop,
+    Reset,
+    OpenReport,
+}
+
+impl Act {
+    /// Returns the question before it is done.
+    pub fn question(&self) -> &'static str {
+        match self {
+            Act::Pause => "Pause this loop when its turn ends?",
+            Act::Resume => "Resume this loop?",
+            Act::Stop => "Stop this loop?",
+            Act::Reset => "Reset the circuit breaker of this loop?",
+            Act::Encourage(_) | Act::Forbid(_) | Act::Answer(_) | Act::OpenReport => "Do it?",
+        }
+    }
+
+    /// Returns what is said while it is done.
+    pub fn doing(&self) -> &'static str {
+        match self {
+            Act::Encourage(_) | Act::Forbid(_) => "giving guidance…",
+            Act::Answer(_) => "answering…",
+            Act::Pause => "pausing…",
+            Act::Resume => "resuming…",
+            Act::Stop => "stopping…",
+            Act::Reset => "resetting…",
+            Act::OpenReport => "writing the report…",
+        }
+    }
+}
+
+impl Monitor {
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent) -> Option<Request> {
+        // A terminal tells Esc and a letter that follow each other at once as Alt and the letter.
+        if key.kind == KeyEventKind::Release || key.modifiers.contains(KeyModifiers::ALT) {
+            return None;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if control => return Some(Request::Quit),
+            KeyCode::Char('z') if control => return Some(Request::Suspend),
+            KeyCode::Char('l') if control => return Some(Request::Redraw),
+            _ => {}
+        }
+        self.notice = None;
+        match std::mem::take(&mut self.mode) {
+            Mode::Browse => self.browse(key, control),
+            Mode::Help => {
+                self.scroll_help(key);
+                None
+            }
+            Mode::Log => {
+                self.scroll_log(key);
+                None
+            }
+            Mode::Filter(input) => {
+                self.type_filter(key, input);
+                None
+            }
+            Mode::Ask(wanted, input) => self.type_text(key, wanted, input),
+            Mode::Confirm(act) => match key.code {
+                KeyCode::Char('y' | 'Y') => self.act(act),
+                _ => {
+                    self.notice = Some(Notice::info("nothing was done"));
+                    None
+                }
+            },
+        }
+    }
+
+    /// Takes a text that was pasted.
+    pub fn paste(&mut self, pasted: &str) {
+        match &mut self.mode {
+            Mode::Filter(input) => {
+                input.insert(pasted);
+                self.filter = input.text();
+                self.keep_selection();
+            }
+            Mode::Ask(_, input) => input.insert(pasted),
+            _ => {}
+        }
+    }
+
+    fn browse(&mut self, key: KeyEvent, control: bool) -> Option<Request> {
+        match key.code {
+            KeyCode::Char('q') => return Some(Request::Quit),
+            KeyCode::Down | KeyCode::Char('j') => self.move_by(1),
+            KeyCode::Up | KeyCode::Char('k') => self.move_by(-1),
+            KeyCode::PageDown => self.move_by(self.page_step()),
+            KeyCode::PageUp => self.move_by(-self.page_step()),
+            KeyCode::Char('d') if control => self.move_by(self.page_step()),
+            KeyCode::Char('u') if control => self.move_by(-self.page_step()),
+            KeyCode::Home | KeyCode::Char('g') => self.move_by(isize::MIN),
+            KeyCode::End | KeyCode::Char('G') => self.move_by(isize::MAX),
+            KeyCode::Tab | KeyCode::BackTab => {
+                self.focus = if self.focus == Focus::List { Focus::Detail } else { Focus::List };
+            }
+            KeyCode::Enter | KeyCode::Right if self.selected().is_some() => self.focus = Focus::Detail,
+            KeyCode::Left => self.focus = Focus::List,
+            KeyCode::Esc if self.focus == Focus::Detail => {
+                (self.focus, self.detail_scroll) = (Focus::List, 0);
+            }
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.keep_selection();
+            }
+            KeyCode::Char('/') => {
+                self.focus = Focus::List;
+                self.mode = Mode::Filter(Input::new(&self.filter));
+            }
+            KeyCode::Char('?') => self.mode = Mode::Help,
+            KeyCode::Char(letter) => return self.command(letter),
+            _ => {}
+        }
+        None
+    }
+
+    /// Takes a key that is about the selected run.
+    fn command(&mut self, letter: char) -> Option<Request> {
+        let Some(run) = self.selected() else {
+            if "lefaprso".contains(letter) {
+                self.notice = Some(Notice::info("no run is selected"));
+            }
+            return None;
+        };
+        let refused = match letter {
+            'l' => {
+                (self.mode, self.log_scroll) = (Mode::Log, 0);
+                return None;
+            }
+            'o' => return self.act(Act::OpenReport),
+            'e' | 'f' if !run.is_alive() => "this run has ended: guidance is for a running loop",
+            'e' => return self.ask(Wanted::Encourage),
+            'f' => return self.ask(Wanted::Forbid),
+            'a' if run.question.is_none() => "no question of this run waits for an answer",
+            'a' => return self.ask(Wanted::Answer),
+            'p' | 's' if !run.is_alive() => "this run has ended",
+            'p' if run.state() == Some(LoopState::Paused) => return self.confirm(Act::Resume),
+            'p' => return self.confirm(Act::Pause),
+            's' => return self.confirm(Act::Stop),
+            'r' if run.shown.is_none() => "the project's state has no circuit breaker of this run",
+            'r' => return self.confirm(Act::Reset),
+            _ => return None,
+        };
+        self.notice = Some(Notice::info(refused));
+        None
+    }
+
+    fn ask(&mut self, wanted: Wanted) -> Option<Request> {
+        self.mode = Mode::Ask(wanted, Input::default());
+        None
+    }
+
+    fn confirm(&mut self, act: Act) -> Option<Request> {
+        self.mode = Mode::Confirm(act);
+        None
+    }
+
+    fn act(&mut self, act: Act) -> Option<Request> {
+        let target = self.selected().map(RunView::target)?;
+        self.notice = Some(Notice::info(act.doing()));
+        Some(Request::Act(target, act))
+    }
+
+    fn type_filter(&mut self, key: KeyEvent, mut input: Input) {
+        match key.code {
+            KeyCode::Enter => {}
+            KeyCode::Esc => self.filter.clear(),
+            _ => {
+                input.edit(key);
+                self.filter = input.text();
+                self.mode = Mode::Filter(input);
+            }
+        }
+        self.keep_selection();
+    }
+
+    fn type_text(&mut self, key: KeyEvent, wanted: Wanted, mut input: Input) -> Option<Request> {
+        let text = input.text().trim().to_owned();
+        match key.code {
+            KeyCode::Esc => return None,
+            KeyCode::Enter if text.is_empty() => return None,
+            KeyCode::Enter => {
+                return self.act(match wanted {
+                    Wanted::Encourage => Act::Encourage(text),
+                    Wanted::Forbid => Act::Forbid(text),
+                    Wanted::Answer => Act::Answer(text),
+                });
+            }
+            _ => _ = input.edit(key),
+        }
+        self.mode = Mode::Ask(wanted, input);
+        None
+    }
+
+    fn scroll_log(&mut self, key: KeyEvent) {
+        let (page, max) = (self.page.max(1), self.max_scroll);
+        let up = |by: usize, scroll: usize| scroll.saturating_add(by).min(max);
+        self.log_scroll = match key.code {
+            KeyCode::Esc | KeyCode::Char('q' | 'l') | KeyCode::Enter => return,
+            KeyCode::Up | KeyCode::Char('k') => up(1, self.log_scroll),
+            KeyCode::Down | KeyCode::Char('j') => self.log_scroll.saturating_sub(1),
+            KeyCode::PageUp => up(page, self.log_scroll),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.log_scroll.saturating_sub(page),
+            KeyCode::Home | KeyCode::Char('g') => max,
+            KeyCode::End | KeyCode::Char('G') => 0,
+            _ => self.log_scroll,
+        };
+        self.mode = Mode::Log;
+    }
+
+    fn scroll_help(&mut self, key: KeyEvent) {
+        let page = self.page.max(1);
+        self.help_scroll = match key.code {
+            KeyCode::Esc | KeyCode::Char('q' | '?') | KeyCode::Enter => {
+                self.help_scroll = 0;
+                return;
+            }
+            KeyCode::Down | KeyCode::Char('j') => self.help_scroll + 1,
+            KeyCode::Up | KeyCode::Char('k') => self.help_scroll.saturating_sub(1),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.help_scroll + page,
+            KeyCode::PageUp => self.help_scroll.saturating_sub(page),
+            _ => self.help_scroll,
+        };
+        self.help_scroll = self.help_scroll.min(self.max_scroll);
+        self.mode = Mode::Help;
+    }
+
+    fn page_step(&self) -> isize {
+        let step = if self.focus == Focus::Detail { self.page } else { self.list_room };
+        isize::try_from(step.max(1)).unwrap_or(1)
+    }
+
+    /// Moves the selection, or scrolls the selected run while that has the focus.
+    fn move_by(&mut self, by: isize) {
+        if self.focus == Focus::Detail {
+            self.detail_scroll = self.detail_scroll.saturating_add_signed(by).min(self.max_scroll);
+            return;
+        }
+        let count = self.visible().len();
+        let position = self.position().unwrap_or(0).saturating_add_signed(by);
+        self.select(position.min(count.saturating_sub(1)));
+    }
+
+    /// Selects the first run if the filter hides the selected one.
+    fn keep_selection(&mut self) {
+        if self.position().is_none() {
+            self.select(0);
+        }
+    }
+}
+
+impl RunView {
+    pub fn target(&self) -> Target {
+        Target {
+            run_id: self.run_id.clone(),
+            session_id: self.session_id.clone(),
+            project: self.project.clone(),
+        }
+    }
+}
