@@ -152,8 +152,8 @@ pub fn reap_left_behind(held: &HeldProject) -> LeftBehind {
         let container = lock.container.clone().map(|name| Target::Container { name, workdir: None });
         let sandbox = lock.sandbox.clone().map(|name| Target::Sandbox { name });
         let reap = |target: Target| target.reap(&lock.run_id, Reap::CutOff).err();
-        let _ = Target::Local.reap(&lock.run_id, Reap::AtOnce);
-        unended = container.or(sandbox).and_then(reap);
+        let here = Target::Local.reap(&lock.run_id, Reap::AtOnce).err();
+        unended = container.or(sandbox).and_then(reap).or(here);
     }
     LeftBehind { agent: agent.is_some(), container: lock.container, unended }
 }

@@ -5,6 +5,7 @@ use crate::claude::transcript;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::guidance::{self, Guidance};
 use crate::core::record::{ArmedLoop, ClientStatus, Engine, LoopState, StoredLoop};
+use crate::run::{self, saved};
 use crate::store::runner::{calls, run_lock};
 use crate::store::state::{self, Document, StateError, question};
 use crate::store::user::{armed, given, history};
@@ -79,8 +80,14 @@ fn gather_loops(world: &World, project: &Project, session: Option<&str>) -> Resu
         notes.push("the state is from a newer version of Ralph and read-only: upgrade this one".into());
     }
     notes.extend(state::unreadable_loops(project, &document));
-    let armed::Loaded { loops, faults } = armed::load_started(world, project, &document);
+    let armed::Loaded { mut loops, faults } = armed::load_started(world, project, &document);
     notes.extend(faults);
+    if let Some(run) = saved::lost(world, project, &document)? {
+        let state = project.state();
+        notes.push(format!("{} has lost the run that is active here; `ralph stop` ends it", state.display()));
+        loops.retain(|(session, _)| session != run::SESSION);
+        loops.push((run::SESSION.to_owned(), run));
+    }
     let mut loops: Vec<Shown> = loops
         .into_iter()
         .map(|(session_id, mut run)| {

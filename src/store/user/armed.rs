@@ -234,7 +234,13 @@ pub fn load_started(world: &World, project: &Project, document: &Document) -> Lo
     loaded
 }
 
-fn attach(world: &World, project: &Project, session: &str, stored: StoredLoop) -> Result<Option<ArmedLoop>> {
+/// Makes the armed loop of a record, if it is the one this user armed.
+pub fn attach(
+    world: &World,
+    project: &Project,
+    session: &str,
+    stored: StoredLoop,
+) -> Result<Option<ArmedLoop>> {
     let terms = record(world, project, session)?.and_then(|record| record.terms_of(&stored.run_id));
     terms.map(|terms| terms.attach(world, project, session, stored)).transpose()
 }
