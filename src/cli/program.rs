@@ -6,6 +6,8 @@ use crate::cli::loops::{answer, guidance_program, history, reset, scan, slash, s
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
 use crate::core::outcome::Exit;
+use crate::core::text::clean;
+use crate::store::state;
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
@@ -42,11 +44,16 @@ pub fn finish(command: Command, answer: impl Fn(&Invocation) -> Answer) -> ExitC
     };
     // Controls that JSON may hold raw, a terminal may obey.
     let text = text.map(|text| if text.starts_with('{') { escape_controls(&text) } else { text });
+    let (Ok(said) | Err(said)) = &text;
+    let notes = state::take_untold(said);
     // A reader that went away is no error of ours.
     let _ = match text {
         Ok(text) => write_line(&mut std::io::stdout().lock(), &text),
         Err(text) => write_line(&mut std::io::stderr().lock(), &text),
     };
+    for note in notes {
+        let _ = write_line(&mut std::io::stderr().lock(), &format!("Note: {}", clean::line(&note)));
+    }
     ExitCode::from(exit.code())
 }
 
@@ -101,5 +108,8 @@ fn answer(call: &Invocation) -> Answer {
         "slash" => slash::command(call),
         _ => call.value("command").map_or_else(|| Ok(help::text()), help::of_command),
     };
-    text.map(|text| (text, Exit::Success))
+    // These colour what they print, and clean what they quote; JSON escapes it.
+    let is_done =
+        |text: &str| matches!(call.command, "status" | "history" | "install") || text.starts_with(['{', '[']);
+    text.map(|text| (if is_done(&text) { text } else { clean::block(&text) }, Exit::Success))
 }

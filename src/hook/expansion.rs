@@ -13,7 +13,7 @@ use crate::core::prompt;
 use crate::core::record::LoopState;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::state::Locked;
-use crate::store::user::{armed, handoff};
+use crate::store::user::{armed, given, handoff};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
@@ -120,6 +120,7 @@ fn continuation(world: &World, project: &Project, session: &str) -> Option<(Stri
     let context = BriefingContext { world, project, session, run: &run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, &mut state.document, None).ok()?;
     state.save().ok()?;
+    given::settle(world, project, &state.document).ok()?;
     events::note(world, &run, &brief.events);
     let settings = resolved.settings();
     let prompt = prompt::continuation(&run, &Default::default(), &brief.lists, &settings, world.now);

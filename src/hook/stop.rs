@@ -17,7 +17,7 @@ use crate::engine::record;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::process::checks::CheckRun;
 use crate::store::state::{self, Locked, ending, stop as stops};
-use crate::store::user::armed;
+use crate::store::user::{armed, given};
 use crate::store::{Project, World, config, events, tasks};
 use anyhow::Result;
 
@@ -201,10 +201,12 @@ fn is_elsewhere(call: &Call, state: &Locked) -> Result<bool> {
 fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
     let Call { world, project, session, .. } = *call;
     if !kill_switch {
-        return state.save();
+        state.save()?;
+        return given::settle(world, project, &state.document);
     }
     let killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     state.save()?;
+    given::settle(world, project, &state.document)?;
     drop(state);
     killed.clear_switch(project);
     ending::announce_all(world, project, &killed.ended);

@@ -30,7 +30,7 @@ use crate::store::runner::runner_guard;
 use crate::store::runner::snapshot::{self, Rules, Snapshot};
 use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
-use crate::store::user::{armed, stalls};
+use crate::store::user::{armed, given, stalls};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
 use serde_json::json;
@@ -242,7 +242,8 @@ impl Runner<'_> {
         };
         let brief = briefing::prepare(&context, &mut state.document, scan)?;
         self.scanned_at = state.document.scanned_at();
-        if let Err(error) = state.save() {
+        let saved = state.save().and_then(|()| given::settle(world, project, &state.document));
+        if let Err(error) = saved {
             self.screen.warn(&format!("could not save the state: {error:#}"));
         }
         brief.notes.iter().for_each(|note| self.screen.note(note));

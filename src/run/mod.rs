@@ -225,7 +225,9 @@ impl<'a> Runner<'a> {
     /// Runs to the end and returns the exit code.
     pub fn run(mut self) -> Exit {
         loop {
-            match self.iterate() {
+            let next = self.iterate();
+            state::take_untold("").iter().for_each(|note| self.screen.warn(note));
+            match next {
                 Ok(Next::Continue) => {}
                 Ok(Next::Over) => break,
                 Err(error) => {

@@ -215,7 +215,9 @@ fn kill_marked(run_id: &str) -> Vec<i32> {
                 || environment().split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes()))
     };
     let marked: Vec<i32> = pids.filter(|pid| *pid != own).filter(is_marked).collect();
-    marked.iter().copied().filter_map(Pid::from_raw).for_each(|pid| drop(kill_process(pid, Signal::KILL)));
+    for pid in marked.iter().copied().filter_map(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
     marked
 }
 

@@ -27,7 +27,7 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     if text.trim().is_empty() {
         return Ok(shown(&question, "ralph answer TEXT"));
     }
-    let question = save(&call.project, &question, &text, call.flag("replace"))?;
+    let question = save(&call.world, &call.project, &question, &text, call.flag("replace"))?;
     note_answer(&call.world, &call.project, &question, "terminal");
     let path = clean::visible(&question.path.display().to_string());
     Ok(format!(
@@ -54,7 +54,7 @@ fn adopt(call: &Invocation, question: &Question, text: &str) -> Result<String, F
             );
         }
         "" => question.clone(),
-        text => save(project, question, text, call.flag("replace"))?,
+        text => save(world, project, question, text, call.flag("replace"))?,
     };
     let mut list = answers::load(world, project)?;
     answers::add(&mut list, [answered.whole()]);
@@ -81,7 +81,7 @@ pub fn in_session(
     if text.is_empty() {
         return Ok(shown(&question, "/ralph:answer TEXT").into());
     }
-    let question = save(project, &question, text, replace)?;
+    let question = save(world, project, &question, text, replace)?;
     note_answer(world, project, &question, "session");
     asked::take(world, session);
     let request = StartRequest { resume: true, ..StartRequest::default() };
@@ -92,6 +92,19 @@ pub fn in_session(
     })?;
     reply.user = format!("Answer saved.\n{}", reply.user);
     Ok(reply)
+}
+
+/// Says which answer the agent is told, and where it comes from: anyone who can write the project can write the file.
+pub fn handed_note(world: &World, project: &Project, question: &Question) -> anyhow::Result<String> {
+    let path = question.path.strip_prefix(&project.root).unwrap_or(&question.path);
+    let (path, answer) = (clean::visible(&path.display().to_string()), clean::excerpt(&question.answer, 300));
+    Ok(match answers::is_given(world, project, &question.whole())? {
+        true => format!("the agent is told your answer: \"{answer}\""),
+        false => format!(
+            "the agent is told the answer in {path} as yours: \"{answer}\"; it was written into the file, not given with \
+             `ralph answer`"
+        ),
+    })
 }
 
 /// Returns the question with which the loop of this session ended, if it is still there.
@@ -196,11 +209,19 @@ fn shown(question: &Question, command: &str) -> String {
     }
 }
 
-/// Saves the answer. Returns the question with it.
-fn save(project: &Project, question: &Question, text: &str, replace: bool) -> Result<Question, Failure> {
+/// Saves the answer, and that the user gave it. Returns the question with it.
+fn save(
+    world: &World,
+    project: &Project,
+    question: &Question,
+    text: &str,
+    replace: bool,
+) -> Result<Question, Failure> {
     if !question.answer.is_empty() && !replace {
         return Err(Failure::refused(format!("already answered: {}", question.answer))
             .hint("overwrite the answer with --replace"));
     }
-    Ok(question::answer(project, question, text)?)
+    let answered = question::answer(project, question, text)?;
+    answers::note_given(world, project, &answered.whole())?;
+    Ok(answered)
 }

@@ -25,7 +25,7 @@ use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
 use crate::store::user::{answers, asked, circuit, given, history};
-use crate::store::{config, events, tasks, world};
+use crate::store::{config, events, tasks, variables, world};
 use std::path::PathBuf;
 
 /// Where a loop is started, and what was asked for.
@@ -103,7 +103,7 @@ pub fn start_with(
     let mut plan = plan(&start, &state.document, import)?;
     plan.tripped = plan.tripped.or(tripped);
     plan.question = question;
-    prepare(&start, &mut plan, told)?;
+    let handed = prepare(&start, &mut plan, told)?;
     plan.run.session.work_tree = project.name_of(&work_tree);
     let place = plan.run.session.work_tree.clone();
     plan.run.circuit.move_to(&place);
@@ -117,7 +117,6 @@ pub fn start_with(
     if let Some(from) = &plan.adopted_from {
         let mut guidance = given::guidance(world, project, &state.document)?;
         guidance.hand_over(from, session);
-        given::include(world, project, &guidance)?;
         state.document.set_guidance(&guidance)?;
     }
     let context = BriefingContext { world, project, session, run: &plan.run, resolved: &plan.resolved, told };
@@ -139,18 +138,29 @@ pub fn start_with(
     drop(state);
     notes.extend(note_start(&start, &plan, brief.events));
     asked::take(world, session);
+    notes.extend(handed);
     notes.extend(keep_answers(world, project, &plan.run));
     ended.extend(plan.replaced.take());
+    let had_switch = stops::kill_switch(project);
     killed.clear_switch(project);
+    notes.extend((had_switch && !stops::kill_switch(project)).then(|| stops::REMOVED.to_owned()));
     ended.extend(killed.ended);
     ending::announce_all(world, project, &ended);
     if let Err(error) = git::exclude_ours(project) {
         notes.push(format!("could not exclude Ralph's files from git: {error:#}"));
     }
     notes.extend(file_away(plan.question.as_ref(), world, project));
-    let settings = plan.resolved.warnings.iter().chain(&plan.resolved.loosened);
-    notes.extend(settings.map(|warning| format!("settings: {warning}")));
+    let foreign = variables::foreign_notes(project);
+    notes.extend(settings_notes(&plan.resolved, foreign));
     Ok(Reply { user: message::started(&plan.run, &plan.settings, plan.verb, &notes), agent: Some(agent) })
+}
+
+/// Returns what the user should know of the settings, and of variables in the project's own.
+pub fn settings_notes(resolved: &Resolved, foreign: Vec<String>) -> Vec<String> {
+    let foreign = foreign.iter().map(|note| clean::line(note));
+    let foreign = foreign.filter(|note| !resolved.warnings.contains(note));
+    let notes = resolved.warnings.iter().chain(&resolved.loosened).cloned().chain(foreign);
+    notes.map(|note| format!("settings: {note}")).collect()
 }
 
 /// Adds the start to the events of the run, and the ending to those of the run that it replaced. Returns what failed.
@@ -193,33 +203,41 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
 }
 
 /// Completes the loop's record.
-fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<()> {
+fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<Vec<String>> {
     let StartPlan { run, resolved, settings, question, .. } = plan;
     config::freeze(run, resolved);
     let warnings = resolved.warnings.iter().map(|warning| format!("settings: {warning}"));
     run.told.warnings = warnings.collect::<Vec<_>>().join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
     run.given.files = resolved.files.clone();
-    hand_over(start.world, start.project, run, question.as_ref())?;
+    let notes = hand_over(start.world, start.project, run, question.as_ref())?;
     run.pending.repeat_task = !told;
-    Ok(())
+    Ok(notes)
 }
 
-/// Gives the loop the answers to earlier questions, and what blocked an earlier run.
+/// Gives the loop the answers to earlier questions, and what blocked an earlier run. Returns what the user should know of the
+/// answers.
 pub fn hand_over(
     world: &World,
     project: &Project,
     run: &mut ArmedLoop,
     question: Option<&Question>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<String>> {
     let left_over = question::blocked(world, project).ok().flatten();
     let (answered, open) = left_over.into_iter().partition::<Vec<_>, _>(|blocked| !blocked.answer.is_empty());
     let mut list = answers::load(world, project)?;
     answers::add(&mut list, run.pending.answers.drain(..));
-    answers::add(&mut list, question.into_iter().chain(&answered).map(Question::whole));
+    let handed: Vec<&Question> = question.into_iter().chain(&answered).collect();
+    answers::add(&mut list, handed.iter().map(|question| question.whole()));
     run.pending.answers = list;
     run.pending.blocked = open.first().map(Question::unanswered);
-    Ok(())
+    // One question may be both.
+    let mut notes: Vec<String> = handed
+        .iter()
+        .map(|question| answer::handed_note(world, project, question))
+        .collect::<Result<_, _>>()?;
+    notes.dedup();
+    Ok(notes)
 }
 
 /// Keeps the answers for the next run. Returns what the user should know of them.
@@ -289,7 +307,9 @@ fn write(start: &Start, plan: &mut StartPlan, state: &mut Locked) -> Result<Opti
     let import = plan.import.as_ref();
     let moved = import.map(|import| official::move_aside(project, &import.path, world.now)).transpose();
     let moved = moved.map_err(Failure::refused)?;
-    if let Err(error) = state.save() {
+    given::include(world, project, &state.document)?;
+    let saved = state.save().and_then(|()| given::settle(world, project, &state.document));
+    if let Err(error) = saved {
         import.zip(moved.as_ref()).iter().for_each(|(import, to)| official::put_back(&import.path, to));
         return Err(error.into());
     }
@@ -381,6 +401,9 @@ fn resume(start: &Start, document: &Document) -> Result<(ArmedLoop, Option<Strin
     if !request.task.is_empty() {
         run.task.clone_from(&request.task);
     }
+    let mut environment = config::environment();
+    environment.retain(|name, _| !run.commands.contains_key(name));
+    run.given.environment.extend(environment);
     add_settings(&mut run, request);
     // A resumed loop takes the limits that hold now, and the user is told which of them the project's file gives.
     run.limits = None;

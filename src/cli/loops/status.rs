@@ -62,7 +62,18 @@ fn others(world: &World, project: &Project) -> Vec<Status> {
 fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
     let mut status = gather_loops(world, project, session)?;
     status.notes.extend(question::foreign_notes(world, project));
-    status.notes.extend(config::load(world, project).warnings);
+    // A loop that runs is held to its start; the settings of the next one are told when it starts.
+    let alive = status.loops.iter().filter(|shown| shown.run.is_alive());
+    let mut warnings: Vec<String> =
+        alive.flat_map(|shown| config::load_for(world, project, &shown.run).warnings).collect();
+    if !status.loops.iter().any(|shown| shown.run.is_alive()) {
+        warnings = config::load(world, project).warnings;
+    }
+    for warning in warnings {
+        if !status.notes.contains(&warning) {
+            status.notes.push(warning);
+        }
+    }
     Ok(status)
 }
 
@@ -114,6 +125,7 @@ fn gather_loops(world: &World, project: &Project, session: Option<&str>) -> Resu
         Guidance::default()
     });
     let constraints = document.constraints();
+    notes.extend(given::restored_note(project, &guidance));
     notes.extend(guidance::foreign(&guidance.foreign, &project.state().display().to_string()));
     Ok(Status { project: project.root.clone(), now: world.now, loops, guidance, constraints, notes })
 }

@@ -48,6 +48,8 @@ pub fn stop(
         Scope::Project => stop_in(world, project, None, shown_in, &mut unended)?,
         Scope::All => stop_everywhere(world, shown_in, &mut unended)?,
     };
+    // They name files of the project, whose folder may have any name.
+    let lines: Vec<String> = lines.iter().map(|line| clean::block(line)).collect();
     match scope {
         _ if !unended.is_empty() => {
             Err(Failure::internal([unended, lines].concat().join("\n")).hint(

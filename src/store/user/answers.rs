@@ -40,9 +40,28 @@ pub fn save(world: &World, project: &Project, list: &[String]) -> Result<()> {
     file::replace(&path, &serde_json::to_vec(list)?, Privacy::Private)
 }
 
+/// Records an answer that the user gave with `ralph answer`, before a run takes it: the file with it is in the project.
+pub fn note_given(world: &World, project: &Project, answer: &str) -> Result<()> {
+    let path = given_path(world, project)?;
+    let mut list: Vec<String> = file::read_record(&path, MAX_FILE_BYTES)?.unwrap_or_default();
+    add(&mut list, [answer.to_owned()]);
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    file::replace(&path, &serde_json::to_vec(&list)?, Privacy::Private)
+}
+
+/// Returns whether the user gave this very answer with `ralph answer`.
+pub fn is_given(world: &World, project: &Project, answer: &str) -> Result<bool> {
+    let list: Option<Vec<String>> = file::read_record(&given_path(world, project)?, MAX_FILE_BYTES)?;
+    Ok(list.is_some_and(|list| list.iter().any(|given| given == answer)))
+}
+
+fn given_path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("answers").join(format!("{}-given.json", project.key())))
+}
+
 /// Forgets the answers, after a run that completed.
 pub fn forget(world: &World, project: &Project) {
-    if let Ok(path) = path(world, project) {
+    for path in [path(world, project), given_path(world, project)].into_iter().flatten() {
         let _ = std::fs::remove_file(path);
     }
 }

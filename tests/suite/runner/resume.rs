@@ -322,7 +322,32 @@ fn killed_before_its_ending(outcome: &str) -> Env {
     let rows = env.read("ralph/logs/summary.csv");
     let last = format!("2,implement,9,,0,0,0,2026-11-16T08:00:09Z,{outcome},0.5000,0,,1,0");
     env.write("ralph/logs/summary.csv", format!("{rows}{last}\n"));
+    let run_id = env.record("ralph-run")["run_id"].as_str().unwrap().to_owned();
+    let events = env.data().join("runs").join(run_id).join("events.jsonl");
+    let text = fs::read_to_string(&events).unwrap();
+    let first = text.lines().find(|line| line.contains("\"iteration_ended\"")).unwrap();
+    let mut event: serde_json::Value = serde_json::from_str(first).unwrap();
+    event["iteration"] = json!(2);
+    event["outcome"] = json!(outcome);
+    fs::write(&events, format!("{text}\n{event}\n")).unwrap();
     env
+}
+
+#[test]
+fn an_ending_that_only_the_projects_summary_claims_is_not_believed() {
+    let env = Env::new();
+    let row = "2,implement,9,,0,0,0,2026-11-16T08:00:09Z,complete,,0,,1,0";
+    let forge = format!("echo '{row}' >> ralph/logs/summary.csv; echo at work; sleep 600");
+    let script = format!("work; [ $n = 2 ] && {{ {forge}; }}");
+    killed(env.run_with(&script, &["the task"]), "at work");
+    let told = env.ralph(&["stop"]).ok();
+    assert!(
+        told.contains("interrupted") && told.contains("summary.csv says complete, which no record"),
+        "{told}"
+    );
+    assert_eq!(env.history()[0]["outcome"], "interrupted");
+    let run = env.run_with("work; promise COMPLETE", &["the task"]).run();
+    assert!(run.code == Some(0) && env.starts() == 3, "the task is not done: {run:?}");
 }
 
 #[test]
