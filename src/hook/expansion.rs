@@ -120,7 +120,7 @@ fn continuation(world: &World, project: &Project, session: &str) -> Option<(Stri
     let context = BriefingContext { world, project, session, run: &run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, &mut state.document, None).ok()?;
     state.save().ok()?;
-    given::settle(world, project, &state.document).ok()?;
+    given::settle(world, project, &state.document);
     events::note(world, &run, &brief.events);
     let settings = resolved.settings();
     let prompt = prompt::continuation(&run, &Default::default(), &brief.lists, &settings, world.now);

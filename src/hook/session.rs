@@ -59,7 +59,7 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
         answer = answer.also(&line);
     }
     state.save()?;
-    given::settle(world, project, &state.document)?;
+    given::settle(world, project, &state.document);
     drop(state);
     ending::announce_all(world, project, &expired);
     Ok(answer)

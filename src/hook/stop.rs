@@ -202,11 +202,12 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
     let Call { world, project, session, .. } = *call;
     if !kill_switch {
         state.save()?;
-        return given::settle(world, project, &state.document);
+        given::settle(world, project, &state.document);
+        return Ok(());
     }
     let killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     state.save()?;
-    given::settle(world, project, &state.document)?;
+    given::settle(world, project, &state.document);
     drop(state);
     killed.clear_switch(project);
     ending::announce_all(world, project, &killed.ended);

@@ -242,9 +242,9 @@ impl Runner<'_> {
         };
         let brief = briefing::prepare(&context, &mut state.document, scan)?;
         self.scanned_at = state.document.scanned_at();
-        let saved = state.save().and_then(|()| given::settle(world, project, &state.document));
-        if let Err(error) = saved {
-            self.screen.warn(&format!("could not save the state: {error:#}"));
+        match state.save() {
+            Ok(()) => given::settle(world, project, &state.document),
+            Err(error) => self.screen.warn(&format!("could not save the state: {error:#}")),
         }
         brief.notes.iter().for_each(|note| self.screen.note(note));
         brief.events.into_iter().for_each(|what| self.emit(what));

@@ -105,7 +105,7 @@ pub fn lost(world: &World, project: &Project, document: &Document) -> Result<Opt
         return Ok(None);
     }
     // The armed record has it as it was at its start, this one as it was after its last iteration.
-    let saved: Option<Saved> = file::read_record(&path(world, project)?, MAX_FILE_BYTES)?;
+    let saved: Option<Saved> = file::read_json(&path(world, project)?, MAX_FILE_BYTES);
     if let Some(saved) = saved.filter(|saved| saved.run.run_id == run_id)
         && let Some(run) = armed::attach(world, project, SESSION, saved.run)?
     {

@@ -222,6 +222,7 @@ fn save(
             .hint("overwrite the answer with --replace"));
     }
     let answered = question::answer(project, question, text)?;
-    answers::note_given(world, project, &answered.whole())?;
+    // Without the record the next start says that the answer was written into the file.
+    let _ = answers::note_given(world, project, &answered.whole());
     Ok(answered)
 }

@@ -151,12 +151,12 @@ pub fn start_with(
     }
     notes.extend(file_away(plan.question.as_ref(), world, project));
     let foreign = variables::foreign_notes(project);
-    notes.extend(settings_notes(&plan.resolved, foreign));
+    notes.extend(settings_notes(&plan.resolved, &foreign));
     Ok(Reply { user: message::started(&plan.run, &plan.settings, plan.verb, &notes), agent: Some(agent) })
 }
 
 /// Returns what the user should know of the settings, and of variables in the project's own.
-pub fn settings_notes(resolved: &Resolved, foreign: Vec<String>) -> Vec<String> {
+pub fn settings_notes(resolved: &Resolved, foreign: &[String]) -> Vec<String> {
     let foreign = foreign.iter().map(|note| clean::line(note));
     let foreign = foreign.filter(|note| !resolved.warnings.contains(note));
     let notes = resolved.warnings.iter().chain(&resolved.loosened).cloned().chain(foreign);
@@ -308,11 +308,11 @@ fn write(start: &Start, plan: &mut StartPlan, state: &mut Locked) -> Result<Opti
     let moved = import.map(|import| official::move_aside(project, &import.path, world.now)).transpose();
     let moved = moved.map_err(Failure::refused)?;
     given::include(world, project, &state.document)?;
-    let saved = state.save().and_then(|()| given::settle(world, project, &state.document));
-    if let Err(error) = saved {
+    if let Err(error) = state.save() {
         import.zip(moved.as_ref()).iter().for_each(|(import, to)| official::put_back(&import.path, to));
         return Err(error.into());
     }
+    given::settle(world, project, &state.document);
     Ok(moved)
 }
 

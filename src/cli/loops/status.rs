@@ -93,7 +93,11 @@ fn gather_loops(world: &World, project: &Project, session: Option<&str>) -> Resu
     notes.extend(state::unreadable_loops(project, &document));
     let armed::Loaded { mut loops, faults } = armed::load_started(world, project, &document);
     notes.extend(faults);
-    if let Some(run) = saved::lost(world, project, &document)? {
+    let lost = saved::lost(world, project, &document).unwrap_or_else(|error| {
+        notes.push(format!("{error:#}"));
+        None
+    });
+    if let Some(run) = lost {
         let state = project.state();
         notes.push(format!("{} has lost the run that is active here; `ralph stop` ends it", state.display()));
         loops.retain(|(session, _)| session != run::SESSION);

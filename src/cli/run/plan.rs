@@ -159,7 +159,7 @@ fn plan(
     notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
-    notes.extend(start::settings_notes(&resolved, variables::foreign_notes(project)));
+    notes.extend(start::settings_notes(&resolved, &variables::foreign_notes(project)));
     run.circuit.baseline.move_to(&Turn {
         head: git::head(&project.root),
         tasks: tasks::read_reviewed(project, &run.tasks, options.skip_review),
@@ -264,7 +264,7 @@ impl Planned {
         armed::arm(world, project, SESSION, run, self.replaced.as_ref())?;
         held.tell(options.target.told(RunLock::of_this_process(&run.run_id, world.now)))?;
         state.save()?;
-        given::settle(world, project, &state.document)?;
+        given::settle(world, project, &state.document);
         Ok(expired)
     }
 }

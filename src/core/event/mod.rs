@@ -392,7 +392,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn parsed(line: Value) -> Event {
+    fn parsed(line: &Value) -> Event {
         Event::parse(line.to_string().as_bytes()).unwrap()
     }
 
@@ -405,18 +405,18 @@ mod tests {
             "reason": "", "error": null, "until": null
         });
         assert_eq!(json!(event), line);
-        assert_eq!(parsed(line), event);
+        assert_eq!(parsed(&line), event);
     }
 
     #[test]
     fn unknown_events_fields_and_odd_values_cost_nothing_else() {
         let newer = json!({"v": 9, "timestamp": "1970-01-01T00:00:00Z", "event": "dreamt", "of": ["x"]});
-        assert_eq!(parsed(newer).what, What::Unknown);
+        assert_eq!(parsed(&newer).what, What::Unknown);
         let odd = json!({
             "timestamp": 3, "event": "iteration_ended", "iteration": 4, "tokens": "many", "outcome": "odd",
             "message": null, "mood": {}
         });
-        let What::IterationEnded(ended) = parsed(odd).what else { panic!("it is an iteration") };
+        let What::IterationEnded(ended) = parsed(&odd).what else { panic!("it is an iteration") };
         assert_eq!(*ended, IterationEnded { iteration: 4, ..IterationEnded::default() });
     }
 

@@ -58,7 +58,7 @@ impl Marking {
 #[cfg(target_os = "linux")]
 impl Drop for Marking {
     fn drop(&mut self) {
-        let _ = setrlimit(Resource::Rss, self.before.clone());
+        let _ = setrlimit(Resource::Rss, self.before);
     }
 }
 

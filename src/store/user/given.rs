@@ -58,9 +58,13 @@ pub fn include(world: &World, project: &Project, document: &Document) -> Result<
     if all == known { Ok(()) } else { write(world, project, all) }
 }
 
-/// Drops the record of what the document no longer has. Called after the state was saved: killed in between, the entry
-/// is still there.
-pub fn settle(world: &World, project: &Project, document: &Document) -> Result<()> {
+/// Drops the record of what the document no longer has. Called after the state was saved: killed in between or without
+/// success, the entry is still there, and is dropped and told again.
+pub fn settle(world: &World, project: &Project, document: &Document) {
+    let _ = drop_from_record(world, project, document);
+}
+
+fn drop_from_record(world: &World, project: &Project, document: &Document) -> Result<()> {
     match document.given() {
         Some(given) if load(world, project)? != *given => write(world, project, given.clone()),
         _ => Ok(()),
@@ -72,7 +76,7 @@ pub fn save(world: &World, project: &Project, state: &mut Locked, guidance: &Gui
     state.document.set_guidance(guidance)?;
     include(world, project, &state.document)?;
     state.save()?;
-    settle(world, project, &state.document)
+    drop_from_record(world, project, &state.document)
 }
 
 /// Names the guidance that the state had lost.

@@ -271,8 +271,10 @@ fn answers_in_the_state_file_do_not_count() {
     assert!(told.contains("Spaces") && !told.contains("Push?"), "also after an ending: {told}");
 }
 
-/// What a project can do to the guidance in its state file.
-const DAMAGES: [(&str, fn(&Env)); 5] = [
+/// Something a project can do to the guidance in its state file.
+type Damage = fn(&Env);
+
+const DAMAGES: [(&str, Damage); 5] = [
     ("entries deleted", |env| {
         env.edit_state(|state| state["guidance"]["forbidden"] = json!([]));
     }),
