@@ -6,7 +6,7 @@ use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::event::{self, Answered, What};
 use crate::core::message::short_id;
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Engine};
+use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::request::StartRequest;
 use crate::core::text::clean;
 use crate::store::events;
@@ -95,7 +95,7 @@ pub fn in_session(
 }
 
 /// Says which answer the agent is told, and where it comes from: anyone who can write the project can write the file.
-pub fn handed_note(world: &World, project: &Project, question: &Question) -> anyhow::Result<String> {
+fn handed_note(world: &World, project: &Project, question: &Question) -> anyhow::Result<String> {
     let path = question.path.strip_prefix(&project.root).unwrap_or(&question.path);
     let (path, answer) = (clean::visible(&path.display().to_string()), clean::excerpt(&question.answer, 300));
     Ok(match answers::is_given(world, project, &question.whole())? {
@@ -105,6 +105,43 @@ pub fn handed_note(world: &World, project: &Project, question: &Question) -> any
              `ralph answer`"
         ),
     })
+}
+
+/// Gives the loop the answers to earlier questions, and what blocked an earlier run. Returns what the user should know of the
+/// answers.
+pub fn hand_over(
+    world: &World,
+    project: &Project,
+    run: &mut ArmedLoop,
+    question: Option<&Question>,
+) -> anyhow::Result<Vec<String>> {
+    let left_over = question::blocked(world, project).ok().flatten();
+    let (answered, open) = left_over.into_iter().partition::<Vec<_>, _>(|blocked| !blocked.answer.is_empty());
+    let mut list = answers::load(world, project)?;
+    answers::add(&mut list, run.pending.answers.drain(..));
+    let handed: Vec<&Question> = question.into_iter().chain(&answered).collect();
+    answers::add(&mut list, handed.iter().map(|question| question.whole()));
+    run.pending.answers = list;
+    run.pending.blocked = open.first().map(Question::unanswered);
+    // One question may be both.
+    let mut notes: Vec<String> =
+        handed.iter().map(|question| handed_note(world, project, question)).collect::<Result<_, _>>()?;
+    notes.dedup();
+    Ok(notes)
+}
+
+/// Keeps the answers for the next run. Returns what the user should know of them.
+pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<String> {
+    let saved = answers::save(world, project, &run.pending.answers);
+    let failed = saved.err().map(|error| format!("could not keep the answers for a later run: {error:#}"));
+    let blocked = run.pending.blocked.as_ref().map(|blocked| {
+        let what = clean::excerpt(blocked.split_once('\n').map_or(blocked, |(_, reason)| reason), 160);
+        format!(
+            "ralph/blocked.txt is still there: \"{what}\". The agent is told; `ralph answer TEXT` says how it was \
+             resolved"
+        )
+    });
+    failed.into_iter().chain(blocked).collect()
 }
 
 /// Returns the question with which the loop of this session ended, if it is still there.

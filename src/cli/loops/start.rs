@@ -24,7 +24,7 @@ use crate::store::state::ending::{self, Killed};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
-use crate::store::user::{answers, asked, circuit, given, history};
+use crate::store::user::{asked, circuit, given, history};
 use crate::store::{config, events, tasks, variables, world};
 use std::path::PathBuf;
 
@@ -139,7 +139,7 @@ pub fn start_with(
     notes.extend(note_start(&start, &plan, brief.events));
     asked::take(world, session);
     notes.extend(handed);
-    notes.extend(keep_answers(world, project, &plan.run));
+    notes.extend(answer::keep_answers(world, project, &plan.run));
     ended.extend(plan.replaced.take());
     let had_switch = stops::kill_switch(project);
     killed.clear_switch(project);
@@ -210,48 +210,9 @@ fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<Ve
     run.told.warnings = warnings.collect::<Vec<_>>().join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
     run.given.files = resolved.files.clone();
-    let notes = hand_over(start.world, start.project, run, question.as_ref())?;
+    let notes = answer::hand_over(start.world, start.project, run, question.as_ref())?;
     run.pending.repeat_task = !told;
     Ok(notes)
-}
-
-/// Gives the loop the answers to earlier questions, and what blocked an earlier run. Returns what the user should know of the
-/// answers.
-pub fn hand_over(
-    world: &World,
-    project: &Project,
-    run: &mut ArmedLoop,
-    question: Option<&Question>,
-) -> anyhow::Result<Vec<String>> {
-    let left_over = question::blocked(world, project).ok().flatten();
-    let (answered, open) = left_over.into_iter().partition::<Vec<_>, _>(|blocked| !blocked.answer.is_empty());
-    let mut list = answers::load(world, project)?;
-    answers::add(&mut list, run.pending.answers.drain(..));
-    let handed: Vec<&Question> = question.into_iter().chain(&answered).collect();
-    answers::add(&mut list, handed.iter().map(|question| question.whole()));
-    run.pending.answers = list;
-    run.pending.blocked = open.first().map(Question::unanswered);
-    // One question may be both.
-    let mut notes: Vec<String> = handed
-        .iter()
-        .map(|question| answer::handed_note(world, project, question))
-        .collect::<Result<_, _>>()?;
-    notes.dedup();
-    Ok(notes)
-}
-
-/// Keeps the answers for the next run. Returns what the user should know of them.
-pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<String> {
-    let saved = answers::save(world, project, &run.pending.answers);
-    let failed = saved.err().map(|error| format!("could not keep the answers for a later run: {error:#}"));
-    let blocked = run.pending.blocked.as_ref().map(|blocked| {
-        let what = clean::excerpt(blocked.split_once('\n').map_or(blocked, |(_, reason)| reason), 160);
-        format!(
-            "ralph/blocked.txt is still there: \"{what}\". The agent is told; `ralph answer TEXT` says how it was \
-             resolved"
-        )
-    });
-    failed.into_iter().chain(blocked).collect()
 }
 
 /// Writes the loop down, or nothing. The arming is recorded first: a loop in the state without that record does not

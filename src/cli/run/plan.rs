@@ -2,7 +2,7 @@
 
 use super::refusals;
 use super::run_args::RunArgs;
-use crate::cli::loops::start;
+use crate::cli::loops::{answer, start};
 use crate::cli::{Failure, World};
 use crate::core::decide::turn::Turn;
 use crate::core::event::What;
@@ -196,8 +196,8 @@ impl Planned {
         let had_switch = stops::kill_switch(project);
         stops::clear_kill_switch(project);
         self.notes.extend((had_switch && !stops::kill_switch(project)).then(|| stops::REMOVED.to_owned()));
-        self.notes.extend(start::hand_over(world, project, run, self.question.as_ref())?);
-        self.notes.extend(start::keep_answers(world, project, run));
+        self.notes.extend(answer::hand_over(world, project, run, self.question.as_ref())?);
+        self.notes.extend(answer::keep_answers(world, project, run));
         ending::record_missing(world, project, SESSION, &state.document)?;
         let expired = self.write(world, project, &mut state, held)?;
         let run = &self.plan.run;
