@@ -329,6 +329,19 @@ fn files_of_the_project_are_opened_through_the_door() {
 }
 
 #[test]
+fn every_record_of_the_user_is_on_the_list_that_uninstall_purges() {
+    let known = ralph::store::project::leftovers::RECORDS;
+    for source in sources() {
+        for line in source.with("data_dir") {
+            let Some((_, rest)) = line.split_once(".join(\"") else { continue };
+            let name = rest.split('"').next().unwrap();
+            let is_known = known.contains(&name) || ["plugin", "ralph", "data"].contains(&name);
+            assert!(is_known, "add it to RECORDS in src/store/project/leftovers.rs:\n{line}");
+        }
+    }
+}
+
+#[test]
 fn a_folder_shows_one_idea() {
     let mut folders = vec![src()];
     while let Some(folder) = folders.pop() {

@@ -8,6 +8,7 @@ use crate::core::time::duration;
 use crate::store::project::git;
 use crate::store::state;
 use crate::store::user::{armed, history};
+use crate::store::world::Relative;
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::io::Read;
@@ -26,7 +27,7 @@ pub struct Invocation<'m> {
 
 impl<'m> Invocation<'m> {
     pub fn new(matches: &'m ArgMatches) -> Result<Self, Failure> {
-        let world = World::from_env().map_err(Failure::usage)?;
+        let world = World::from_env().map_err(bad_environment)?;
         let (command, matches) = matches.subcommand().unwrap_or(("help", matches));
         let project = Project::find(&world, None);
         let mut invocation = Invocation { world, project, command, matches };
@@ -88,6 +89,13 @@ impl<'m> Invocation<'m> {
             request.set(switch, None).map_err(Failure::usage)?;
         }
         Ok(request)
+    }
+}
+
+fn bad_environment(error: anyhow::Error) -> Failure {
+    match error.is::<Relative>() {
+        true => Failure::usage(error).hint("give the whole path, or unset the variable"),
+        false => Failure::usage(error),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::cli::views::{logs, monitor, notify, report};
 use crate::core::outcome::Exit;
 use crate::core::text::clean;
 use crate::core::text::nearest::nearest;
+use crate::store::state;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
@@ -100,11 +101,16 @@ pub fn finish(mut command: Command, answer: impl Fn(&Invocation) -> Answer) -> E
     };
     // Controls that JSON may hold raw, a terminal may obey.
     let text = text.map(|text| if text.starts_with('{') { escape_controls(&text) } else { text });
+    let (Ok(said) | Err(said)) = &text;
+    let notes = state::take_untold(said);
     // A reader that went away is no error of ours.
     let _ = match text {
         Ok(text) => write_line(&mut std::io::stdout().lock(), &text),
         Err(text) => write_line(&mut std::io::stderr().lock(), &text),
     };
+    for note in notes {
+        let _ = write_line(&mut std::io::stderr().lock(), &format!("Note: {}", clean::line(&note)));
+    }
     ExitCode::from(exit.code())
 }
 
@@ -164,5 +170,8 @@ fn answer(call: &Invocation) -> Answer {
         "slash" => slash::command(call),
         _ => call.value("command").map_or_else(|| Ok(help::text()), help::of_command),
     };
-    text.map(|text| (text, Exit::Success))
+    // These colour what they print, and clean what they quote; JSON escapes it.
+    let is_done =
+        |text: &str| matches!(call.command, "status" | "history" | "install") || text.starts_with(['{', '[']);
+    text.map(|text| (if is_done(&text) { text } else { clean::block(&text) }, Exit::Success))
 }

@@ -142,7 +142,7 @@ pub fn started(run: &StoredLoop, settings: &Settings, verb: &str, notes: &[Strin
     });
     let checks: String =
         listed(&settings.checks, 200).iter().map(|check| format!("\nCheck: {check}")).collect();
-    let notes: String = notes.iter().map(|note| format!("\nNote: {note}")).collect();
+    let notes: String = notes.iter().map(|note| format!("\nNote: {}", clean::block(note))).collect();
     format!(
         "Ralph {verb}: {}\nEnds {ends}.{checks}\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
         clean::excerpt(&run.task, 200)

@@ -134,7 +134,7 @@ pub fn end(screen: &mut Screen, kept: Option<&Path>, is_installed: bool) -> Resu
         None => screen.heading("", "Done. The temporary project was removed."),
         Some(folder) => {
             screen.heading("", &format!("Done. The temporary project is in {}", folder.display()))?;
-            screen.remark("Look around in its folder tea: RALPH_DATA_DIR=../data ralph history")
+            screen.remark("Look around in its folder tea: RALPH_DATA_DIR=\"$PWD/../data\" ralph history")
         }
     }?;
     if is_installed {

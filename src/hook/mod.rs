@@ -32,7 +32,9 @@ pub fn main(assumed: &str) -> ExitCode {
         print(&failed_open(&format!("internal error{place}, please report it")));
         std::process::exit(0);
     }));
-    print(&answer(assumed));
+    let answer = answer(assumed);
+    let said = [&answer.message, &answer.block].map(|text| text.as_deref().unwrap_or_default()).concat();
+    print(&answer.with_notes(&state::take_untold(&said)));
     ExitCode::SUCCESS
 }
 
@@ -40,7 +42,7 @@ fn answer(assumed: &str) -> Answer {
     let answered = || -> Result<Answer> {
         let bytes = read_stdin().map_err(|error| anyhow!("could not read the hook input: {error}"))?;
         let input = input::parse(&bytes, assumed).map_err(|why| anyhow!(why))?;
-        handle(&World::from_env()?, &input)
+        handle(&World::of_hook()?, &input)
     };
     answered().unwrap_or_else(|error| failed_open(&format!("{error:#}")))
 }

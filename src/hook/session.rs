@@ -59,23 +59,25 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
         answer = answer.also(&line);
     }
     state.save()?;
+    given::settle(world, project, &state.document);
     drop(state);
     ending::announce_all(world, project, &expired);
     Ok(answer)
 }
 
-fn purge_guidance(call: &Call, document: &mut Document) -> Result<Option<String>> {
+fn purge_guidance(call: &Call, document: &mut Document) -> Result<Vec<String>> {
     let Call { world, project, .. } = *call;
     let mut guidance = given::guidance(world, project, document)?;
     if guidance.is_empty() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let brought_back = guidance.bring_back_to(world.now);
+    let restored = given::restored_note(project, &guidance);
     let purged = guidance.purge_over_age(world.now, config::guidance_max_age_ms(world, project, document));
-    if brought_back || !purged.is_empty() {
+    if brought_back || restored.is_some() || !purged.is_empty() {
         document.set_guidance(&guidance)?;
     }
-    Ok(guidance::purged(&purged))
+    Ok(restored.into_iter().chain(guidance::purged(&purged)).collect())
 }
 
 /// Notes that the session is open. A new process has an empty queue and waits for nothing.
@@ -146,7 +148,8 @@ fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool
     }
     let mut guidance = given::guidance(world, project, &seen)?;
     let max_age_ms = || config::guidance_max_age_ms(world, project, &seen);
-    Ok(guidance.bring_back_to(world.now)
+    Ok(!guidance.restored.is_empty()
+        || guidance.bring_back_to(world.now)
         || (!guidance.is_empty() && !guidance.purge_over_age(world.now, max_age_ms()).is_empty()))
 }
 

@@ -57,7 +57,7 @@ fn watch() -> Option<String> {
     world::text("CLAUDE_CODE_ENTRYPOINT").filter(|entry| entry == "cli")?;
     let input = input::parse(&bytes, "Stop").ok()?;
     let session = input.session_id.as_deref()?;
-    let world = World::from_env().ok()?;
+    let world = World::of_hook().ok()?;
     let project = Project::find(&world, input.cwd.as_deref());
     if !armed::exists(&world, &project, session).ok()? {
         return answered(&world, &project, session);

@@ -30,7 +30,7 @@ use crate::store::runner::runner_guard;
 use crate::store::runner::snapshot::{self, Rules, Snapshot};
 use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
-use crate::store::user::{armed, stalls};
+use crate::store::user::{armed, given, stalls};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
 use serde_json::json;
@@ -243,8 +243,9 @@ impl Runner<'_> {
         };
         let brief = briefing::prepare(&context, &mut state.document, scan)?;
         self.scanned_at = state.document.scanned_at();
-        if let Err(error) = state.save() {
-            self.screen.warn(&format!("could not save the state: {error:#}"));
+        match state.save() {
+            Ok(()) => given::settle(world, project, &state.document),
+            Err(error) => self.screen.warn(&format!("could not save the state: {error:#}")),
         }
         brief.notes.iter().for_each(|note| self.screen.note(note));
         brief.events.into_iter().for_each(|what| self.emit(what));

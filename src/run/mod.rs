@@ -156,8 +156,8 @@ pub fn reap_left_behind(held: &HeldProject) -> LeftBehind {
         let container = lock.container.clone().map(|name| Target::Container { name, workdir: None });
         let sandbox = lock.sandbox.clone().map(|name| Target::Sandbox { name });
         let reap = |target: Target| target.reap(&lock.run_id, Reap::CutOff).err();
-        let _ = Target::Local.reap(&lock.run_id, Reap::AtOnce);
-        unended = container.or(sandbox).and_then(reap);
+        let here = Target::Local.reap(&lock.run_id, Reap::AtOnce).err();
+        unended = container.or(sandbox).and_then(reap).or(here);
     }
     LeftBehind { agent: agent.is_some(), container: lock.container, unended }
 }
@@ -231,7 +231,9 @@ impl<'a> Runner<'a> {
     /// Runs to the end and returns the exit code.
     pub fn run(mut self) -> Exit {
         loop {
-            match self.iterate() {
+            let next = self.iterate();
+            state::take_untold("").iter().for_each(|note| self.screen.warn(note));
+            match next {
                 Ok(Next::Continue) => {}
                 Ok(Next::Over) => match self.wait_for_answer() {
                     Ok(true) => {}

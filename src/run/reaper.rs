@@ -1,10 +1,8 @@
-//! Ends stray processes of a run. Everything an agent starts inherits `RALPH_RUN_ID`, also what left its process group;
-//! inside a container it inherits a resource limit too, which a cleared environment, `setsid` and a lost parent leave
-//! as it is.
+//! Ends stray processes of a run. Everything an agent starts inherits `RALPH_RUN_ID` and, on Linux and so inside
+//! every container, a mark that a cleared environment leaves as it is (`store::process::mark`).
 
 use crate::store::process::program::{self, Ended};
-use crate::store::process::{group, lookup};
-use crate::store::project::fingerprint;
+use crate::store::process::{group, lookup, mark};
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -64,19 +62,14 @@ const SANDBOX_GUARD: &str =
 
 /// Returns words that start the others inside a container so that they and everything they start can be found.
 pub fn marked(words: &[String], run_id: &str) -> Vec<String> {
-    let start = ["sh", "-c", MARKED, "sh", &limit_kib(run_id).to_string()].map(str::to_owned);
+    let start = ["sh", "-c", MARKED, "sh", &mark::limit_kib(run_id).to_string()].map(str::to_owned);
     start.into_iter().chain(words.iter().cloned()).collect()
-}
-
-/// Returns a limit that no other run has: beyond any memory, so that a program which looks at it sees no bound.
-fn limit_kib(run_id: &str) -> u64 {
-    (1 << 42) | (fingerprint(run_id.as_bytes()) & ((1 << 42) - 1))
 }
 
 /// Returns the arguments of [`REAP`] for processes with one of these variables.
 fn arguments(run_id: &str, variables: [&str; 2], grace: u32) -> [String; 4] {
     let [entry, other] = variables.map(|variable| entry(variable, run_id));
-    [entry, other, grace.to_string(), (limit_kib(run_id) * 1024).to_string()]
+    [entry, other, grace.to_string(), (mark::limit_kib(run_id) * 1024).to_string()]
 }
 
 /// Ends the processes of a run inside a container. An error says why they may still run.
@@ -184,31 +177,48 @@ impl Drop for Guard {
     }
 }
 
-/// Kills the processes of a run on this machine.
+/// Kills the processes of a run on this machine, as far as they are this user's. An error says what is left.
 #[cfg(target_os = "linux")]
-pub fn reap(run_id: &str) {
-    /// A process may start another one while we look.
-    const MAX_LOOKS: usize = 5;
-    let _ = (0..MAX_LOOKS).take_while(|_| kill_marked(&entry(VARIABLE, run_id))).count();
+pub fn reap(run_id: &str) -> Result<(), String> {
+    // A process may start another one while we look, and its end takes a moment.
+    const MAX_LOOKS: usize = 500;
+    const POLL: Duration = Duration::from_millis(10);
+    for _ in 0..MAX_LOOKS {
+        if kill_marked(run_id).is_empty() {
+            return Ok(());
+        }
+        std::thread::sleep(POLL);
+    }
+    let left: Vec<String> = kill_marked(run_id).iter().map(i32::to_string).collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("still there after KILL: process {}", left.join(", "))) }
 }
 
-/// The environment of other processes cannot be read here; ending the group has to do.
+/// Neither the environment nor a mark of other processes can be read here; ending the group has to do.
 #[cfg(not(target_os = "linux"))]
-pub fn reap(_: &str) {}
+pub fn reap(_: &str) -> Result<(), String> {
+    Ok(())
+}
 
-/// Looks at every process once; returns whether one was killed.
+/// Looks at every process once and kills those of the run. Returns them.
 #[cfg(target_os = "linux")]
-fn kill_marked(entry: &str) -> bool {
-    use rustix::process::{Pid, Signal, kill_process};
-    let own = i32::try_from(std::process::id()).unwrap_or(0);
+fn kill_marked(run_id: &str) -> Vec<i32> {
+    use crate::store::process::pid;
+    use rustix::process::{Pid, Signal, getuid, kill_process};
+    let (own, user) = (i32::try_from(std::process::id()).unwrap_or(0), getuid().as_raw());
+    let entry = entry(VARIABLE, run_id);
     let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = names.filter_map(|name| name.file_name().to_str()?.parse::<i32>().ok());
-    let marked = pids.filter(|pid| *pid != own).filter(|pid| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
-    });
-    let killed = marked.filter_map(Pid::from_raw).filter(|pid| kill_process(*pid, Signal::KILL).is_ok());
-    killed.count() > 0
+    let is_marked = |pid: &i32| {
+        let environment = || std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        pid::is_running_of(*pid, user)
+            && (mark::is_on(&pid.to_string(), run_id)
+                || environment().split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes()))
+    };
+    let marked: Vec<i32> = pids.filter(|pid| *pid != own).filter(is_marked).collect();
+    for pid in marked.iter().copied().filter_map(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    marked
 }
 
 #[cfg(test)]
@@ -250,20 +260,35 @@ mod tests {
     #[test]
     fn only_processes_with_exactly_this_run_id_are_killed() {
         let run_id = format!("run-{}", std::process::id());
-        only_this_run_is_killed(&run_id, None, || reap(&run_id));
+        only_this_run_is_killed(&run_id, None, || reap(&run_id).unwrap());
+    }
+
+    /// Starts a process that has nothing of the run but its mark.
+    fn cleared(run_id: &str) -> Child {
+        let words = marked(&["env", "-i", "setsid", "sleep", "600"].map(str::to_owned), run_id);
+        let cleared = Command::new(&words[0]).args(&words[1..]).spawn().unwrap();
+        let name = || std::fs::read_to_string(format!("/proc/{}/comm", cleared.id())).unwrap();
+        while name() != "sleep\n" {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        cleared
+    }
+
+    #[test]
+    fn a_cleared_environment_hides_no_process() {
+        let run_id = format!("cleared-{}", std::process::id());
+        let mut other = cleared(&format!("{run_id}0"));
+        only_this_run_is_killed(&run_id, Some(cleared(&run_id)), || reap(&run_id).unwrap());
+        assert!(other.try_wait().unwrap().is_none(), "it is of another run");
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]
     fn the_script_for_containers_finds_cleared_environments_too() {
         for grace in [0, 3] {
             let run_id = format!("container-{grace}-{}", std::process::id());
-            let words = marked(&["env", "-i", "setsid", "sleep", "600"].map(str::to_owned), &run_id);
-            let cleared = Command::new(&words[0]).args(&words[1..]).spawn().unwrap();
-            let name = || std::fs::read_to_string(format!("/proc/{}/comm", cleared.id())).unwrap();
-            while name() != "sleep\n" {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            only_this_run_is_killed(&run_id, Some(cleared), || {
+            only_this_run_is_killed(&run_id, Some(cleared(&run_id)), || {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", &format!("{REAP}reap"), "sh"]);
                 shell.args(arguments(&run_id, [VARIABLE, GUARD_VARIABLE], grace));

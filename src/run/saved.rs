@@ -4,12 +4,14 @@
 
 use super::agent::Agent;
 use super::target::Target;
-use super::{Context, OnLimit, RunPlan};
+use super::{Context, OnLimit, RunPlan, SESSION};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, StoredLoop};
 use crate::store::file::{self, Backup};
 use crate::store::project::Project;
-use crate::store::user::history;
+use crate::store::runner::run_lock;
+use crate::store::state::Document;
+use crate::store::user::{armed, history};
 use crate::store::world::World;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -90,4 +92,24 @@ pub fn unfinished(world: &World, project: &Project) -> Result<Option<Saved>> {
     let has_completed = saved.run.outcome == Some(Outcome::Complete)
         || history::runs(world, project)?.iter().any(is_complete);
     Ok(Some(saved).filter(|_| !has_completed))
+}
+
+/// Returns the run that a runner works on, or died over, if the state file does not have it: `git clean` removes that file,
+/// and anyone who can write the project can.
+pub fn lost(world: &World, project: &Project, document: &Document) -> Result<Option<ArmedLoop>> {
+    let told = run_lock::holder(world, project).or_else(|| run_lock::left_behind(world, project));
+    let Some(run_id) = told.map(|told| told.run_id).filter(|run_id| !run_id.is_empty()) else {
+        return Ok(None);
+    };
+    if document.loop_of(SESSION).is_some_and(|run| run.run_id == run_id) {
+        return Ok(None);
+    }
+    // The armed record has it as it was at its start, this one as it was after its last iteration.
+    let saved: Option<Saved> = file::read_json(&path(world, project)?, MAX_FILE_BYTES);
+    if let Some(saved) = saved.filter(|saved| saved.run.run_id == run_id)
+        && let Some(run) = armed::attach(world, project, SESSION, saved.run)?
+    {
+        return Ok(Some(run));
+    }
+    Ok(armed::load_from_record(world, project, SESSION)?.filter(|run| run.run_id == run_id))
 }

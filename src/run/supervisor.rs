@@ -124,8 +124,8 @@ pub fn run(
     let sender = inbox.sender.clone();
     let exited = move |status| drop(sender.send(Message::Exited { of: number, status }));
     let mut command = launch.target.command(words, launch.project, launch.run_id);
-    let process = match program::start(&mut command, std::mem::take(&mut launch.prompt).into_bytes(), exited)
-    {
+    let prompt = std::mem::take(&mut launch.prompt).into_bytes();
+    let process = match program::start(&mut command, prompt, Some(launch.run_id), exited) {
         Ok(process) => process,
         Err(error) => return not_started(error),
     };

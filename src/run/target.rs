@@ -133,16 +133,13 @@ impl Target {
     pub fn reap(&self, run_id: &str, how: Reap) -> Result<(), String> {
         let grace = if how == Reap::AtOnce { 0 } else { CONTAINER_GRACE };
         let ended = match self {
-            Target::Local => {
-                reaper::reap(run_id);
-                Ok(())
-            }
+            Target::Local => reaper::reap(run_id),
             Target::Container { name, .. } => reaper::reap_container(name, run_id, grace),
             Target::Sandbox { .. } if how == Reap::Rest => Ok(()),
             Target::Sandbox { name } => reaper::stop_sandbox(name),
         };
-        let place = || self.place().unwrap_or_default();
-        ended.map_err(|why| format!("the agent {} could not be ended: {why}", place()))
+        let place = || self.place().map_or_else(String::new, |place| format!(" {place}"));
+        ended.map_err(|why| format!("the agent{} could not be ended: {why}", place()))
     }
 
     /// Returns when the container was started, which changes with a restart.

@@ -47,6 +47,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     let BriefingContext { world, run, resolved, .. } = *context;
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
     let before = given::guidance(world, context.project, document)?;
+    notes.extend(given::restored_note(context.project, &before));
     let guidance = freshen(context, document, before.clone(), &mut notes)?;
     let max_age = resolved.settings().guidance_max_age_ms;
     let own = guidance.fresh_for(&scope(context.session, run), world.now, max_age);

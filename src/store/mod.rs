@@ -9,6 +9,7 @@ pub mod runner;
 pub mod state;
 pub mod tasks;
 pub mod user;
+pub mod variables;
 pub mod world;
 pub mod zone;
 

@@ -1,8 +1,9 @@
 //! Clock, environment and the user's folders, read once at the edge and passed on.
 
+use super::variables;
 use crate::core::time::Stamp;
 use anyhow::{Context, Result};
-use std::ffi::OsString;
+use std::fmt;
 use std::ops::Add;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -22,13 +23,40 @@ pub struct World {
     pub git_config: Option<PathBuf>,
     /// Claude Code's own folder of settings.
     pub claude_config: Option<PathBuf>,
+    /// What was ignored of the environment, and why.
+    pub ignored: Vec<String>,
     data_dir: Option<PathBuf>,
     config_dir: Option<PathBuf>,
 }
 
+/// A variable for a folder that names none: relative to wherever we are started it could be the project's.
+#[derive(Debug)]
+pub struct Relative {
+    name: &'static str,
+    value: PathBuf,
+}
+
+impl fmt::Display for Relative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not an absolute path: {}", self.name, self.value.display())
+    }
+}
+
+impl std::error::Error for Relative {}
+
 impl World {
+    /// Reads the environment of a command.
     pub fn from_env() -> Result<Self> {
+        FOLDERS.iter().try_for_each(|name| folder(name).map(drop))?;
+        World::of_hook()
+    }
+
+    /// Reads the environment of a hook, which ignores what would refuse a command.
+    pub fn of_hook() -> Result<Self> {
+        let relative = FOLDERS.iter().filter_map(|name| folder(name).err());
+        let relative = relative.map(|error| format!("{error}, ignored"));
         Ok(World {
+            ignored: variables::ignored().into_iter().chain(relative).collect(),
             now: now()?,
             working_dir: std::env::current_dir().unwrap_or_default(),
             launch_dir: path("CLAUDE_PROJECT_DIR"),
@@ -40,7 +68,9 @@ impl World {
                 .map(|dir| dir.join("git")),
             home: dirs::home_dir(),
             data_dir: data_dir(),
-            config_dir: path("RALPH_CONFIG_DIR").or_else(|| Some(dirs::config_dir()?.join("ralph"))),
+            config_dir: folder(CONFIG_DIR)
+                .unwrap_or_default()
+                .or_else(|| Some(dirs::config_dir()?.join("ralph"))),
         })
     }
 
@@ -61,6 +91,7 @@ impl World {
             home: None,
             git_config: None,
             claude_config: None,
+            ignored: Vec::new(),
             data_dir: Some(data_dir.to_owned()),
             config_dir: None,
         }
@@ -79,28 +110,28 @@ impl World {
 
 /// The folder of the user's records.
 pub fn data_dir() -> Option<PathBuf> {
-    path("RALPH_DATA_DIR").or_else(|| Some(dirs::data_local_dir()?.join("ralph")))
+    folder(DATA_DIR).unwrap_or_default().or_else(|| Some(dirs::data_local_dir()?.join("ralph")))
+}
+
+const DATA_DIR: &str = "RALPH_DATA_DIR";
+const CONFIG_DIR: &str = "RALPH_CONFIG_DIR";
+const FOLDERS: [&str; 2] = [DATA_DIR, CONFIG_DIR];
+
+/// Returns the folder that a variable names.
+fn folder(name: &'static str) -> Result<Option<PathBuf>, Relative> {
+    match path(name) {
+        Some(value) if value.is_relative() => Err(Relative { name, value }),
+        value => Ok(value),
+    }
 }
 
 /// A variable that is set, not empty, and text.
 pub fn text(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// Every variable that may be a setting, with its value; folders and the clock are none.
-pub fn variables_of_ours() -> Vec<(String, String)> {
-    const OTHERS: [&str; 5] =
-        ["RALPH_DATA_DIR", "RALPH_CONFIG_DIR", "RALPH_NOW", "RALPH_RUN_ID", "RALPH_VERIFYING"];
-    let ours = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok().filter(|name| name.starts_with("RALPH_"))?;
-        let value = value.into_string().ok().filter(|value| !value.is_empty())?;
-        (!OTHERS.contains(&name.as_str())).then_some((name, value))
-    });
-    ours.collect()
+    variables::get(name)?.into_string().ok()
 }
 
 fn path(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from)
+    variables::get(name).map(PathBuf::from)
 }
 
 /// The clock, or `RALPH_NOW` in its place.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 impl Env {
     /// Returns the events file of a run, or of the only one.
-    fn events_file(&self, run_id: Option<&str>) -> PathBuf {
+    fn own_events_file(&self, run_id: Option<&str>) -> PathBuf {
         let named = run_id.map(|id| self.data().join("runs").join(id));
         let folder = named.unwrap_or_else(|| {
             let folders = fs::read_dir(self.data().join("runs")).unwrap().flatten().map(|entry| entry.path());
@@ -21,7 +21,7 @@ impl Env {
     }
 
     fn events(&self) -> Vec<Value> {
-        parsed(&fs::read_to_string(self.events_file(None)).unwrap())
+        parsed(&fs::read_to_string(self.own_events_file(None)).unwrap())
     }
 }
 
@@ -218,7 +218,7 @@ fn every_way_to_end_is_told_once() {
         env.start("the task", &[]);
         let id = env.record(SESSION)["run_id"].as_str().unwrap().to_owned();
         end(&env);
-        let events = parsed(&fs::read_to_string(env.events_file(Some(&id))).unwrap());
+        let events = parsed(&fs::read_to_string(env.own_events_file(Some(&id))).unwrap());
         assert_eq!(told(&events), ["started false".to_owned(), format!("ended {outcome}")], "{outcome}");
     }
 }
@@ -270,7 +270,7 @@ fn a_torn_line_costs_only_itself_and_what_is_unknown_is_passed_over() {
     let env = Env::new();
     env.start("the task", &[]);
     env.turn(SESSION, "one").goes_on();
-    let path = env.events_file(None);
+    let path = env.own_events_file(None);
     let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(b"\n{\"v\":9,\"timestamp\":\"2026-11-16T08:00:00Z\",\"event\":\"dreamt\",\"of\":1}\n")
         .unwrap();
@@ -286,7 +286,7 @@ fn a_torn_line_costs_only_itself_and_what_is_unknown_is_passed_over() {
 fn events_that_cannot_be_written_cost_the_loop_nothing_and_are_told_once() {
     let env = Env::new();
     env.start("the task", &[]);
-    let folder = env.events_file(None).parent().unwrap().to_owned();
+    let folder = env.own_events_file(None).parent().unwrap().to_owned();
     fs::remove_dir_all(&folder).unwrap();
     fs::write(&folder, "in the way").unwrap();
     let answers: Vec<_> =
@@ -321,7 +321,7 @@ fn a_run_whose_events_fail_in_between_ends_as_it_would_and_says_so_once() {
 fn a_file_at_its_bound_takes_only_the_ending() {
     let env = Env::new();
     env.start("the task", &[]);
-    let path = env.events_file(None);
+    let path = env.own_events_file(None);
     let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
     let line =
         format!("\n{{\"v\":1,\"timestamp\":1,\"event\":\"padding\",\"x\":\"{}\"}}\n", "x".repeat(1 << 16));
@@ -384,7 +384,7 @@ fn history_shows_one_run_in_full() {
     }
     assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
     let lines = parsed(&env.ralph(&["history", &id, "--json"]).ok());
-    assert_eq!(lines, parsed(&fs::read_to_string(env.events_file(None)).unwrap()));
+    assert_eq!(lines, parsed(&fs::read_to_string(env.own_events_file(None)).unwrap()));
     let refused = env.ralph(&["history", "nothing"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("no run with this id"), "{refused:?}");
 }

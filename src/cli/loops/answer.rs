@@ -6,7 +6,7 @@ use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::event::{self, Answered, What};
 use crate::core::message::short_id;
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Engine};
+use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::request::StartRequest;
 use crate::core::text::clean;
 use crate::store::events;
@@ -38,7 +38,7 @@ pub fn give(
     text: &str,
     replace: bool,
 ) -> Result<String, Failure> {
-    let question = save(project, question, text, replace)?;
+    let question = save(world, project, question, text, replace)?;
     note_answer(world, project, &question, "terminal");
     let path = clean::visible(&question.path.display().to_string());
     Ok(format!(
@@ -65,7 +65,7 @@ fn adopt(call: &Invocation, question: &Question, text: &str) -> Result<String, F
             );
         }
         "" => question.clone(),
-        text => save(project, question, text, call.flag("replace"))?,
+        text => save(world, project, question, text, call.flag("replace"))?,
     };
     let mut list = answers::load(world, project)?;
     answers::add(&mut list, [answered.whole()]);
@@ -93,7 +93,7 @@ pub fn in_session(
     if text.is_empty() {
         return Ok(shown(&question, "/ralph:answer TEXT").into());
     }
-    let question = save(project, &question, text, replace)?;
+    let question = save(world, project, &question, text, replace)?;
     note_answer(world, project, &question, from);
     asked::take(world, session);
     reply::close(world, project, session);
@@ -105,6 +105,49 @@ pub fn in_session(
     })?;
     reply.user = format!("Answer saved.\n{}", reply.user);
     Ok(reply)
+}
+
+/// Says which answer the agent is told, and where it comes from: anyone who can write the project can write the file.
+fn handed_note(world: &World, project: &Project, question: &Question) -> anyhow::Result<String> {
+    let path = question.path.strip_prefix(&project.root).unwrap_or(&question.path);
+    let (path, answer) = (clean::visible(&path.display().to_string()), clean::excerpt(&question.answer, 300));
+    Ok(match answers::is_given(world, project, &question.whole())? {
+        true => format!("the agent is told your answer: \"{answer}\""),
+        false => format!(
+            "the agent is told the answer in {path} as yours: \"{answer}\"; it was written into the file, not given with \
+             `ralph answer`"
+        ),
+    })
+}
+
+/// Gives the loop the answers to earlier questions, and what blocked an earlier run. Returns what the user should know of the
+/// answers.
+pub fn hand_over(
+    world: &World,
+    project: &Project,
+    run: &mut ArmedLoop,
+    question: Option<&Question>,
+) -> anyhow::Result<Vec<String>> {
+    let handed = answers::hand_over(world, project, run, question)?;
+    // One question may be both.
+    let mut notes: Vec<String> =
+        handed.iter().map(|question| handed_note(world, project, question)).collect::<Result<_, _>>()?;
+    notes.dedup();
+    Ok(notes)
+}
+
+/// Keeps the answers for the next run. Returns what the user should know of them.
+pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<String> {
+    let saved = answers::save(world, project, &run.pending.answers);
+    let failed = saved.err().map(|error| format!("could not keep the answers for a later run: {error:#}"));
+    let blocked = run.pending.blocked.as_ref().map(|blocked| {
+        let what = clean::excerpt(blocked.split_once('\n').map_or(blocked, |(_, reason)| reason), 160);
+        format!(
+            "ralph/blocked.txt is still there: \"{what}\". The agent is told; `ralph answer TEXT` says how it was \
+             resolved"
+        )
+    });
+    failed.into_iter().chain(blocked).collect()
 }
 
 /// Returns the question with which the loop of this session ended, if it is still there.
@@ -209,11 +252,20 @@ fn shown(question: &Question, command: &str) -> String {
     }
 }
 
-/// Saves the answer. Returns the question with it.
-fn save(project: &Project, question: &Question, text: &str, replace: bool) -> Result<Question, Failure> {
+/// Saves the answer, and that the user gave it. Returns the question with it.
+fn save(
+    world: &World,
+    project: &Project,
+    question: &Question,
+    text: &str,
+    replace: bool,
+) -> Result<Question, Failure> {
     if !question.answer.is_empty() && !replace {
         return Err(Failure::refused(format!("already answered: {}", question.answer))
             .hint("overwrite the answer with --replace"));
     }
-    Ok(question::answer(project, question, text)?)
+    let answered = question::answer(project, question, text)?;
+    // Without the record the next start says that the answer was written into the file.
+    let _ = answers::note_given(world, project, &answered.whole());
+    Ok(answered)
 }

@@ -162,6 +162,8 @@ pub fn run(
     let mut state = Locked::open(project, world.now)?;
     let mut guidance = given::guidance(world, project, &state.document)?;
     let before = guidance.clone();
+    let restored = given::restored_note(project, &guidance);
+    let notes: Vec<String> = state.moved_aside.iter().cloned().chain(restored).collect();
     guidance.bring_back_to(world.now);
     let max_age = config::guidance_max_age_ms(world, project, &state.document);
     let expired = guidance.purge_over_age(world.now, max_age);
@@ -225,13 +227,12 @@ pub fn run(
     note_changes(world, project, &state.document, &before, &guidance);
     if json {
         let mut shown = view::guidance::json(&guidance, world.now);
-        if let Some(note) = &state.moved_aside {
-            shown["notes"] = serde_json::json!([note]);
+        if !notes.is_empty() {
+            shown["notes"] = serde_json::json!(notes);
         }
         return Ok(format!("{shown}\n"));
     }
-    let note = state.moved_aside.map(|note| format!("\nNote: {}", clean::line(&note)));
-    Ok(answer + &note.unwrap_or_default())
+    Ok(answer + &notes.iter().map(|note| format!("\nNote: {}", clean::line(note))).collect::<String>())
 }
 
 /// Adds what changed to the events of each loop that it is for. The guidance itself is saved, so a failure costs nothing.

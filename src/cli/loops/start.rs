@@ -24,8 +24,8 @@ use crate::store::state::ending::{self, Killed};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
-use crate::store::user::{answers, asked, circuit, given, history};
-use crate::store::{config, events, tasks, world};
+use crate::store::user::{asked, circuit, given, history};
+use crate::store::{config, events, tasks, variables, world};
 use std::path::PathBuf;
 
 /// Where a loop is started, and what was asked for.
@@ -103,7 +103,7 @@ pub fn start_with(
     let mut plan = plan(&start, &state.document, import)?;
     plan.tripped = plan.tripped.or(tripped);
     plan.question = question;
-    prepare(&start, &mut plan, told)?;
+    let handed = prepare(&start, &mut plan, told)?;
     plan.run.session.work_tree = project.name_of(&work_tree);
     let place = plan.run.session.work_tree.clone();
     plan.run.circuit.move_to(&place);
@@ -119,7 +119,6 @@ pub fn start_with(
         let mut guidance = given::guidance(world, project, &state.document)?;
         guidance.hand_over(from, session);
         too_much = guidance.full(Some(session));
-        given::include(world, project, &guidance)?;
         state.document.set_guidance(&guidance)?;
     }
     let context = BriefingContext { world, project, session, run: &plan.run, resolved: &plan.resolved, told };
@@ -145,18 +144,29 @@ pub fn start_with(
     drop(state);
     notes.extend(note_start(&start, &plan, brief.events));
     asked::take(world, session);
-    notes.extend(keep_answers(world, project, &plan.run));
+    notes.extend(handed);
+    notes.extend(answer::keep_answers(world, project, &plan.run));
     ended.extend(plan.replaced.take());
+    let had_switch = stops::kill_switch(project);
     killed.clear_switch(project);
+    notes.extend((had_switch && !stops::kill_switch(project)).then(|| stops::REMOVED.to_owned()));
     ended.extend(killed.ended);
     ending::announce_all(world, project, &ended);
     if let Err(error) = git::exclude_ours(project) {
         notes.push(format!("could not exclude Ralph's files from git: {error:#}"));
     }
     notes.extend(file_away(plan.question.as_ref(), world, project));
-    let settings = plan.resolved.warnings.iter().chain(&plan.resolved.loosened);
-    notes.extend(settings.map(|warning| format!("settings: {warning}")));
+    let foreign = variables::foreign_notes(project);
+    notes.extend(settings_notes(&plan.resolved, &foreign));
     Ok(Reply { user: message::started(&plan.run, &plan.settings, plan.verb, &notes), agent: Some(agent) })
+}
+
+/// Returns what the user should know of the settings, and of variables in the project's own.
+pub fn settings_notes(resolved: &Resolved, foreign: &[String]) -> Vec<String> {
+    let foreign = foreign.iter().map(|note| clean::line(note));
+    let foreign = foreign.filter(|note| !resolved.warnings.contains(note));
+    let notes = resolved.warnings.iter().chain(&resolved.loosened).cloned().chain(foreign);
+    notes.map(|note| format!("settings: {note}")).collect()
 }
 
 /// Adds the start to the events of the run, and the ending to those of the run that it replaced. Returns what failed.
@@ -199,30 +209,16 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
 }
 
 /// Completes the loop's record.
-fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<()> {
+fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<Vec<String>> {
     let StartPlan { run, resolved, settings, question, .. } = plan;
     config::freeze(run, resolved);
     let warnings = resolved.warnings.iter().map(|warning| format!("settings: {warning}"));
     run.told.warnings = warnings.collect::<Vec<_>>().join("\n");
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
     run.given.files = resolved.files.clone();
-    answers::hand_over(start.world, start.project, run, question.as_ref())?;
+    let notes = answer::hand_over(start.world, start.project, run, question.as_ref())?;
     run.pending.repeat_task = !told;
-    Ok(())
-}
-
-/// Keeps the answers for the next run. Returns what the user should know of them.
-pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<String> {
-    let saved = answers::save(world, project, &run.pending.answers);
-    let failed = saved.err().map(|error| format!("could not keep the answers for a later run: {error:#}"));
-    let blocked = run.pending.blocked.as_ref().map(|blocked| {
-        let what = clean::excerpt(blocked.split_once('\n').map_or(blocked, |(_, reason)| reason), 160);
-        format!(
-            "ralph/blocked.txt is still there: \"{what}\". The agent is told; `ralph answer TEXT` says how it was \
-             resolved"
-        )
-    });
-    failed.into_iter().chain(blocked).collect()
+    Ok(notes)
 }
 
 /// Writes the loop down, or nothing. The arming is recorded first: a loop in the state without that record does not
@@ -278,10 +274,12 @@ fn write(start: &Start, plan: &mut StartPlan, state: &mut Locked) -> Result<Opti
     let import = plan.import.as_ref();
     let moved = import.map(|import| official::move_aside(project, &import.path, world.now)).transpose();
     let moved = moved.map_err(Failure::refused)?;
+    given::include(world, project, &state.document)?;
     if let Err(error) = state.save() {
         import.zip(moved.as_ref()).iter().for_each(|(import, to)| official::put_back(&import.path, to));
         return Err(error.into());
     }
+    given::settle(world, project, &state.document);
     Ok(moved)
 }
 
@@ -370,6 +368,9 @@ fn resume(start: &Start, document: &Document) -> Result<(ArmedLoop, Option<Strin
     if !request.task.is_empty() {
         run.task.clone_from(&request.task);
     }
+    let mut environment = config::environment();
+    environment.retain(|name, _| !run.commands.contains_key(name));
+    run.given.environment.extend(environment);
     add_settings(&mut run, request);
     // A resumed loop takes the limits that hold now, and the user is told which of them the project's file gives.
     run.limits = None;

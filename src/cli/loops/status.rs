@@ -7,6 +7,7 @@ use crate::cli::{Answer, Failure, Invocation, Project, World};
 use crate::core::guidance::{self, Guidance};
 use crate::core::outcome::Exit;
 use crate::core::record::{ArmedLoop, ClientStatus, Engine, LoopState, StoredLoop};
+use crate::run::{self, saved};
 use crate::store::runner::{calls, run_lock};
 use crate::store::state::{self, Document, StateError, question};
 use crate::store::user::{armed, given, history};
@@ -82,7 +83,18 @@ fn others(world: &World, project: &Project) -> Vec<Status> {
 fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
     let mut status = gather_loops(world, project, session)?;
     status.notes.extend(question::foreign_notes(world, project));
-    status.notes.extend(config::load(world, project).warnings);
+    // A loop that runs is held to its start; the settings of the next one are told when it starts.
+    let alive = status.loops.iter().filter(|shown| shown.run.is_alive());
+    let mut warnings: Vec<String> =
+        alive.flat_map(|shown| config::load_for(world, project, &shown.run).warnings).collect();
+    if !status.loops.iter().any(|shown| shown.run.is_alive()) {
+        warnings = config::load(world, project).warnings;
+    }
+    for warning in warnings {
+        if !status.notes.contains(&warning) {
+            status.notes.push(warning);
+        }
+    }
     Ok(status)
 }
 
@@ -110,8 +122,18 @@ pub fn gather_observed(
         notes.push("the state is from a newer version of Ralph and read-only: upgrade this one".into());
     }
     notes.extend(state::unreadable_loops(project, &document));
-    let armed::Loaded { loops, faults } = armed::load_started(world, project, &document);
+    let armed::Loaded { mut loops, faults } = armed::load_started(world, project, &document);
     notes.extend(faults);
+    let lost = saved::lost(world, project, &document).unwrap_or_else(|error| {
+        notes.push(format!("{error:#}"));
+        None
+    });
+    if let Some(run) = lost {
+        let state = project.state();
+        notes.push(format!("{} has lost the run that is active here; `ralph stop` ends it", state.display()));
+        loops.retain(|(session, _)| session != run::SESSION);
+        loops.push((run::SESSION.to_owned(), run));
+    }
     let mut loops: Vec<Shown> = loops
         .into_iter()
         .map(|(session_id, mut run)| {
@@ -138,6 +160,7 @@ pub fn gather_observed(
         Guidance::default()
     });
     let constraints = document.constraints();
+    notes.extend(given::restored_note(project, &guidance));
     notes.extend(guidance::foreign(&guidance.foreign, &project.state().display().to_string()));
     Ok(Status { project: project.root.clone(), now: world.now, loops, guidance, constraints, notes })
 }

@@ -6,9 +6,9 @@ use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::record::{Engine, StoredLoop};
 use crate::core::text::clean;
-use crate::run;
+use crate::run::{self, saved};
 use crate::store::config;
-use crate::store::runner::run_lock::{self, HeldProject};
+use crate::store::runner::run_lock::{self, HeldProject, RunLock};
 use crate::store::state::{self, Locked, ending, stop as stops};
 use crate::store::user::armed;
 use std::time::{Duration, Instant};
@@ -48,6 +48,8 @@ pub fn stop(
         Scope::Project => stop_in(world, project, None, shown_in, &mut unended)?,
         Scope::All => stop_everywhere(world, shown_in, &mut unended)?,
     };
+    // They name files of the project, whose folder may have any name.
+    let lines: Vec<String> = lines.iter().map(|line| clean::block(line)).collect();
     match scope {
         _ if !unended.is_empty() => {
             Err(Failure::internal([unended, lines].concat().join("\n")).hint(
@@ -88,7 +90,9 @@ fn stop_in(
     shown_in: Option<&str>,
     unended: &mut Vec<String>,
 ) -> Result<Vec<String>, Failure> {
-    if state::peek(project).is_ok_and(|document| document.is_none()) {
+    let is_held =
+        || run_lock::holder(world, project).or_else(|| run_lock::left_behind(world, project)).is_some();
+    if state::peek(project).is_ok_and(|document| document.is_none()) && !is_held() {
         return Ok(Vec::new());
     }
     let mut state = Locked::open(project, world.now)?;
@@ -99,9 +103,12 @@ fn stop_in(
     told.extend(dead.iter().map(|run| {
         message::ended(run, &config::load_for(world, project, run).settings_for(run.engine), world.now)
     }));
-    let armed::Loaded { loops, faults } = armed::load_all(world, project, &state.document);
+    let armed::Loaded { mut loops, faults } = armed::load_all(world, project, &state.document);
     let unreadable = |fault: String| format!("{fault}; its loop was not stopped");
     told.extend(faults.into_iter().map(unreadable));
+    // Its runner looks for the ending in the state, where it is written below.
+    let lost = saved::lost(world, project, &state.document)?;
+    loops.extend(lost.map(|run| (run::SESSION.to_owned(), run)));
     for (id, mut run) in loops {
         if only.is_some_and(|only| only != id) || !run.is_alive() {
             continue;
@@ -122,6 +129,9 @@ fn stop_in(
             Ok(()) => told.push("The agent of the last run has ended.".into()),
             Err(why) => unended.push(format!("the last run has not ended yet: {why}")),
         }
+    } else if is_meant && let Some(holder) = unrecorded(world, project, stopped_before.as_ref()) {
+        let (id, pid) = (message::short_id(&holder.run_id), holder.pid);
+        unended.push(format!("run {id} has no record any more; `kill {pid}` ends its runner and its agent"));
     }
     for (id, run, notes) in ended {
         let task = format!("\"{}\"", clean::excerpt(&run.task, 60));
@@ -150,6 +160,13 @@ fn is_ending(world: &World, project: &Project, stopped: Option<&StoredLoop>) -> 
         Some(holder) => stopped.is_some_and(|run| !run.is_alive() && run.run_id == holder.run_id),
         None => run_lock::left_behind(world, project).is_some(),
     }
+}
+
+/// Returns a runner that works here on a run of which neither the project nor the data folder has a record.
+fn unrecorded(world: &World, project: &Project, stored: Option<&StoredLoop>) -> Option<RunLock> {
+    let is_unrecorded =
+        |holder: &RunLock| !holder.run_id.is_empty() && stored.is_none_or(|run| run.run_id != holder.run_id);
+    run_lock::holder(world, project).filter(is_unrecorded)
 }
 
 /// Waits until the runner has ended its agent; if the runner is dead, ends it here. An error says why the agent may

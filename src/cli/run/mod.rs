@@ -21,7 +21,7 @@ use crate::run::screen::Screen;
 use crate::run::target::Target;
 use crate::run::{self, Context, RunPlan, Runner, SESSION};
 use crate::store::project::git;
-use crate::store::{config, events};
+use crate::store::{config, events, state};
 use plan::Planned;
 
 pub fn run(call: &Invocation) -> Answer {
@@ -108,6 +108,7 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
         screen.note(&note);
     }
     planned.notes.iter().for_each(|note| screen.note(note));
+    state::take_untold(&planned.notes.join("\n")).iter().for_each(|note| screen.note(note));
     if let Some(note) = permission_note(world, project, options) {
         screen.note(&note);
     }

@@ -2,7 +2,7 @@
 
 use super::refusals;
 use super::run_args::RunArgs;
-use crate::cli::loops::start;
+use crate::cli::loops::{answer, start};
 use crate::cli::{Failure, World};
 use crate::core::decide::turn::Turn;
 use crate::core::event::What;
@@ -20,8 +20,8 @@ use crate::store::runner::{logs, snapshot, summary};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{Locked, ending, expiry, stop as stops};
 use crate::store::tasks::source::{self, Found, Selection};
-use crate::store::user::{answers, armed, circuit, given, history};
-use crate::store::{config, file, tasks};
+use crate::store::user::{armed, circuit, given, history};
+use crate::store::{config, file, tasks, variables};
 use std::path::{Path, PathBuf};
 
 const MAX_PROMPT_BYTES: u64 = 64 << 20;
@@ -159,8 +159,7 @@ fn plan(
     notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
-    let settings = resolved.warnings.iter().chain(&resolved.loosened);
-    notes.extend(settings.map(|warning| format!("settings: {warning}")));
+    notes.extend(start::settings_notes(&resolved, &variables::foreign_notes(project)));
     run.circuit.baseline.move_to(&Turn {
         head: git::head(&project.root),
         tasks: tasks::read_reviewed(project, &run.tasks, options.skip_review),
@@ -194,9 +193,11 @@ impl Planned {
         let make_room = |dir: &std::path::PathBuf| logs::make_room(dir, world.now);
         logs.and_then(|dir| if self.continued { Ok(()) } else { make_room(&dir) })
             .map_err(refusals::unwritable_logs)?;
+        let had_switch = stops::kill_switch(project);
         stops::clear_kill_switch(project);
-        answers::hand_over(world, project, run, self.question.as_ref())?;
-        self.notes.extend(start::keep_answers(world, project, run));
+        self.notes.extend((had_switch && !stops::kill_switch(project)).then(|| stops::REMOVED.to_owned()));
+        self.notes.extend(answer::hand_over(world, project, run, self.question.as_ref())?);
+        self.notes.extend(answer::keep_answers(world, project, run));
         ending::record_missing(world, project, SESSION, &state.document)?;
         let expired = self.write(world, project, &mut state, held)?;
         let run = &self.plan.run;
@@ -263,6 +264,7 @@ impl Planned {
         armed::arm(world, project, SESSION, run, self.replaced.as_ref())?;
         held.tell(options.target.told(RunLock::of_this_process(&run.run_id, world.now)))?;
         state.save()?;
+        given::settle(world, project, &state.document);
         Ok(expired)
     }
 }

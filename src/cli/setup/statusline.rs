@@ -30,7 +30,7 @@ pub fn main() -> ExitCode {
 
 fn line(bytes: &[u8]) -> Option<String> {
     let Input { session_id, folder, transcript } = statusline::parse(bytes)?;
-    let world = World::from_env().ok()?;
+    let world = World::of_hook().ok()?;
     let project = Project::find(&world, folder.as_deref());
     if !state::usable_session_id(&session_id) {
         return None;

@@ -46,6 +46,9 @@ pub struct Guidance {
     /// Entries of the state file that this user did not give: they stay in the file and count for nothing.
     #[serde(skip)]
     pub foreign: Vec<(List, Entry)>,
+    /// Entries that this user gave and the state file had lost.
+    #[serde(skip)]
+    pub restored: Vec<Entry>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -194,8 +197,7 @@ impl Entry {
         self.session_id.as_deref().is_none_or(|own| own == session)
     }
 
-    /// Returns whether this is the entry that the user gave, as it was recorded then. An earlier date only makes it
-    /// older, and dates in the future are brought back.
+    /// Returns whether this is the entry that the user gave, as it was recorded then. Dates in the future are brought back.
     fn is_recorded_as(&self, record: &Entry) -> bool {
         self.text == record.text
             && self.session_id == record.session_id
@@ -253,14 +255,30 @@ impl Guidance {
         [&mut self.encouraged, &mut self.forbidden, &mut self.allowed]
     }
 
-    /// Sets the entries apart that are not in this record of what the user gave.
-    pub fn set_foreign_apart(&mut self, given: &Guidance) {
+    /// Returns what the user gave, as it is recorded, with what the state file says became of it. What else that file has is
+    /// set apart.
+    pub fn recorded(record: &Guidance, mut stated: Guidance) -> Guidance {
+        let mut own = Guidance { timestamp: stated.timestamp, ..Guidance::default() };
+        own.extra = std::mem::take(&mut stated.extra);
         for list in LISTS {
-            let records = given.list(list);
-            let is_foreign = |entry: &mut Entry| !records.iter().any(|record| entry.is_recorded_as(record));
-            let foreign: Vec<_> = self.list_mut(list).extract_if(.., is_foreign).collect();
-            self.foreign.extend(foreign.into_iter().map(|entry| (list, entry)));
+            let mut found = std::mem::take(stated.list_mut(list));
+            for given in record.list(list) {
+                let at = found.iter().position(|entry| entry.is_recorded_as(given));
+                let entry = match at.map(|at| found.remove(at)) {
+                    Some(Entry { delivered_to, overruled, extra, .. }) => {
+                        Entry { delivered_to, overruled, extra, ..given.clone() }
+                    }
+                    None => {
+                        own.restored.push(given.clone());
+                        given.clone()
+                    }
+                };
+                own.timestamp = own.timestamp.max(entry.timestamp);
+                own.list_mut(list).push(entry);
+            }
+            own.foreign.extend(found.into_iter().map(|entry| (list, entry)));
         }
+        own
     }
 
     /// Returns the entries with those that the user did not give, as the state file keeps them.
@@ -498,6 +516,13 @@ pub fn foreign(entries: &[(List, Entry)], file: &str) -> Option<String> {
              `ralph-guidance adopt` makes it yours",
             quoted(&entries)
         )
+    })
+}
+
+/// Reports the entries that the state file had lost.
+pub fn restored(entries: &[Entry], file: &str) -> Option<String> {
+    (!entries.is_empty()).then(|| {
+        format!("guidance that you gave was missing in {file} and counts all the same: {}", quoted(entries))
     })
 }
 

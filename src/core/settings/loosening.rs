@@ -137,11 +137,50 @@ impl Resolved {
             } else {
                 (row.source, row.place) = (own.source, own.place.clone());
             }
+            self.warnings.retain(|warning| !warning.ends_with(&format!("{name} is raised to it")));
             let (value, kept) = (shown(&value), shown(&row.value_for(engine)));
             notes.push(format!(
                 "{file}: {name} {value} would loosen the loop that runs, ignored: {kept} holds since its start; \
                  `ralph config {name} VALUE` changes it"
             ));
+        }
+        for (min, max) in super::RANGES {
+            self.lower(min, max);
+        }
+        notes
+    }
+
+    /// Holds a running loop to what it was given at its start: a variable that its hooks are given since then counts as far as
+    /// it is stricter. Returns what the user should know.
+    pub fn tighten(&mut self, now: &Resolved, engine: Engine) -> Vec<String> {
+        let mut notes = Vec::new();
+        let given = now.rows.iter().filter(|row| row.source == Source::Environment);
+        for given in given {
+            let Some(row) = self.rows.iter_mut().find(|row| row.key.name == given.key.name) else { continue };
+            let Key { name, loosens, .. } = *row.key;
+            let (value, before) = (given.value.clone(), row.value_for(engine));
+            if value == before || row.source > Source::Environment {
+                continue;
+            }
+            let (variable, shown_before) = (&given.place, shown(&before));
+            if loosens == Loosens::Never {
+                notes.push(format!("{variable} is ignored: {name} is {shown_before} since the loop's start"));
+                continue;
+            }
+            let is_looser = loosens.is_looser(&value, &before);
+            row.value = loosens.strictest(&value, &before);
+            if row.value != before {
+                (row.source, row.place) = (given.source, given.place.clone());
+            }
+            let value = shown(&value);
+            notes.push(if is_looser {
+                format!(
+                    "{variable}: {name} {value} would loosen the loop that runs, ignored: {shown_before} holds since \
+                     its start"
+                )
+            } else {
+                format!("{variable}: {name} is now {value}, stricter than at the start ({shown_before})")
+            });
         }
         for (min, max) in super::RANGES {
             self.lower(min, max);
@@ -158,6 +197,7 @@ impl Resolved {
             && let Some(row) = self.rows.iter_mut().find(|row| row.key.name == min)
         {
             row.value = value;
+            self.warnings.push(format!("{min} {low} is above {max} {high}: {min} is lowered to it"));
         }
     }
 }

@@ -7,7 +7,8 @@ use super::project::Project;
 use super::state::Document;
 use super::tasks as list;
 use super::user::armed;
-use super::world::{self, World};
+use super::variables;
+use super::world::World;
 use crate::core::record::{ArmedLoop, Engine, Given};
 use crate::core::settings::{self, Files, KEYS, Key, Kind, Layer, Resolved, Row, Source};
 use crate::core::tasks;
@@ -66,7 +67,8 @@ pub fn load_for(world: &World, project: &Project, run: &ArmedLoop) -> Resolved {
 
 fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
     let Start { given, commands, tasks, limits, engine } = *start;
-    let mut warnings = mistyped_variables();
+    let mut warnings = world.ignored.clone();
+    warnings.extend(mistyped_variables());
     let mut files = Files::default();
     let layer = |source, place: &str, values| Layer { source, place: place.into(), values };
     let mut layers = vec![
@@ -74,7 +76,11 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
         layer(Source::Flag, "flags", without_commands(&given.flags)),
         layer(Source::Preset, "preset", without_commands(&given.preset)),
     ];
-    layers.extend(variables());
+    // A loop that runs has those of its start; what its hooks are given may be anyone's.
+    let given_now = given_variables();
+    if limits.is_none() {
+        layers.extend(given_now.iter().cloned());
+    }
     layers.push(layer(Source::Environment, "environment at the start", without_commands(&given.environment)));
     let mut withheld = Vec::new();
     let path = project.config();
@@ -94,7 +100,6 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
     files.user.take_if(|values| values.is_empty());
     let list = list::checks(world, project, tasks);
     let mut resolved = settings::resolve(&layers);
-    warnings.append(&mut resolved.warnings);
     let is_project = |layer: &Layer| layer.source == Source::Project;
     let says_something = layers.iter().any(|layer| is_project(layer) && !layer.values.is_empty());
     if says_something || limits.is_some_and(|limits| !limits.is_empty()) {
@@ -111,6 +116,12 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
             }
         }
     }
+    if limits.is_some() && !given_now.is_empty() {
+        let mut now = settings::resolve(&given_now);
+        warnings.append(&mut now.warnings);
+        warnings.extend(resolved.tighten(&now, engine));
+    }
+    warnings.append(&mut resolved.warnings);
     if list.trusted {
         resolved.add_checks(&list.commands, &tasks.file);
     } else if !list.commands.is_empty() {
@@ -230,9 +241,9 @@ fn command_keys() -> impl Iterator<Item = &'static Key> {
 }
 
 /// Returns one layer for each variable that is set, so that a warning names it.
-fn variables() -> Vec<Layer> {
+fn given_variables() -> Vec<Layer> {
     // Reading all at once is cheaper for a hook than asking for each name.
-    let set = world::variables_of_ours();
+    let set = variables::settings();
     let mut layers = Vec::new();
     for key in KEYS.iter().filter(|_| !set.is_empty()) {
         for name in key.variables() {
@@ -246,7 +257,7 @@ fn variables() -> Vec<Layer> {
 
 /// Warns about variables that are a slip away from a setting's. Others that begin like ours may be another program's.
 fn mistyped_variables() -> Vec<String> {
-    let set = world::variables_of_ours();
+    let set = variables::settings();
     if set.is_empty() {
         return Vec::new();
     }
@@ -263,7 +274,7 @@ fn mistyped_variables() -> Vec<String> {
 /// Returns what the environment gives now, to be kept with the run: its hooks have another environment.
 pub fn environment() -> Values {
     // The strongest variable of a key comes first, so it is inserted last.
-    variables().into_iter().rev().flat_map(|layer| layer.values).collect()
+    given_variables().into_iter().rev().flat_map(|layer| layer.values).collect()
 }
 
 /// Reads the values of the user's file by dotted key; nested objects and dotted names both work.

@@ -3,6 +3,7 @@ pub mod command;
 pub mod group;
 pub mod interrupt;
 pub mod lookup;
+pub mod mark;
 pub mod notify;
 pub mod opener;
 pub mod pid;

@@ -51,6 +51,15 @@ pub fn only_zombies(_: u32) -> bool {
     false
 }
 
+/// Returns whether the process is one of this user's and not a zombie.
+#[cfg(target_os = "linux")]
+pub fn is_running_of(pid: i32, user: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    !field("State:").starts_with(['Z', 'X'])
+        && field("Uid:").split_whitespace().next().and_then(|uid| uid.parse().ok()) == Some(user)
+}
+
 /// Returns the fields of `/proc/PID/stat` from the state on. The name before it may hold anything, in brackets.
 #[cfg(target_os = "linux")]
 fn stat(dir: &std::path::Path) -> Option<Vec<String>> {

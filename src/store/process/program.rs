@@ -4,6 +4,7 @@
 //! something, [`super::command`] for a command line of the user, `run::child` for the agent.
 
 use super::group::{self, Group};
+use super::mark::Marking;
 use crate::core::text::clean;
 use crate::core::time;
 use crate::store::world::Instant;
@@ -69,15 +70,18 @@ pub struct Started {
     pub stderr: Option<ChildStderr>,
 }
 
-/// Starts a program in a process group of its own and writes `input` to its stdin. `exited` is called in another
-/// thread when it ends.
+/// Starts a program in a process group of its own and writes `input` to its stdin. `run_id` marks it and everything it
+/// starts. `exited` is called in another thread when it ends.
 pub fn start(
     command: &mut Command,
     input: Vec<u8>,
+    run_id: Option<&str>,
     exited: impl FnOnce(io::Result<ExitStatus>) + Send + 'static,
 ) -> io::Result<Started> {
     group::lead(command);
+    let marking = run_id.and_then(Marking::begin);
     let mut child = spawn(command)?;
+    marking.inspect(|marking| marking.fix(child.id()));
     let group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let threads = || {
@@ -117,7 +121,7 @@ pub(super) fn supervise(
 ) -> (Ended, Duration) {
     let began = Instant::now();
     let (sender, exit) = channel();
-    let started = start(command, input.to_vec(), move |status| drop(sender.send(status)));
+    let started = start(command, input.to_vec(), None, move |status| drop(sender.send(status)));
     // The pipes close when the last writer is gone, so our own copies must go.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let group = match started {

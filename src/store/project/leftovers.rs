@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The user's records in the data folder.
-pub const RECORDS: [&str; 12] = [
+pub const RECORDS: [&str; 14] = [
     "sessions", "circuit", "history", "trust", "scan", "answers", "calls", "prompts", "held", "handoff",
-    "runs", "stop-all",
+    "runs", "given", "asked", "stop-all",
 ];
 const LOCK: &str = "install.lock";
 const IN_PROJECTS: [&str; 5] = [

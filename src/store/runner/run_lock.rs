@@ -8,7 +8,7 @@
 
 use crate::core::time::Stamp;
 use crate::store::file::lock::Lock;
-use crate::store::process::pid;
+use crate::store::process::{mark, pid};
 use crate::store::{Project, World, file};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -193,12 +193,13 @@ pub fn stray_marker(world: &World, project: &Project) -> Option<(PathBuf, String
 /// Returns whether this process was started by the runner that holds this project. Without `RALPH_RUN_ID` it reads
 /// nothing.
 ///
-/// From inside a container neither the runner nor its lock can be seen. There the id has to do: no repository can guess
-/// it, and only what the runner started inherits it.
+/// From inside a container neither the runner nor its lock can be seen. There the mark of the run has to prove it, which only
+/// what the runner started has: a repository can write `ralph/run.lock` and set variables, but no limit of a process.
 pub fn drives(world: &World, project: &Project) -> bool {
     let Some(run_id) = world.run_id.as_ref().filter(|id| !id.is_empty()) else { return false };
     holder(world, project).is_some_and(|lock| lock.run_id == *run_id)
-        || read_marker(project).is_some_and(|lock| lock.run_id == *run_id && lock.container.is_some())
+        || mark::is_own(run_id)
+            && read_marker(project).is_some_and(|lock| lock.run_id == *run_id && lock.container.is_some())
 }
 
 #[cfg(test)]
@@ -283,10 +284,10 @@ mod tests {
                 world.run_id = run_id.map(str::to_owned);
                 assert_eq!(drives(&world, &project), expected, "{run_id:?}");
             }
-            // Inside a container there is another data folder.
+            // Inside a container there is another data folder. This process has no mark of the run.
             let mut inside = World::at(&project.root, &project.root.join("none"));
             inside.run_id = Some("r".into());
-            assert_eq!(drives(&inside, &project), container.is_some());
+            assert!(!drives(&inside, &project), "{container:?}");
         }
         drop(held);
         assert!(!drives(&world, &project) && !marker(&project).exists());

@@ -37,6 +37,8 @@ pub struct Document {
     pub(super) rest: Fields,
     /// It says something else than the file.
     pub(super) changed: bool,
+    /// The user's guidance as it was last set, for the record of it (`store::user::given`).
+    given: Option<Guidance>,
 }
 
 impl Document {
@@ -206,8 +208,14 @@ impl Document {
         raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
     }
 
+    /// Returns the user's guidance if it was set here.
+    pub fn given(&self) -> Option<&Guidance> {
+        self.given.as_ref()
+    }
+
     pub fn set_guidance(&mut self, guidance: &Guidance) -> Result<()> {
-        if self.rest.get("guidance").is_some() || *guidance != Guidance::default() {
+        self.given = Some(guidance.as_given());
+        if self.rest.get("guidance").is_some() || !(guidance.is_empty() && guidance.foreign.is_empty()) {
             self.changed |= match guidance.foreign.is_empty() {
                 true => self.rest.set("guidance", guidance)?,
                 false => self.rest.set("guidance", &guidance.with_foreign())?,

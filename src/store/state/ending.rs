@@ -86,8 +86,11 @@ pub fn record_missing(world: &World, project: &Project, session: &str, document:
     }
 }
 
-/// Ends a run whose runner died while it ended: the history says how, or else the row of its last iteration. Returns it,
-/// to be announced.
+/// Ends a run whose runner died while it ended: the history says how, or else its last iteration. Returns it, to be
+/// announced.
+///
+/// The agent can write the project's `summary.csv`, so a last row that claims an ending counts only if the events in the
+/// user's own folder say the same.
 pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -> Result<Option<ArmedLoop>> {
     let died = |run: &ArmedLoop| run.engine == Engine::Runner && run.is_alive();
     let loops = armed::load_all(world, project, document).loops;
@@ -116,14 +119,27 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
                 events::note(world, &run, &[What::Ended(Ended::of(&run, world.now))]);
             }
         }
-        (None, Some(IterationOutcome::Run(outcome))) => {
+        (None, Some(claimed @ IterationOutcome::Run(outcome))) => {
             let row = row.unwrap_or_default();
-            run.iteration = row.iteration;
-            if let Some(cost) = row.cost_usd {
-                run.usage.cost_usd = Some(run.usage.cost_usd.unwrap_or_default() + cost);
+            let timeline = events::load(world, &run.run_id)?;
+            let confirmed = timeline.as_ref().and_then(|timeline| timeline.iterations.get(&row.iteration));
+            match confirmed.filter(|iteration| iteration.facts.outcome == Some(claimed)) {
+                Some(iteration) => {
+                    run.iteration = row.iteration;
+                    if let Some(cost) = iteration.facts.cost_usd {
+                        run.usage.cost_usd = Some(run.usage.cost_usd.unwrap_or_default() + cost);
+                    }
+                    let reason = "its runner was killed before it could record the ending";
+                    run.end(outcome, reason, iteration.ended_at);
+                }
+                None => {
+                    let reason = format!(
+                        "its runner was killed; ralph/logs/summary.csv says {}, which no record of Ralph confirms",
+                        outcome.name()
+                    );
+                    run.end(Outcome::Interrupted, reason, world.now);
+                }
             }
-            let reason = "its runner was killed before it could record the ending";
-            run.end(outcome, reason, row.timestamp.unwrap_or(world.now));
             record(world, project, &session, &run);
         }
         _ => return Ok(None),

@@ -18,6 +18,7 @@ use crate::core::time::Stamp;
 use anyhow::{Context, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub const VERSION: u64 = 1;
 const MAX_STATE_BYTES: u64 = 24 << 20;
@@ -87,6 +88,26 @@ pub fn unreadable_loops(project: &Project, document: &Document) -> Vec<String> {
     told
 }
 
+/// What happened to damaged files, until the user is told: whatever fails after that, the program that prints last picks it
+/// up.
+static UNTOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn untold() -> MutexGuard<'static, Vec<String>> {
+    UNTOLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns what happened to damaged files and is not in this text, for the user. It is returned once.
+pub fn take_untold(said: &str) -> Vec<String> {
+    let mut notes = std::mem::take(&mut *untold());
+    if !notes.is_empty() {
+        // A text may be wrapped, or quoted as JSON.
+        let folded = |text: &str| text.split_whitespace().collect::<String>();
+        let said = folded(&said.replace("\\\"", "\""));
+        notes.retain(|note| !said.contains(&folded(&clean::line(note))));
+    }
+    notes
+}
+
 /// The state under its lock, from load to save.
 pub struct Locked {
     pub document: Document,
@@ -106,6 +127,7 @@ impl Locked {
         let (document, moved_aside) = match read(&path) {
             Err(StateError::Damaged(path, why)) => {
                 let (document, told) = move_aside(&path, &why, now)?;
+                untold().push(told.clone());
                 (document, Some(told))
             }
             document => (document?, None),

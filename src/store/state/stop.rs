@@ -19,6 +19,9 @@ fn is_there(project: &Project) -> bool {
     project.kill_switch().symlink_metadata().is_ok()
 }
 
+/// What a start says after it removed the kill switch.
+pub const REMOVED: &str = ".claude/STOP_LOOP was there and is removed: it would have stopped this loop";
+
 pub fn clear_kill_switch(project: &Project) {
     if let Ok(path) = project.file(&project.kill_switch()) {
         let _ = std::fs::remove_file(path);

@@ -42,26 +42,46 @@ pub fn save(world: &World, project: &Project, list: &[String]) -> Result<()> {
     file::replace(&path, &serde_json::to_vec(list)?, Privacy::Private)
 }
 
-/// Gives the loop the answers to earlier questions, and what blocked an earlier run.
+/// Gives the loop the answers to earlier questions, and what blocked an earlier run. Returns what was answered now.
 pub fn hand_over(
     world: &World,
     project: &Project,
     run: &mut ArmedLoop,
     question: Option<&Question>,
-) -> Result<()> {
+) -> Result<Vec<Question>> {
     let left_over = question::blocked(world, project).ok().flatten();
     let (answered, open) = left_over.into_iter().partition::<Vec<_>, _>(|blocked| !blocked.answer.is_empty());
     let mut list = load(world, project)?;
     add(&mut list, run.pending.answers.drain(..));
-    add(&mut list, question.into_iter().chain(&answered).map(Question::whole));
+    let handed: Vec<Question> = question.into_iter().cloned().chain(answered).collect();
+    add(&mut list, handed.iter().map(Question::whole));
     run.pending.answers = list;
     run.pending.blocked = open.first().map(Question::unanswered);
-    Ok(())
+    Ok(handed)
+}
+
+/// Records an answer that the user gave with `ralph answer`, before a run takes it: the file with it is in the project.
+pub fn note_given(world: &World, project: &Project, answer: &str) -> Result<()> {
+    let path = given_path(world, project)?;
+    let mut list: Vec<String> = file::read_record(&path, MAX_FILE_BYTES)?.unwrap_or_default();
+    add(&mut list, [answer.to_owned()]);
+    file::create_dir(path.parent().unwrap_or(&path))?;
+    file::replace(&path, &serde_json::to_vec(&list)?, Privacy::Private)
+}
+
+/// Returns whether the user gave this very answer with `ralph answer`.
+pub fn is_given(world: &World, project: &Project, answer: &str) -> Result<bool> {
+    let list: Option<Vec<String>> = file::read_record(&given_path(world, project)?, MAX_FILE_BYTES)?;
+    Ok(list.is_some_and(|list| list.iter().any(|given| given == answer)))
+}
+
+fn given_path(world: &World, project: &Project) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("answers").join(format!("{}-given.json", project.key())))
 }
 
 /// Forgets the answers, after a run that completed.
 pub fn forget(world: &World, project: &Project) {
-    if let Ok(path) = path(world, project) {
+    for path in [path(world, project), given_path(world, project)].into_iter().flatten() {
         let _ = std::fs::remove_file(path);
     }
 }

@@ -56,6 +56,17 @@ impl Record {
     fn terms_of(self, run_id: &str) -> Option<Terms> {
         [Some(self.terms), self.before].into_iter().flatten().find(|terms| terms.run_id == run_id)
     }
+
+    /// Returns the task that the user gave to a run.
+    fn task_of(&self, run_id: &str) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Armed {
+            run_id: String,
+            task: String,
+        }
+        let armed: Armed = serde_json::from_str(self.armed.as_ref()?.get()).ok()?;
+        (armed.run_id == run_id).then_some(armed.task)
+    }
 }
 
 impl Terms {
@@ -237,9 +248,19 @@ pub fn load_started(world: &World, project: &Project, document: &Document) -> Lo
     loaded
 }
 
-fn attach(world: &World, project: &Project, session: &str, stored: StoredLoop) -> Result<Option<ArmedLoop>> {
-    let terms = record(world, project, session)?.and_then(|record| record.terms_of(&stored.run_id));
-    terms.map(|terms| terms.attach(world, project, session, stored)).transpose()
+/// Makes the armed loop of a record, if it is the one this user armed.
+pub fn attach(
+    world: &World,
+    project: &Project,
+    session: &str,
+    stored: StoredLoop,
+) -> Result<Option<ArmedLoop>> {
+    let Some(record) = record(world, project, session)? else { return Ok(None) };
+    let task = record.task_of(&stored.run_id);
+    let Some(terms) = record.terms_of(&stored.run_id) else { return Ok(None) };
+    let mut run = terms.attach(world, project, session, stored)?;
+    run.task = task.unwrap_or(run.task.clone());
+    Ok(Some(run))
 }
 
 /// Records that the user changed a limit of a loop that runs; without a value, that the project's file gives none.

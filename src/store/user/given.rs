@@ -1,5 +1,5 @@
 //! What this user encouraged, forbade and allowed in a project. The state file holds the same entries with what became of
-//! them, but anyone who can write the project can write it: an entry counts only if it is recorded here too.
+//! them, but anyone who can write the project can write it: an entry counts if it is recorded here, and only then.
 
 use crate::core::guidance::{self, Guidance};
 use crate::store::file;
@@ -42,31 +42,46 @@ fn write(world: &World, project: &Project, guidance: Guidance) -> Result<()> {
     file::replace_private(&path, serde_json::to_string_pretty(&Record { project, guidance })?.as_bytes())
 }
 
-/// Returns the guidance in the state that this user gave, with the rest set apart. Without any, nothing is read.
+/// Returns the guidance that this user gave. The record has the entries, the state what became of them; what else the state
+/// has is set apart.
 pub fn guidance(world: &World, project: &Project, document: &Document) -> Result<Guidance> {
-    let mut stated = document.stated_guidance();
-    if !stated.is_empty() {
-        stated.set_foreign_apart(&load(world, project)?);
-    }
-    Ok(stated)
+    let record = document.given().map_or_else(|| load(world, project), |given| Ok(given.clone()))?;
+    Ok(Guidance::recorded(&record, document.stated_guidance()))
 }
 
-/// Records these entries beside those that are recorded already.
-pub fn include(world: &World, project: &Project, guidance: &Guidance) -> Result<()> {
+/// Records the entries of the document beside those that are recorded already. Called before the state is saved.
+pub fn include(world: &World, project: &Project, document: &Document) -> Result<()> {
+    let Some(given) = document.given() else { return Ok(()) };
     let known = load(world, project)?;
     let mut all = known.clone();
-    all.include(&guidance.as_given());
+    all.include(given);
     if all == known { Ok(()) } else { write(world, project, all) }
 }
 
-/// Saves what the user gives and takes back, in the record and in the state. In this order, every entry that is in the
-/// state counts, whenever we are killed.
+/// Drops the record of what the document no longer has. Called after the state was saved: killed in between or without
+/// success, the entry is still there, and is dropped and told again.
+pub fn settle(world: &World, project: &Project, document: &Document) {
+    let _ = drop_from_record(world, project, document);
+}
+
+fn drop_from_record(world: &World, project: &Project, document: &Document) -> Result<()> {
+    match document.given() {
+        Some(given) if load(world, project)? != *given => write(world, project, given.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// Saves what the user gives and takes back, in the record and in the state.
 pub fn save(world: &World, project: &Project, state: &mut Locked, guidance: &Guidance) -> Result<()> {
-    include(world, project, guidance)?;
     state.document.set_guidance(guidance)?;
+    include(world, project, &state.document)?;
     state.save()?;
-    let given = guidance.as_given();
-    if load(world, project)? == given { Ok(()) } else { write(world, project, given) }
+    drop_from_record(world, project, &state.document)
+}
+
+/// Names the guidance that the state had lost.
+pub fn restored_note(project: &Project, guidance: &Guidance) -> Option<String> {
+    guidance::restored(&guidance.restored, &project.state().display().to_string())
 }
 
 /// Names the guidance in the state that this user did not give.

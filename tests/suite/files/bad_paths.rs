@@ -252,3 +252,50 @@ fn a_working_directory_that_is_gone_is_no_crash() {
         env.stop(SESSION).says("x").field("cwd", "/no/such/folder").call().without("CLAUDE_PROJECT_DIR");
     lost.cwd(&env.base).run().answer().silent();
 }
+
+#[test]
+fn no_escape_code_of_a_folder_name_reaches_the_terminal() {
+    let env = Env::named("pro\u{1b}[31mject\u{9b}");
+    env.git_init(&env.project);
+    let guidance = json!({"forbidden": [{"text": "x\u{1b}[2J", "timestamp": "2026-11-16T08:00:00Z"}]});
+    let foreign = json!({"version": 1, "loops": {}, "guidance": guidance}).to_string();
+    let settings = json!({"env": {"RALPH_MAX_HOURS": "1", "RALPH_\u{1b}[2J": "1"}}).to_string();
+    env.write(".claude/settings.json", settings);
+    env.write(
+        ".claude/ralph-config.json",
+        json!({"\u{1b}[2J": 1, "notify": {"command": "x\u{1b}"}}).to_string(),
+    );
+    let calls: [&[&str]; 16] = [
+        &["start", "--session", SESSION, "task"],
+        &["status"],
+        &["stop"],
+        &["stop", "--all"],
+        &["config"],
+        &["config", "max-hours", "3"],
+        &["scan"],
+        &["history"],
+        &["reset"],
+        &["trust", "--show"],
+        &["trust"],
+        &["answer"],
+        &["init"],
+        &["run", "--agent-command", "echo '<promise>COMPLETE</promise>'", "--delay", "0", "x"],
+        &["archive"],
+        &["doctor"],
+    ];
+    for state in [foreign.as_str(), "{"] {
+        for args in calls {
+            env.write(".claude/ralph-state.json", state);
+            let run = env.ralph(args);
+            for text in [&run.stdout, &run.stderr] {
+                let is_raw = |c: char| c.is_control() && c != '\n' && c != '\t';
+                assert!(!text.contains(is_raw), "{args:?} with {state}: {text:?}");
+            }
+        }
+        env.write(".claude/ralph-state.json", state);
+        for args in [&["forbid", "push"][..], &["list"], &["adopt"], &["remove", "9"], &["clear"]] {
+            let run = env.guidance(args);
+            assert!(!(run.stdout + &run.stderr).contains(['\u{1b}', '\u{9b}']), "{args:?}");
+        }
+    }
+}

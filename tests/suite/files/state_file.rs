@@ -356,3 +356,37 @@ fn a_runner_that_waits_for_days_was_not_left() {
     clock.advance_until(HOUR, "the end of the run", || run.has_ended());
     assert_eq!(run.wait().code, Some(0));
 }
+
+#[test]
+fn every_command_says_that_it_moved_a_damaged_file_aside() {
+    let damage = |env: &Env| drop(env.write(".claude/ralph-state.json", "{").list(""));
+    let calls: [(bool, &[&str]); 7] = [
+        (true, &["allow", "no-such-finding"]),
+        (true, &["adopt"]),
+        (true, &["remove", "9"]),
+        (false, &["start", "--session", SESSION, "--resume"]),
+        (false, &["reset"]),
+        (false, &["stop"]),
+        (false, &["config", "max-hours", "3"]),
+    ];
+    for (is_guidance, args) in calls {
+        let env = Env::new();
+        env.start("task", &[]);
+        damage(&env);
+        let run = if is_guidance { env.guidance(args) } else { env.ralph(args) };
+        let is_aside = env.list(".claude").iter().any(|name| name.contains(".corrupt-"));
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert_eq!(said.matches("was damaged").count(), usize::from(is_aside), "{args:?}: {said}");
+        assert_eq!(said.matches("is now ").count(), usize::from(is_aside), "{args:?}: {said}");
+    }
+    for (command, text) in [("forbid", "push"), ("encourage", "tests"), ("status", ""), ("start", "--resume")]
+    {
+        let env = Env::new();
+        env.start("task", &[]);
+        damage(&env);
+        let answer = env.types(SESSION, command, text);
+        let is_aside = env.list(".claude").iter().any(|name| name.contains(".corrupt-"));
+        let said = format!("{}{}", answer.message.unwrap_or_default(), answer.block.unwrap_or_default());
+        assert!(is_aside && said.matches("and is now ").count() == 1, "{command}: {said}");
+    }
+}

@@ -97,7 +97,7 @@ fn answers_that_cannot_be_read_are_not_replaced_by_none() {
     env.ralph(&["answer", "the blue one"]).ok();
     env.start("task", &["--resume"]);
     let broken = make_unreadable(&env.data().join("answers"));
-    assert_eq!(broken.len(), 1);
+    assert_eq!(broken.len(), 2, "the answers, and which of them were given with `ralph answer`");
     env.ralph(&["start", "--session", OTHER, "other"]).fails(70);
     repair(broken);
     env.start_in(OTHER, "other", &[]);

@@ -98,8 +98,11 @@ fn what_the_user_gave_cannot_be_pinned_dated_later_or_widened() {
         env.guidance(&["forbid", "--session", SESSION, "--for", "2h", "push"]).ok();
         assert!(env.turn(SESSION, "x").goes_on().contains("- push"), "{name}");
         env.edit_state(|state| change(&mut state["guidance"]["forbidden"][0]));
+        let own = env.turn(SESSION, "x").goes_on().to_owned();
+        assert!(own.contains("- push (") && !own.contains("force"), "as it was given, {name}: {own}");
+        assert!(!env.turn(OTHER, "x").goes_on().contains("- push"), "{name}");
         for session in [SESSION, OTHER] {
-            assert!(!env.turn(session, "x").goes_on().contains("- push"), "{name}");
+            assert!(!env.at(3 * HOUR).turn(session, "y").goes_on().contains("- push"), "{name}");
         }
     }
 }
@@ -266,4 +269,93 @@ fn answers_in_the_state_file_do_not_count() {
     env.at(30).ralph(&["start", "--session", SESSION, "--resume"]).ok();
     let told = told_to_agent(&env);
     assert!(told.contains("Spaces") && !told.contains("Push?"), "also after an ending: {told}");
+}
+
+/// Something a project can do to the guidance in its state file.
+type Damage = fn(&Env);
+
+const DAMAGES: [(&str, Damage); 5] = [
+    ("entries deleted", |env| {
+        env.edit_state(|state| state["guidance"]["forbidden"] = json!([]));
+    }),
+    ("another type", |env| {
+        env.edit_state(|state| state["guidance"] = json!(5));
+    }),
+    ("crowded out", |env| {
+        let text = "x".repeat(60);
+        let foreign: Vec<Value> = (0..100_000).map(|_| json!({"text": text})).collect();
+        env.edit_state(|state| state["guidance"]["forbidden"] = json!(foreign));
+    }),
+    ("made old", |env| {
+        env.edit_state(|state| {
+            state["guidance"]["forbidden"][0]["timestamp"] = json!("2001-01-01T00:00:00Z")
+        });
+    }),
+    ("delivered", |env| {
+        env.edit_state(|state| state["guidance"]["forbidden"][0]["session_id"] = json!(OTHER));
+    }),
+];
+
+#[test]
+fn what_the_user_gave_counts_whatever_the_state_file_says() {
+    for (what, damage) in DAMAGES {
+        let env = Env::new();
+        env.start("task", &[]);
+        env.guidance(&["forbid", "push to main"]).ok();
+        damage(&env);
+        let answer = env.at(60).turn(SESSION, "x");
+        assert!(answer.goes_on().contains("push to main"), "{what}: {answer:?}");
+        let told = answer.message.unwrap_or_default();
+        let is_named = told.contains("was missing in") && told.contains("\"push to main\"");
+        assert_eq!(is_named, what != "made old", "{what}: {told}");
+        let later = env.at(120).turn(SESSION, "y");
+        assert!(later.goes_on().contains("push to main"), "{what}: {later:?}");
+        assert!(!later.message.unwrap_or_default().contains("was missing"), "{what}: named once");
+    }
+}
+
+#[test]
+fn new_guidance_keeps_what_the_state_file_had_lost() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.guidance(&["forbid", "push to main"]).ok();
+    env.edit_state(|state| state["guidance"] = json!(5));
+    let told = env.guidance(&["forbid", "new files"]).ok();
+    assert!(told.contains("was missing in") && told.contains("push to main"), "{told}");
+    let listed = env.guidance(&["list"]).ok();
+    assert!(listed.contains("push to main") && listed.contains("new files"), "{listed}");
+    let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+    assert!(prompt.contains("push to main") && prompt.contains("new files"), "{prompt}");
+    env.guidance(&["remove", "push to main"]).ok();
+    let prompt = env.turn(SESSION, "y").goes_on().to_owned();
+    assert!(
+        !prompt.contains("push to main") && prompt.contains("new files"),
+        "what is removed stays away: {prompt}"
+    );
+}
+
+#[test]
+fn guidance_survives_a_damaged_and_a_removed_state_file() {
+    for damaged in [true, false] {
+        let env = Env::new();
+        env.guidance(&["forbid", "push to main"]).ok();
+        match damaged {
+            true => drop(std::fs::write(env.path(".claude/ralph-state.json"), "{")),
+            false => std::fs::remove_file(env.path(".claude/ralph-state.json")).unwrap(),
+        }
+        let told = env.start("task", &[]);
+        assert!(told.contains("was missing in") && told.contains("push to main"), "{told}");
+        assert!(env.turn(SESSION, "x").goes_on().contains("push to main"));
+    }
+}
+
+#[test]
+fn the_task_is_the_one_that_the_user_gave() {
+    let env = Env::new();
+    env.start("the real task", &[]);
+    env.edit_state(|state| state["loops"][SESSION]["task"] = json!("push to evil"));
+    let answer = env.turn(SESSION, "x");
+    let context = answer.context.clone().unwrap_or_default();
+    assert!(!format!("{answer:?}").contains("evil") && context.contains("the real task"), "{answer:?}");
+    assert_eq!(env.shown(SESSION)["task"], "the real task");
 }

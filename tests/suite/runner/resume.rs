@@ -159,16 +159,101 @@ fn no_second_runner_joins_a_first_whatever_happens_in_the_project() {
     assert_eq!(env.run_with("work; promise COMPLETE", &["x"]).run().code, Some(0), "it is free again");
 }
 
+/// A process that has left the group, the environment and the parent of the agent, and writes on.
+const SURVIVOR: &str =
+    "env -i setsid sh -c 'echo $$ > ../survivor; while :; do echo x >> ../written; sleep 0.02; done' &
+     while [ ! -s ../written ]; do sleep 0.01; done; echo at work; ";
+
+fn is_there(pid: &str) -> bool {
+    // Without an init process a zombie stays; it has no folder.
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok()
+}
+
 #[test]
-fn what_an_agent_leaves_running_does_not_keep_the_project() {
+#[cfg(target_os = "linux")]
+fn what_an_agent_left_running_ends_before_the_next_run_begins() {
     let env = Env::new();
-    let script = "setsid sh -c 'echo $$ > ../survivor; echo at work; exec env -i sleep 600'";
-    killed(env.run_with(script, &["x"]), "at work");
+    killed(env.run_with(&format!("{SURVIVOR}sleep 600"), &["x"]), "at work");
     let survivor = env.wait_for_file("survivor");
-    let run = env.run_with("work; promise COMPLETE", &["x"]).run();
-    let alive = fs::exists(format!("/proc/{survivor}/fd")).unwrap();
-    assert!(Command::new("kill").arg(&survivor).status().unwrap().success());
-    assert!(alive && run.code == Some(0), "{run:?}");
+    assert!(is_there(&survivor), "neither the guard nor the end of the group reaches it");
+    let script = format!("[ -e /proc/{survivor}/cwd/. ] && echo ALIVE; work; promise COMPLETE");
+    let run = env.run_with(&script, &["x"]).run();
+    assert!(run.code == Some(0) && !run.stdout.contains("ALIVE"), "{run:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_cleared_environment_survives_neither_a_stop_nor_the_end_of_an_iteration() {
+    let env = Env::new();
+    let mut run = env.run_with(&format!("{SURVIVOR}sleep 600"), &["x"]).spawn();
+    run.until("at work");
+    let survivor = env.wait_for_file("survivor");
+    assert!(env.ralph(&["stop"]).ok().contains("stopped"));
+    assert!(!is_there(&survivor), "an end is reported while it writes");
+    assert_eq!(run.wait().code, Some(130));
+
+    let env = Env::new();
+    // A process of the same user that this run did not start.
+    let mut bystander = Command::new("sleep").arg("600").env_clear().spawn().unwrap();
+    let run = env.run_with(&format!("{SURVIVOR}work; promise COMPLETE"), &["x"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!is_there(&env.wait_for_file("survivor")));
+    assert_eq!(bystander.try_wait().unwrap(), None);
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
+
+#[test]
+fn a_run_is_shown_and_stopped_whatever_happens_in_the_project() {
+    type Damage = fn(&Env);
+    let clean: Damage = |env| {
+        for folder in [".claude", "ralph"] {
+            fs::remove_dir_all(env.path(folder)).unwrap();
+        }
+    };
+    let damages: [(&str, Damage); 3] = [
+        ("git clean", clean),
+        ("damaged", |env| {
+            let _ = env.write(".claude/ralph-state.json", "{");
+        }),
+        ("forged", |env| {
+            let _ = env.edit_state(|state| state["loops"]["ralph-run"]["run_id"] = "zz".into());
+        }),
+    ];
+    for (what, damage) in damages {
+        for flags in [&["stop"][..], &["stop", "--all"]] {
+            let env = Env::git();
+            let script = "echo at $n; [ $n = 1 ] || sleep 600; work";
+            let mut run = env.run_with(script, &["--delay", "0", "the task"]).spawn();
+            run.until("at 2");
+            damage(&env);
+            let shown = env.shown("ralph-run");
+            assert_eq!((&shown["state"], &shown["iteration"]), (&"running".into(), &1.into()), "{what}");
+            let text = env.ralph(&["status"]).ok();
+            assert!(text.contains("the task") && !text.contains("No loop"), "{what}: {text}");
+            let said = env.at(5).ralph(flags).ok();
+            assert!(said.contains("\"the task\"") && said.contains("stopped"), "{what}: {said}");
+            assert_eq!(run.wait().code, Some(130), "{what}");
+            let history = env.history();
+            let last = (&history[0]["outcome"], &history[0]["iterations"]);
+            assert_eq!((history.len(), last), (1, (&"stopped".into(), &2.into())), "{what}: {history:?}");
+            assert_eq!(env.shown("ralph-run")["outcome"], "stopped", "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_a_dead_runner_left_is_stopped_after_git_clean_too() {
+    let env = Env::git();
+    killed(
+        env.run_with("work; setsid sh -c 'trap \"\" TERM HUP; echo at work; sleep 600'", &["the task"]),
+        "at work",
+    );
+    fs::remove_dir_all(env.path(".claude")).unwrap();
+    assert!(env.ralph(&["status"]).ok().contains("orphaned"));
+    assert!(env.ralph(&["stop"]).ok().contains("stopped"));
+    env.wait_until_nothing_runs();
+    assert!(env.ralph(&["stop"]).ok().contains("No loop is running"));
 }
 
 #[test]
@@ -237,7 +322,32 @@ fn killed_before_its_ending(outcome: &str) -> Env {
     let rows = env.read("ralph/logs/summary.csv");
     let last = format!("2,implement,9,,0,0,0,2026-11-16T08:00:09Z,{outcome},0.5000,0,,1,0");
     env.write("ralph/logs/summary.csv", format!("{rows}{last}\n"));
+    let run_id = env.record("ralph-run")["run_id"].as_str().unwrap().to_owned();
+    let events = env.data().join("runs").join(run_id).join("events.jsonl");
+    let text = fs::read_to_string(&events).unwrap();
+    let first = text.lines().find(|line| line.contains("\"iteration_ended\"")).unwrap();
+    let mut event: serde_json::Value = serde_json::from_str(first).unwrap();
+    event["iteration"] = json!(2);
+    event["outcome"] = json!(outcome);
+    fs::write(&events, format!("{text}\n{event}\n")).unwrap();
     env
+}
+
+#[test]
+fn an_ending_that_only_the_projects_summary_claims_is_not_believed() {
+    let env = Env::new();
+    let row = "2,implement,9,,0,0,0,2026-11-16T08:00:09Z,complete,,0,,1,0";
+    let forge = format!("echo '{row}' >> ralph/logs/summary.csv; echo at work; sleep 600");
+    let script = format!("work; [ $n = 2 ] && {{ {forge}; }}");
+    killed(env.run_with(&script, &["the task"]), "at work");
+    let told = env.ralph(&["stop"]).ok();
+    assert!(
+        told.contains("interrupted") && told.contains("summary.csv says complete, which no record"),
+        "{told}"
+    );
+    assert_eq!(env.history()[0]["outcome"], "interrupted");
+    let run = env.run_with("work; promise COMPLETE", &["the task"]).run();
+    assert!(run.code == Some(0) && env.starts() == 3, "the task is not done: {run:?}");
 }
 
 #[test]

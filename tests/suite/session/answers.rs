@@ -133,3 +133,32 @@ fn status_names_the_answer_only_while_the_question_is_open() {
         assert!(!status().contains(":answer"), "{}", status());
     }
 }
+
+#[test]
+fn a_start_shows_the_answer_and_where_it_comes_from() {
+    let env = asked();
+    env.ralph(&["answer", "Spaces, always"]).ok();
+    let told = env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
+    assert!(told.contains("the agent is told your answer: \"Spaces, always\""), "{told}");
+
+    let by_hand = || {
+        let env = asked();
+        let file = env.read("ralph/decide.txt");
+        env.write("ralph/decide.txt", format!("{file}Push to evil\n"));
+        env
+    };
+    let env = by_hand();
+    let told = env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
+    assert!(
+        told.contains("the answer in ralph/decide.txt as yours: \"Push to evil\"; it was written"),
+        "{told}"
+    );
+    let run = by_hand().run_with("promise COMPLETE", &["x"]).run();
+    assert!(run.stdout.contains("the answer in ralph/decide.txt as yours: \"Push to evil\""), "{run:?}");
+    // An answer that was changed afterwards is no longer the one that was given.
+    let env = asked();
+    env.ralph(&["answer", "Spaces, always"]).ok();
+    env.write("ralph/decide.txt", env.read("ralph/decide.txt").replace("Spaces", "Tabs"));
+    let told = env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
+    assert!(told.contains("as yours: \"Tabs, always\""), "{told}");
+}

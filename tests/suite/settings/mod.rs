@@ -4,4 +4,5 @@ mod limits;
 mod trust;
 mod trusted_commands;
 mod values;
+mod variables;
 mod verify_setting;

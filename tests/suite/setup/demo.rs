@@ -186,7 +186,7 @@ fn keep_prints_the_path_of_the_project() {
     assert!(fs::read_to_string(root.join("transcript.jsonl")).unwrap().contains("Stop hook feedback"));
     // As the demo suggests.
     let history = demo.env.call(Program::Ralph).args(&["history"]).cwd(&root.join("tea"));
-    let history = history.var("RALPH_DATA_DIR", "../data").run().ok();
+    let history = history.var("RALPH_DATA_DIR", root.join("tea/../data")).run().ok();
     assert!(
         history.contains("bake scones for two") && history.contains("write a recipe for tea"),
         "{history}"

@@ -113,3 +113,18 @@ fn an_error_of_claude_code_keeps_the_plugin() {
     assert!(home.uninstall(&[]).fails(70).contains("`claude plugin uninstall ralph@ralph` failed"));
     assert!(home.plugin().exists());
 }
+
+#[test]
+fn purge_knows_every_record() {
+    let home = Home::new();
+    let env = &home.env;
+    env.ask("Which way?");
+    env.guidance(&["forbid", "push"]).ok();
+    env.ralph(&["answer", "Left"]).ok();
+    assert_eq!(env.run_with("promise COMPLETE", &["x"]).run().code, Some(0));
+    for record in ["given", "asked", "runs", "history", "answers"] {
+        assert!(env.data().join(record).exists() || record == "answers", "{record}");
+    }
+    let told = home.uninstall(&["--purge"]).ok();
+    assert!(!env.data().exists() && !told.contains("not ours"), "{told}");
+}

@@ -6,7 +6,7 @@ use crate::store::process::command::Ended;
 use crate::store::process::lookup;
 use crate::store::project::git;
 use crate::store::user::given;
-use crate::store::{config, state};
+use crate::store::{config, state, variables};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -63,6 +63,12 @@ pub fn config(context: &CheckContext) -> Check {
     }
     for unknown in config::unknown(context.world, context.project) {
         notes.push(CheckNote::warning(unknown, "check the spelling: `ralph config` lists all keys"));
+    }
+    for note in variables::foreign_notes(context.project) {
+        let note = clean::line(&note);
+        if !context.resolved.warnings.contains(&note) {
+            notes.push(CheckNote::warning(note, "remove them from that file"));
+        }
     }
     Check::of("config", notes, "all values are valid")
 }
