@@ -201,7 +201,8 @@ fn a_failed_turn_of_a_session_and_the_reset_of_its_limit_are_told() {
 
 #[test]
 fn every_way_to_end_is_told_once() {
-    let ends: [(&str, &dyn Fn(&Env)); 4] = [
+    type Ending<'a> = (&'a str, &'a dyn Fn(&Env));
+    let ends: [Ending; 4] = [
         ("stopped", &|env| drop(env.ralph(&["stop"]).ok())),
         ("killed", &|env| {
             env.write(".claude/STOP_LOOP", "");
