@@ -3,17 +3,24 @@
 
 use super::file;
 use super::project::Project;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 const PREFIX: &str = "RALPH_";
 /// Claude Code's settings in a project.
 const FILES: [&str; 2] = ["settings.local.json", "settings.json"];
-const MAX_FILE_BYTES: u64 = 24 << 20;
+const MAX_FILE_BYTES: u64 = 8 << 20;
+/// What is no setting: folders, the clock, and what a runner tells its own programs.
+const OTHERS: [&str; 5] =
+    ["RALPH_DATA_DIR", "RALPH_CONFIG_DIR", "RALPH_NOW", "RALPH_RUN_ID", "RALPH_VERIFYING"];
 /// More names in one file are counted, not named.
 const MAX_NAMED: usize = 5;
+/// Far more than there are settings.
+const MAX_NAMES: usize = 1000;
 
 /// Returns a variable that is set, not empty, and not the project's.
 pub fn get(name: &str) -> Option<OsString> {
@@ -23,8 +30,6 @@ pub fn get(name: &str) -> Option<OsString> {
 
 /// Returns every variable that may be a setting, with its value; folders and the clock are none.
 pub fn settings() -> Vec<(String, String)> {
-    const OTHERS: [&str; 5] =
-        ["RALPH_DATA_DIR", "RALPH_CONFIG_DIR", "RALPH_NOW", "RALPH_RUN_ID", "RALPH_VERIFYING"];
     let ours = names().filter(|name| !OTHERS.contains(&name.as_str()));
     ours.filter_map(|name| Some((get(&name)?.into_string().ok()?, name)).map(|(value, name)| (name, value)))
         .collect()
@@ -92,8 +97,46 @@ fn named_in(project: &Project, name: &str) -> Option<(PathBuf, Vec<String>)> {
     let path = project.claude_dir().join(name);
     // Links are followed, as the client follows them: nothing but the names is taken from it. Which links the user allows
     // is unknown before the data folder is.
-    let value: Value = serde_json::from_slice(&file::read_bounded(&path, MAX_FILE_BYTES).ok()??).ok()?;
-    let names = value.get("env")?.as_object()?.keys().filter(|name| name.starts_with(PREFIX));
-    let names: Vec<String> = names.cloned().collect();
+    let names: Vec<String> = match file::read_bounded(&path, MAX_FILE_BYTES) {
+        Ok(bytes) => serde_json::from_slice::<ClientSettings>(&bytes?).ok()?.env.names,
+        // The client may read what we do not, so any setting may be the project's.
+        Err(_) => self::names().filter(|name| !OTHERS.contains(&name.as_str())).collect(),
+    };
     (!names.is_empty()).then_some((path, names))
+}
+
+/// The part of Claude Code's settings that we look at. The rest is passed over without being kept.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClientSettings {
+    env: OurNames,
+}
+
+#[derive(Default)]
+struct OurNames {
+    names: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for OurNames {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+        impl<'de> Visitor<'de> for Names {
+            type Value = OurNames;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OurNames, A::Error> {
+                let mut ours = OurNames::default();
+                while let Some((name, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
+                    if name.starts_with(PREFIX) && ours.names.len() < MAX_NAMES {
+                        ours.names.push(name);
+                    }
+                }
+                Ok(ours)
+            }
+        }
+        deserializer.deserialize_map(Names)
+    }
 }

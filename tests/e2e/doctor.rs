@@ -104,7 +104,7 @@ fn an_installed_plugin_is_found_and_runs_a_loop() {
 
     assert_eq!((code, &report["verdict"]), (Some(0), &json!("ok")), "{report:#}");
     assert_says(&report, "plugin", "ok", "ralph@here");
-    assert_says(&report, "hook-programs", "ok", "7 hooks answered");
+    assert_says(&report, "hook-programs", "ok", "8 hooks answered");
     assert_says(&report, "round-trip", "ok", "a loop of 2 turns");
     assert!(contents(&session.claude_config()) == before, "the user's files are unchanged");
     assert!(!session.data_dir().join("history").exists(), "and no run is recorded");

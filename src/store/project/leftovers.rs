@@ -8,9 +8,24 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The user's records in the data folder.
-pub const RECORDS: [&str; 14] = [
-    "sessions", "circuit", "history", "trust", "scan", "answers", "calls", "prompts", "held", "handoff",
-    "runs", "given", "asked", "stop-all",
+pub const RECORDS: [&str; 17] = [
+    "sessions",
+    "circuit",
+    "history",
+    "trust",
+    "scan",
+    "answers",
+    "calls",
+    "prompts",
+    "held",
+    "handoff",
+    "runs",
+    "given",
+    "asked",
+    "replies",
+    "last-notification.json",
+    "report.html",
+    "stop-all",
 ];
 const LOCK: &str = "install.lock";
 const IN_PROJECTS: [&str; 5] = [

@@ -49,11 +49,11 @@ fn tour(home: &Home) {
 }
 
 fn questions(env: &Env) {
-    env.types(SESSION, "start", "ask me");
-    env.guidance(&["forbid", "the microwave"]).ok();
     // Nothing listens there.
     let nowhere = "http://127.0.0.1:9/topic";
     env.var("RALPH_NOTIFY_URL", nowhere).var("RALPH_NOTIFY_ANSWERS", nowhere);
+    env.types(SESSION, "start", "ask me");
+    env.guidance(&["forbid", "the microwave"]).ok();
     env.turn(SESSION, "<promise>DECIDE:which?</promise>");
     env.without("RALPH_NOTIFY_URL").without("RALPH_NOTIFY_ANSWERS");
     wait_until("the request failed", || env.data().join("last-notification.json").exists());

@@ -50,7 +50,7 @@ fn invalid_settings_of_claude_code_are_reported_and_not_changed() {
 fn a_hook_program_that_does_not_answer_is_reported() {
     let doctor = Doctor::new();
     for (does, verdict, words) in [
-        ("cat > /dev/null", "ok", "7 hooks answered"),
+        ("cat > /dev/null", "ok", "8 hooks answered"),
         ("cat > /dev/null; echo boom >&2; exit 101", "failure", "boom (exit code 101)"),
         ("cat > /dev/null; echo hello", "failure", "did not answer in JSON: hello"),
         ("cat > /dev/null; echo '{\"systemMessage\": \"the disk is full\"}'", "warning", "the disk is full"),
@@ -81,7 +81,7 @@ fn the_program_that_only_command_files_call_is_checked_too() {
     fs::create_dir_all(plugin.join("commands")).unwrap();
     fs::copy(whole_plugin().join("commands/forbid.md"), plugin.join("commands/forbid.md")).unwrap();
     doctor.check().says("hook-programs", "failure", &["bin/ralph-guidance is missing", "ralph install"]);
-    for (does, verdict, words) in [("exit 3", "failure", "exit code 3"), ("", "ok", "7 hooks answered")] {
+    for (does, verdict, words) in [("exit 3", "failure", "exit code 3"), ("", "ok", "8 hooks answered")] {
         script(&plugin.join("bin/ralph-guidance"), does);
         doctor.check().says("hook-programs", verdict, &[words]);
     }

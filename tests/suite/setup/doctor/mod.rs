@@ -195,7 +195,7 @@ fn a_healthy_installation_has_no_problems_and_nothing_is_changed() {
     let before = doctor.env.snapshot();
     let report = doctor.check();
     assert_eq!(report.0["verdict"], "ok", "{:#}", report.0);
-    report.says("hook-programs", "ok", &["7 hooks answered"]).says("round-trip", "skipped", &["--quick"]);
+    report.says("hook-programs", "ok", &["8 hooks answered"]).says("round-trip", "skipped", &["--quick"]);
     // Folders change when temporary files come and go; nothing else may.
     let shape = |seen: std::collections::BTreeMap<PathBuf, (u64, i64, i64, u64)>| {
         seen.into_iter()

@@ -168,7 +168,7 @@ fn install_copies_registers_and_checks_the_plugin() {
         "Ralph 0.1.0 is installed.",
         home.plugin().to_str().unwrap(),
         "registered with Claude Code 2.1.325 as ralph@ralph",
-        "7 hooks answered, the slowest in",
+        "8 hooks answered, the slowest in",
         "/ralph:start TASK",
     ] {
         assert!(told.contains(part), "{part}\n{told}");
@@ -192,7 +192,7 @@ fn a_second_install_changes_nothing() {
     home.asked();
     let before = tree(&home.marketplace());
     let told = home.install(&[]).ok();
-    let says = "Nothing to do: Ralph 0.1.0 is installed in Claude Code 2.1.325 and works.\n  Checks  7 hooks";
+    let says = "Nothing to do: Ralph 0.1.0 is installed in Claude Code 2.1.325 and works.\n  Checks  8 hooks";
     assert!(told.starts_with(says), "{told}");
     assert_eq!(home.asked(), Vec::<String>::new());
     assert!(tree(&home.marketplace()) == before);
