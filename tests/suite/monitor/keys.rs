@@ -110,7 +110,7 @@ fn a_run_of_the_runner_is_followed_paused_and_stopped() {
     terminal.sees("said at step 2");
     let text = terminal.sees("Last message · #1");
     assert!(text.contains("part 1 is done") && text.contains("$0.50"), "{text}");
-    terminal.types("l").sees("info  part 1 is done");
+    terminal.types("l").sees("info  the agent ended");
     terminal.types("lpy").sees("paused: paused by you");
     env.touch("go-2");
     run.until("Ralph: paused by you");
