@@ -16,7 +16,7 @@ use crate::scan::{self, ScanBudget};
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::state::{ending, expiry};
 use crate::store::user::{armed, given};
-use crate::store::{config, events, zone};
+use crate::store::{config, events};
 use anyhow::Result;
 
 pub fn started(call: &Call, source: &str) -> Result<Answer> {
@@ -191,14 +191,15 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
         // A turn began, so what the loop had waited for is over.
         run.session.waiting = None;
         observe(call, run, Mark::Seen, settings);
-        // The transcript tells when a usage limit resets; where it does not, the client's message does.
-        if run.session.waiting.is_none()
-            && let Some(reset) = signal::usage_limit(message).and_then(|limit| limit.resets)
-            && let Some(until) = zone::moment(&reset, call.world.now)
-        {
-            run.session.waiting =
-                Some(Waiting { what: WaitingFor::UsageLimit(until), since: call.world.now });
+        // The transcript tells when a usage limit resets; where it does not, the client's message does. A hook does not
+        // carry the table of time zones, so for most of them the message itself is shown.
+        let limit = signal::usage_limit(message).filter(|_| run.session.waiting.is_none());
+        let until = limit.as_ref().and_then(|limit| limit.resets.as_ref()?.without_zones(call.world.now));
+        if let Some(until) = until {
+            let what = WaitingFor::UsageLimit(until);
+            run.session.waiting = Some(Waiting { what, since: call.world.now });
         }
+        let error = if limit.is_some() { message } else { error };
         let error = clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100);
         let message = format!("a turn ended with an API error: {error}");
         run.session.last_error = Some(error);

@@ -151,8 +151,8 @@ fn ask_about(call: &Call, reply: &str) -> Result<Answer> {
     let short = clean::excerpt(asked, 160);
     let asked: String = asked.chars().take(MAX_QUESTION_CHARS).collect();
     let answer = Answer::tell(format!(
-        "Ralph: the loop ended with \"{short}\". If this is the answer, reply yes, or type /ralph:answer TEXT: the answer \
-         is saved and the loop resumes."
+        "Ralph: the loop ended with \"{short}\". If this is the answer, reply yes or type /ralph:answer TEXT: that saves it \
+         and resumes the loop."
     ));
     let context = format!(
         "Ralph: the loop of this session ended and waits for the user's answer to this (the agent's words):\n{asked}\n\n\

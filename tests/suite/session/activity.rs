@@ -290,4 +290,9 @@ fn a_usage_limit_is_waited_for_also_where_only_the_clients_message_tells_it() {
     let shown = env.shown(SESSION);
     assert_eq!(shown["waiting"]["for"], "usage-limit", "{shown}");
     assert!(shown["waiting"]["until"].as_str().is_some_and(|until| until.contains("T11:30:00")), "{shown}");
+    env.at(20).turn(SESSION, "On it again.").goes_on();
+    let failed = env.at(30).event(Program::StopHook, SESSION, "StopFailure").field("error", "rate_limit");
+    let said = "You've hit your 5-hour limit · resets 11:30am (Europe/Berlin)";
+    failed.field("last_assistant_message", said).run().silent();
+    shows(&env, "○", "waiting", &format!("waiting: your prompt, after an API error: {said}"));
 }

@@ -1,7 +1,7 @@
 //! When a usage limit resets, in the forms agent programs state it.
 
 use crate::core::time::Stamp;
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reset {
@@ -123,6 +123,15 @@ impl Reset {
             Reset::Clock { zone, .. } => zone.as_deref(),
             _ => None,
         }
+    }
+
+    /// Returns the moment this means if no table of time zones is needed to tell.
+    pub fn without_zones(&self, now: Stamp) -> Option<Stamp> {
+        let is_plain = match self {
+            Reset::Clock { zone, .. } => matches!(zone.as_deref(), Some("UTC" | "Etc/UTC" | "GMT")),
+            Reset::At(_) | Reset::In { .. } => true,
+        };
+        is_plain.then(|| self.resolve(now, &Utc)).flatten()
     }
 
     /// Returns the moment this means as of `now`, in `zone`.
