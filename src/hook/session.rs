@@ -192,15 +192,19 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
         run.session.waiting = None;
         observe(call, run, Mark::Seen, settings);
         // The transcript tells when a usage limit resets; where it does not, the client's message does. A hook does not
-        // carry the table of time zones, so for most of them the message itself is shown.
+        // carry the table of time zones, so for most of them the client's words are shown.
         let limit = signal::usage_limit(message).filter(|_| run.session.waiting.is_none());
         let until = limit.as_ref().and_then(|limit| limit.resets.as_ref()?.without_zones(call.world.now));
         if let Some(until) = until {
             let what = WaitingFor::UsageLimit(until);
             run.session.waiting = Some(Waiting { what, since: call.world.now });
         }
-        let error = if limit.is_some() { message } else { error };
-        let error = clean::excerpt(if error.is_empty() { "unknown" } else { error }, 100);
+        let error = match message.find("resets ").filter(|_| limit.is_some()) {
+            Some(when) => format!("limit {}", &message[when..]),
+            None if error.is_empty() => "unknown".to_owned(),
+            None => error.to_owned(),
+        };
+        let error = clean::excerpt(&error, 100);
         let message = format!("a turn ended with an API error: {error}");
         run.session.last_error = Some(error);
         Some(What::Warning(Warning { iteration: run.iteration, message }))
