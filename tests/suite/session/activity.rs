@@ -294,6 +294,6 @@ fn a_usage_limit_is_waited_for_also_where_only_the_clients_message_tells_it() {
     let failed = env.at(30).event(Program::StopHook, SESSION, "StopFailure").field("error", "rate_limit");
     let said = "You've hit your 5-hour limit · resets 11:30am (Europe/Berlin)";
     failed.field("last_assistant_message", said).run().silent();
-    let line = "waiting: your prompt, after an API error: limit resets 11:30am (Europe/Berlin)";
-    shows(&env, "○", "waiting", line);
+    assert_eq!(env.shown(SESSION)["last_error"], "limit resets 11:30am (Europe/Berlin)");
+    assert!(headline(&env).contains("after an API error: limit resets 11:30am"), "{}", headline(&env));
 }
