@@ -57,7 +57,8 @@ pub fn foreign_notes(project: &Project) -> Vec<String> {
 
 /// Says which variables of this process were ignored.
 pub fn ignored() -> Vec<String> {
-    if names().any(|name| is_foreign(&name)) {
+    // Most projects name none, and then the environment need not be read.
+    if !foreign_names().is_empty() && names().any(|name| is_foreign(&name)) {
         foreign().iter().flat_map(foreign_notes).collect()
     } else {
         Vec::new()
@@ -65,12 +66,17 @@ pub fn ignored() -> Vec<String> {
 }
 
 fn is_foreign(name: &str) -> bool {
+    foreign_names().iter().any(|foreign| foreign == name)
+}
+
+/// Returns the variables that the project's settings name, as far as this process may have been given them.
+fn foreign_names() -> &'static [String] {
     static NAMES: OnceLock<Vec<String>> = OnceLock::new();
     let names = || {
         let files = foreign().iter().flat_map(|project| FILES.iter().map(move |file| (project, file)));
         files.filter_map(|(project, file)| named_in(project, file)).flat_map(|(_, names)| names).collect()
     };
-    NAMES.get_or_init(names).iter().any(|foreign| foreign == name)
+    NAMES.get_or_init(names)
 }
 
 /// Returns the projects whose settings this process may have been given: none outside the client.

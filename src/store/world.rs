@@ -55,6 +55,8 @@ impl World {
     pub fn of_hook() -> Result<Self> {
         let relative = FOLDERS.iter().filter_map(|name| folder(name).err());
         let relative = relative.map(|error| format!("{error}, ignored"));
+        let home = dirs::home_dir();
+        let below_home = |name: &str| home.as_ref().map(|home| home.join(name));
         Ok(World {
             ignored: variables::ignored().into_iter().chain(relative).collect(),
             now: now()?,
@@ -62,11 +64,9 @@ impl World {
             launch_dir: path("CLAUDE_PROJECT_DIR"),
             session_id: text("CLAUDE_CODE_SESSION_ID"),
             run_id: text("RALPH_RUN_ID"),
-            claude_config: path("CLAUDE_CONFIG_DIR").or_else(|| Some(dirs::home_dir()?.join(".claude"))),
-            git_config: path("XDG_CONFIG_HOME")
-                .or_else(|| Some(dirs::home_dir()?.join(".config")))
-                .map(|dir| dir.join("git")),
-            home: dirs::home_dir(),
+            claude_config: path("CLAUDE_CONFIG_DIR").or_else(|| below_home(".claude")),
+            git_config: path("XDG_CONFIG_HOME").or_else(|| below_home(".config")).map(|dir| dir.join("git")),
+            home,
             data_dir: data_dir(),
             config_dir: folder(CONFIG_DIR)
                 .unwrap_or_default()
