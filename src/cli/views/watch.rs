@@ -4,7 +4,7 @@ use crate::cli::{Answer, Failure};
 use crate::core::outcome::Exit;
 use std::io::IsTerminal;
 
-/// Refuses to watch where nobody could see or end it.
+/// Refuses to watch without a terminal: nothing could show or end it.
 fn refuse_without_terminal() -> Result<(), Failure> {
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if is_terminal {
