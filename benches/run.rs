@@ -220,7 +220,7 @@ impl World {
         self.timed(self.command("sh").args(["-c", &line]), 0)
     }
 
-    /// A disk that is still busy with what was written before is nobody's fault.
+    /// A disk that is still busy with what was written before is not the fault of either side.
     fn make_room(&self) -> Outcome<()> {
         let _ = fs::remove_file(self.dir.join("copy.txt"));
         let _ = fs::remove_dir_all(self.dir.join("project/ralph"));

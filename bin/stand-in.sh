@@ -60,7 +60,7 @@ ralph-session-start-hook)
     ;;
 *)
     case "${1:-} ${2:-}" in
-    # A hook that wakes nobody.
+    # A hook that wakes no session.
     'wake '*) ;;
     # A slash command on a client that did not ask us first: its answer is what the agent reads.
     'relay '* | *' --slash') printf '%s\n' "Tell the user: $advice" ;;

@@ -13,6 +13,8 @@ pub const SESSION_START_HOOK: &str = "ralph-session-start-hook";
 pub const GUIDANCE: &str = "ralph-guidance";
 /// A subcommand that is a hook: it runs at every turn, so it does not pay for an argument parser.
 const WAKE: &str = "wake";
+/// What the module in Claude Code calls, see `hooks/register.js`.
+const MODULE: &str = "module";
 
 pub fn main() -> ExitCode {
     let mut args = std::env::args_os();
@@ -23,6 +25,7 @@ pub fn main() -> ExitCode {
         Some(GUIDANCE) => cli::loops::guidance_program::main(),
         _ => match args.next().as_deref().and_then(|word| word.to_str()) {
             Some(WAKE) => hook::wake::main(),
+            Some(MODULE) => hook::module::main(),
             Some(DELIVER) => notify::deliver::main(),
             _ => cli::program::main(),
         },

@@ -3,7 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that cannot go on has to say so"
+    reason = "a test that cannot continue must say why"
 )]
 
 use std::fs;
@@ -124,7 +124,7 @@ fn the_core_knows_nobody() {
     refuse_modules(
         "core",
         &["store", "claude", "scan", "engine", "hook", "run", "view", "cli"],
-        "src/core is the middle: everybody may know it, it knows nobody, else the rules could not be read alone",
+        "src/core is the middle: every folder may use it and it uses none, so that the rules can be read alone",
     );
 }
 
@@ -152,7 +152,7 @@ fn only_one_folder_opens_network_connections() {
     refuse(&others, &["ureq::"], "only src/notify connects to other machines, see SECURITY.md");
     let hooks: Vec<_> = below("hook")
         .into_iter()
-        .filter(|source| source.path != "hook/wake.rs")
+        .filter(|source| source.path != "hook/wake/answer.rs")
         .chain(below("store"))
         .collect();
     refuse(
@@ -251,6 +251,17 @@ fn programs_are_found_in_one_place() {
          in the project too where PATH has an empty or relative entry",
     );
     refuse(&sources(), &["process::Command::new"], "use store::process::lookup::command");
+}
+
+#[test]
+fn git_is_started_in_one_place() {
+    let others = sources().into_iter().filter(|source| source.path != "store/project/git_process.rs");
+    refuse(
+        &others.collect::<Vec<_>>(),
+        &["command(\"git\")"],
+        "src/store/project/git_process.rs is the only place that starts git: it switches off what a repository's \
+         settings would start",
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that cannot go on has to say so"
+    reason = "a test that cannot continue must say why"
 )]
 
 use serde_json::Value;

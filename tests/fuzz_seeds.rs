@@ -3,7 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that cannot go on has to say so"
+    reason = "a test that cannot continue must say why"
 )]
 
 #[path = "../fuzz/bodies/mod.rs"]
@@ -39,7 +39,7 @@ fn every_seed_holds() {
     assert!(broken.is_empty(), "these fail, for the reasons above: {broken:#?}");
 }
 
-/// A target that is only half added would never run, and nobody would notice.
+/// A target that is only half added would never run, and nothing would show it.
 #[test]
 fn every_target_has_a_program_and_seeds() {
     let targets: BTreeSet<_> = bodies::TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();

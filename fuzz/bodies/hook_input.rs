@@ -48,6 +48,8 @@ fn arrives(input: &Input, fields: &BTreeMap<String, &RawValue>) {
         | Event::StopFailure { .. }
         | Event::SessionStart { .. }
         | Event::SessionEnd { .. }
-        | Event::Notification { .. } => {}
+        | Event::Notification { .. }
+        | Event::Permission { .. }
+        | Event::ToolBatch { .. } => {}
     }
 }

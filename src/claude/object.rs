@@ -14,6 +14,10 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.fields.keys().map(String::as_str)
+    }
+
     pub fn raw(&self, key: &str) -> Option<&'a RawValue> {
         self.fields.get(key).copied().filter(|raw| raw.get() != "null")
     }

@@ -1,11 +1,12 @@
 //! What the user reads: one line at every turn, a few at an ending.
 
-use super::decide::Note;
 use super::decide::turn::CheckResult;
+use super::decide::{Course, Note};
 use super::outcome::Outcome;
 use super::record::{Engine, StoredLoop, WaitingFor};
-use super::settings::Settings;
+use super::settings::{QuotaSettings, Settings};
 use super::time::{self, Stamp};
+use crate::core::decide::handover::FILE as HANDOVER;
 use crate::core::decide::limits;
 use crate::core::text::clean;
 
@@ -15,10 +16,14 @@ const HOUR_MS: i64 = 3_600_000;
 pub fn position(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     let mut line =
         format!("Ralph {} · {}", of(run.iteration, settings.max_iterations), times(run, settings, now));
-    if let Some(cost) = run.usage.cost_usd {
-        line.push_str(&format!(" · ${cost:.2}"));
-    }
+    line.push_str(&cost(run));
     line
+}
+
+/// Returns ` · $1.50`, if the client told a cost of a cent or more.
+fn cost(run: &StoredLoop) -> String {
+    let cost = run.usage.cost_usd.filter(|cost| *cost >= 0.005);
+    cost.map_or_else(String::new, |cost| format!(" · ${cost:.2}"))
 }
 
 /// Returns `Runtime: 3.2h/9.0h | Wall: 15.0h`; with a limit below an hour `Runtime: 9m/10m | Wall: 12m`.
@@ -53,10 +58,24 @@ pub fn continuing(run: &StoredLoop, note: &Note, settings: &Settings, now: Stamp
     for remark in remarks(note) {
         line.push_str(&format!(" · {remark}"));
     }
-    if settings.max_cost_usd.is_some() && run.usage.cost_usd.is_none() && run.iteration == 1 {
-        line.push_str(" · cost limit inactive: Claude Code reports no cost yet");
+    if run.iteration == 1 {
+        for limit in inactive(run, settings) {
+            line.push_str(&format!(" · {limit} inactive: Claude Code has reported no figure yet"));
+        }
     }
     line
+}
+
+/// Returns the limits that cannot act, because the client has told no figure for them.
+fn inactive(run: &StoredLoop, settings: &Settings) -> Vec<&'static str> {
+    let QuotaSettings { land_at_percent, reserve_percent, .. } = settings.quota;
+    let is_quota_limited = land_at_percent.is_some() || reserve_percent.is_some();
+    let limits = [
+        ("cost limit", settings.max_cost_usd.is_some() && run.usage.cost_usd.is_none()),
+        ("context limit", settings.max_context_percent.is_some() && run.usage.context_percent.is_none()),
+        ("quota limit", is_quota_limited && run.quota.windows.is_empty()),
+    ];
+    limits.into_iter().filter(|(_, is_inactive)| *is_inactive).map(|(limit, _)| limit).collect()
 }
 
 /// Returns where the agent works now, if the user does not know that yet.
@@ -79,7 +98,14 @@ pub fn remarks(note: &Note) -> Vec<String> {
     let claims = claims.map(|(what, why)| format!("{what}: {}", clean::excerpt(&why, 160)));
     let paused =
         (note.paused_ms >= 1000).then(|| format!("paused {}, not counted", time::span(note.paused_ms)));
-    paused.into_iter().chain(claims).chain(note.pivot.clone()).collect()
+    let course = match &note.course {
+        Course::Ahead => None,
+        Course::Land(words) => Some(format!("{words}: the agent brings the work to a safe point")),
+        Course::HandOver(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
+        Course::NewContext => Some(format!("handed over in {HANDOVER}")),
+    };
+    let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone());
+    remarks.chain(course).collect()
 }
 
 /// Returns `passed`, `failed (exit code 1): cargo test`, or nothing if no check ran.
@@ -98,12 +124,22 @@ pub fn waiting(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     }
     match run.session.waiting.as_ref().map(|waiting| &waiting.what) {
         Some(WaitingFor::User(queued)) => {
+            if queued.text.is_empty() {
+                // A client with modules does not write down what is queued.
+                return format!("{line} · running what you typed first, then continuing");
+            }
             let verb = if queued.text.starts_with('/') { "running" } else { "answering" };
             let then = if queued.text.starts_with("/ralph:stop") { "" } else { ", then continuing" };
             format!("{line} · {verb} your \"{}\" first{then}", clean::excerpt(&queued.text, 40))
         }
         Some(WaitingFor::Background(work)) => {
-            format!("{line} · waiting for background work: {}", clean::excerpt(work, 60))
+            let limit = work.until.map(|until| format!(", {} at most", time::span(until - now)));
+            let what = clean::excerpt(&work.what, 60);
+            format!("{line} · waiting for background work: {what}{}", limit.unwrap_or_default())
+        }
+        Some(WaitingFor::UsageLimit(until)) => {
+            let why = run.quota.held.as_ref().map_or("usage limit", |held| &held.words);
+            format!("{line} · {}; continuing at {}", clean::excerpt(why, 160), until.minute())
         }
         _ => line,
     }
@@ -125,6 +161,7 @@ pub fn started(run: &StoredLoop, settings: &Settings, verb: &str, notes: &[Strin
     };
     let mut limits = amounts(settings.max_iterations, settings.max_runtime_ms);
     limits.extend(settings.max_cost_usd.map(|cost| format!("${cost:.2}")));
+    limits.extend((settings.max_tokens > 0).then(|| format!("{} tokens", tokens(settings.max_tokens))));
     let minimums = amounts(settings.min_iterations, settings.min_runtime_ms);
 
     let mut ends = format!("when the agent promises \"{}\"", clean::line(&settings.promise));
@@ -140,13 +177,30 @@ pub fn started(run: &StoredLoop, settings: &Settings, verb: &str, notes: &[Strin
         (_, 0) => " (no runtime limit)",
         _ => "",
     });
+    let quota: String = quota(settings).iter().map(|line| format!("\n{line}.")).collect();
     let checks: String =
         listed(&settings.checks, 200).iter().map(|check| format!("\nCheck: {check}")).collect();
+    let allowed: String = listed(&settings.allowed_tools, 200)
+        .iter()
+        .map(|rule| format!("\nAllowed without asking: {rule}"))
+        .collect();
     let notes: String = notes.iter().map(|note| format!("\nNote: {}", clean::block(note))).collect();
     format!(
-        "Ralph {verb}: {}\nEnds {ends}.{checks}\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
+        "Ralph {verb}: {}\nEnds {ends}.{quota}{checks}{allowed}\n/ralph:status shows it, /ralph:stop ends it, Esc pauses it.{notes}",
         clean::excerpt(&run.task, 200)
     )
+}
+
+/// Returns what the loop does at a level of the plan or of the context.
+pub fn quota(settings: &Settings) -> Vec<String> {
+    let QuotaSettings { land_at_percent, reserve_percent, stops } = settings.quota;
+    let then = if stops { "ends" } else { "waits for the reset" };
+    let land = land_at_percent.map(|level| format!("Lands at {level}% of a usage limit, then {then}"));
+    let reserve =
+        reserve_percent.map(|left| format!("Keeps {left}% of each usage limit in reserve: then {then}"));
+    let context = settings.max_context_percent;
+    let context = context.map(|level| format!("Hands over to a new context at {level}% of the context"));
+    land.into_iter().chain(reserve).chain(context).collect()
 }
 
 /// Returns the first commands of a list, each in so many columns, and how many more there are.
@@ -167,9 +221,7 @@ pub fn ended(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     if run.usage.tokens() > 0 {
         text.push_str(&format!(" · {} tokens", tokens(run.usage.tokens())));
     }
-    if let Some(cost) = run.usage.cost_usd {
-        text.push_str(&format!(" · ${cost:.2}"));
-    }
+    text.push_str(&cost(run));
     text.push_str(&moved(run));
     if let Some(next) = next_step(run, outcome) {
         text.push_str(&format!("\nNext: {next}"));
@@ -189,8 +241,8 @@ pub fn checks(run: &StoredLoop, settings: &Settings) -> Vec<String> {
 /// Returns the command that continues after an ending, and what to do before it.
 pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
     let resume = resume_command(run);
-    if let Some(flag) = limit_flag(outcome) {
-        return Some(format!("{resume} {flag} N"));
+    if let Some(raised) = limits::raise(outcome, run.reason.as_deref().unwrap_or_default()) {
+        return Some(format!("{resume} {raised}"));
     }
     Some(match outcome {
         Outcome::Complete => return None,
@@ -215,16 +267,6 @@ pub fn resume_command(run: &StoredLoop) -> &'static str {
     match run.engine {
         Engine::InSession => "/ralph:start --resume",
         Engine::Runner => "ralph run",
-    }
-}
-
-/// Returns the flag that raises the limit by which a loop ended.
-pub fn limit_flag(outcome: Outcome) -> Option<&'static str> {
-    match outcome {
-        Outcome::MaxIterations => Some("--max-iterations"),
-        Outcome::MaxRuntime => Some("--max-hours"),
-        Outcome::MaxCost => Some("--max-cost"),
-        _ => None,
     }
 }
 
@@ -256,7 +298,7 @@ pub fn tokens(count: u64) -> String {
 mod tests {
     use super::*;
     use crate::core::decide::completion::Rejection;
-    use crate::core::record::{LoopState, Queued, Session, Usage, Waiting};
+    use crate::core::record::{Awaited, LoopState, Queued, Session, Usage, Waiting};
 
     fn run() -> StoredLoop {
         StoredLoop {
@@ -311,7 +353,7 @@ mod tests {
             usage: Usage { cost_usd, ..Usage::default() },
             ..run()
         };
-        let unseen = " · cost limit inactive: Claude Code reports no cost yet";
+        let unseen = " · cost limit inactive: Claude Code has reported no figure yet";
         let cases = [
             ("nothing", spent(1, None), Note::default(), Settings::default(), ""),
             (
@@ -346,7 +388,7 @@ mod tests {
             ("the end", user("/ralph:stop"), " · running your \"/ralph:stop\" first"),
             (
                 "work",
-                Some(WaitingFor::Background("cargo build".into())),
+                Some(WaitingFor::Background(Awaited { what: "cargo build".into(), until: None })),
                 " · waiting for background work: cargo build",
             ),
             ("nothing", None, ""),

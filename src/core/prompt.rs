@@ -1,7 +1,7 @@
 //! What the agent reads. Each word costs the user tokens at every later turn, so an ordinary turn gets a few
 //! lines, and the whole task is repeated only if the agent may have lost it.
 
-use super::decide::Note;
+use super::decide::{Course, Note, handover};
 use super::message;
 use super::record::StoredLoop;
 use super::settings::Settings;
@@ -40,6 +40,12 @@ pub fn continuation(
     text
 }
 
+/// Returns what the agent reads in the middle of a turn: guidance that it has not read yet.
+pub fn news(lists: &GuidanceLists, now: Stamp) -> String {
+    let lists = lists.text(Extent::Turn, now);
+    format!("Ralph: new guidance from the user. Follow it from now on and continue the task.{lists}")
+}
+
 /// Returns the first prompt, which is also the one after the agent may have lost its context.
 pub fn full(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: Stamp) -> String {
     let position = format!(" ({})", position(run, settings));
@@ -68,8 +74,9 @@ fn rules_and_task(
     )
 }
 
-/// Returns the same for a hook. `state` is the path of the state file.
+/// Returns the same for a hook, after what the agent must read first. `state` is the path of the state file.
 pub fn full_in_context(
+    first: &str,
     run: &StoredLoop,
     lists: &GuidanceLists,
     settings: &Settings,
@@ -77,7 +84,7 @@ pub fn full_in_context(
     now: Stamp,
 ) -> String {
     let place = format!("{}, the loop with run_id {}", state.display(), run.run_id);
-    in_context(full(run, lists, settings, now), &place)
+    in_context(format!("{first}{}", full(run, lists, settings, now)), &place)
 }
 
 /// Returns a prompt for a hook. Claude Code shows the agent 2,000 characters of a context that is longer than this, so
@@ -113,6 +120,9 @@ pub fn fresh(
         position(run, settings),
         protocol(settings),
     );
+    if note.course == Course::NewContext {
+        text.push_str(&format!("\n\n{}", handover::told_after()));
+    }
     for advice in advice(note) {
         text.push_str(&format!("\n\nFrom the previous iteration: {advice}"));
     }
@@ -268,7 +278,7 @@ mod tests {
         let text = |task: &str| {
             let run = StoredLoop { run_id: "r1".into(), task: task.into(), ..StoredLoop::default() };
             let state = Path::new("/p/.claude/ralph-state.json");
-            full_in_context(&run, &GuidanceLists::default(), &Settings::default(), state, Stamp(0))
+            full_in_context("", &run, &GuidanceLists::default(), &Settings::default(), state, Stamp(0))
         };
         assert!(text("do it").ends_with("Task:\n\ndo it"));
         let long = text(&"\u{1f980} crabs ".repeat(5000));

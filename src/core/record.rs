@@ -4,12 +4,14 @@
 //! kept, so that a newer or older Ralph beside this one loses nothing.
 
 use super::circuit::Circuit;
+use super::decide::figures::{FigureSource, Window};
 use super::decide::turn::{CheckResult, Gained};
 use super::outcome::Outcome;
 use super::settings::Files;
 use super::signal::Status;
 use super::tasks::Source;
 use super::time::Stamp;
+use super::time::outage::Outage;
 use crate::core::time::runtime::Clock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -98,6 +100,7 @@ records! {
         pub rejected_claim: Option<String>,
         pub timing: Timing,
         pub usage: Usage,
+        pub quota: Quota,
         pub session: Session,
         pub pending: Pending,
         pub told: Told,
@@ -126,6 +129,10 @@ records! {
         pub paused_ms: i64,
         /// The runtime at the last turn with progress, in milliseconds.
         pub progress_ms: i64,
+        /// How long the machine slept while the loop ran, in milliseconds: `clock` leaves it out.
+        pub slept_ms: i64,
+        /// The machine's own figure of it at `last_hook_timestamp`.
+        pub slept_mark_ms: Option<i64>,
         lists {
             /// Each Esc after which it was resumed, the last ones: the transcript still shows them, and since the clock
             /// may have been set back, any of them can look newer than the last start.
@@ -146,12 +153,47 @@ records! {
         pub orphaned_at: Option<Stamp>,
         /// The API error that ended the last turn.
         pub last_error: Option<String>,
+        /// The service fails since then.
+        pub outage: Option<Outage>,
         /// The flags that allow what the agent was denied, if that blocked the run.
         pub flags_to_allow: Option<String>,
+        /// What was denied because no permission was given in time.
+        pub denials: Denials,
         /// A tool may have written since the last scan, or that was of another checkout.
         pub unscanned: bool,
         /// The git worktree in which the agent works, by its path; empty if it works in the project itself.
         pub work_tree: String,
+        /// The session's cost, as `Figures::spent_usd` tells it, up to which it is counted.
+        pub counted_usd: Option<f64>,
+        /// How far the agent has handed over to a new context.
+        pub handover: Option<Handover>,
+        lists {
+            /// Background commands that ran when a turn ended.
+            pub background: Vec<Noticed>,
+        }
+    }
+
+    /// What was denied because no permission was given in time.
+    pub struct Denials {
+        /// Turns in a row with a denial and without progress.
+        pub turns_in_a_row: u64,
+        lists {
+            pub calls: Vec<Denied>,
+        }
+    }
+
+    /// The windows of the user's plan, as the client last told them. For people: decisions are made by what it tells in
+    /// the turn.
+    pub struct Quota {
+        pub at: Option<Stamp>,
+        pub source: Option<FigureSource>,
+        /// The agent was told to bring the work to a safe point.
+        pub landing: Option<Landing>,
+        /// The loop waits for a reset.
+        pub held: Option<Held>,
+        lists {
+            pub windows: Vec<Window>,
+        }
     }
 
     /// What the agent's next prompt must say.
@@ -162,6 +204,8 @@ records! {
         pub blocked: Option<String>,
         /// The whole task, because the agent may have lost it.
         pub repeat_task: bool,
+        /// The agent's question in the client's own dialog, which the user did not answer in time: the turn ends with it.
+        pub question: Option<String>,
         lists {
             /// The agent's questions with their answers.
             pub answers: Vec<String>,
@@ -212,6 +256,10 @@ records! {
         /// Tokens in the context of the newest answer.
         pub context_tokens: u64,
         pub cost_usd: Option<f64>,
+        /// Where the cost was told.
+        pub cost_source: Option<FigureSource>,
+        /// How full the context was at the newest answer, where the client tells it.
+        pub context_percent: Option<f64>,
     }
 
     /// How far the transcript has been read, and what must be remembered from it.
@@ -304,10 +352,60 @@ impl Usage {
         if turn.context_tokens > 0 {
             self.context_tokens = turn.context_tokens;
         }
+        self.context_percent = turn.context_percent.or(self.context_percent);
         if let Some(cost) = turn.cost_usd {
             *self.cost_usd.get_or_insert(0.0) += cost;
+            self.cost_source = turn.cost_source.or(self.cost_source);
         }
     }
+
+    /// Returns what was used since an earlier moment: dollars and tokens.
+    pub fn since(&self, before: &Usage) -> Spent {
+        let cost = |usage: &Usage| usage.cost_usd.unwrap_or_default();
+        Spent {
+            usd: (cost(self) - cost(before)).max(0.0),
+            tokens: self.tokens().saturating_sub(before.tokens()),
+        }
+    }
+}
+
+/// An amount of money and tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    pub usd: f64,
+    pub tokens: u64,
+}
+
+impl Spent {
+    pub fn plus(self, more: Spent) -> Spent {
+        Spent { usd: self.usd + more.usd, tokens: self.tokens.saturating_add(more.tokens) }
+    }
+}
+
+/// The agent was told to bring the work to a safe point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Landing {
+    pub resets_at: Option<Stamp>,
+    /// How much is used: `92% of the 5-hour limit used`.
+    pub words: String,
+}
+
+/// The loop waits for a reset until then, for this reason.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    pub until: Stamp,
+    pub words: String,
+}
+
+/// How far the agent has handed over to a new context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Handover {
+    /// It was told to write down what the new context needs.
+    Asked,
+    /// It has had the turn for that.
+    Written,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -332,6 +430,26 @@ pub struct Queued {
     pub at: Stamp,
 }
 
+/// A call of a tool that was denied, by the rule that would allow it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Denied {
+    pub rule: String,
+    pub count: u64,
+    /// It was denied in the turn that has not ended yet.
+    pub in_turn: bool,
+}
+
+/// A background command, and when a turn first ended while it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Noticed {
+    pub id: String,
+    pub since: Stamp,
+    /// The agent knows that the loop continues without it.
+    pub told: bool,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Waiting {
     #[serde(rename = "for")]
@@ -345,15 +463,27 @@ pub enum WaitingFor {
     /// A prompt or command of the user, which runs first.
     User(Queued),
     /// Work in the background; the client wakes the session when it ends.
-    Background(String),
-    /// A runner waits until then: for the usage limit to reset,
+    Background(Awaited),
+    /// A permission that the client asks for.
+    Permission(Awaited),
+    /// The answer to a question in the client's own dialog.
+    Question(Awaited),
+    /// The loop waits until then: for the usage limit to reset,
     UsageLimit(Stamp),
-    /// for its limit of calls,
+    /// for the runner's limit of calls,
     Calls(Stamp),
     /// for a service that fails,
     Service(Stamp),
     /// or for the user's answer from a notification service.
     Answer(Stamp),
+}
+
+/// What is waited for, in words, and until when at the latest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Awaited {
+    pub what: String,
+    pub until: Option<Stamp>,
 }
 
 impl WaitingFor {
@@ -365,19 +495,39 @@ impl WaitingFor {
             WaitingFor::UsageLimit(_) => "usage-limit",
             WaitingFor::Calls(_) => "calls",
             WaitingFor::Service(_) => "service",
-            WaitingFor::Answer(_) => "answer",
+            WaitingFor::Permission(_) => "permission",
+            WaitingFor::Answer(_) | WaitingFor::Question(_) => "answer",
         }
     }
 
     /// Returns when it ends, if that is known.
     pub fn until(&self) -> Option<Stamp> {
         match self {
-            WaitingFor::User(_) | WaitingFor::Background(_) => None,
+            WaitingFor::User(_) => None,
+            WaitingFor::Background(awaited)
+            | WaitingFor::Permission(awaited)
+            | WaitingFor::Question(awaited) => awaited.until,
             WaitingFor::UsageLimit(until)
             | WaitingFor::Calls(until)
             | WaitingFor::Service(until)
             | WaitingFor::Answer(until) => Some(*until),
         }
+    }
+
+    /// Returns what is waited for in words, if it has any of its own.
+    pub fn what(&self) -> Option<&str> {
+        match self {
+            WaitingFor::User(queued) => Some(&queued.text),
+            WaitingFor::Background(awaited)
+            | WaitingFor::Permission(awaited)
+            | WaitingFor::Question(awaited) => Some(&awaited.what),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the client shows a dialog for it.
+    pub fn is_dialog(&self) -> bool {
+        matches!(self, WaitingFor::Permission(_) | WaitingFor::Question(_))
     }
 }
 
@@ -445,6 +595,7 @@ impl StoredLoop {
         self.reason = Some(reason.into().chars().take(MAX_REASON_CHARS).collect());
         self.ended_at = Some(now);
         self.session.waiting = None;
+        self.session.outage = None;
         if outcome == Outcome::Complete {
             self.pending.answers.clear();
             self.pending.blocked = None;
@@ -490,17 +641,22 @@ impl ArmedLoop {
         let seen = &mut self.timing.interruptions_seen;
         seen.extend(interrupted_at);
         seen.drain(..seen.len().saturating_sub(MAX_INTERRUPTIONS_SEEN));
-        self.timing = Timing { armed_at: now, clock: None, ..std::mem::take(&mut self.timing) };
+        self.timing =
+            Timing { armed_at: now, clock: None, slept_mark_ms: None, ..std::mem::take(&mut self.timing) };
         self.session = Session {
             transcript: self.session.transcript.anew(),
             unscanned: self.session.unscanned,
             work_tree: std::mem::take(&mut self.session.work_tree),
+            background: std::mem::take(&mut self.session.background),
+            counted_usd: self.session.counted_usd,
             extra: self.session.extra.clone(),
             ..Session::default()
         };
+        (self.quota.landing, self.quota.held) = (None, None);
         self.timing.progress_ms = self.runtime_ms();
         (self.told.ending, self.told.no_progress) = (false, false);
         self.pending.repeat_task = true;
+        self.pending.question = None;
     }
 
     /// Takes note of a turn: has it made progress, as the breaker counts it? Returns how long there was none, in

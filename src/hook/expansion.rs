@@ -9,9 +9,9 @@ use crate::claude::hook::answer::Answer;
 use crate::claude::settings::{self, Settings, permissions};
 use crate::claude::transcript;
 use crate::cli::loops::slash;
-use crate::core::event;
-use crate::core::prompt;
-use crate::core::record::LoopState;
+use crate::core::record::{ArmedLoop, LoopState};
+use crate::core::time::Stamp;
+use crate::core::{event, message, prompt};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::state::Locked;
@@ -95,8 +95,8 @@ fn permission_note(call: &Call) -> String {
             "\nNote: in permission mode plan the agent may edit nothing; Shift+Tab changes the mode.".into()
         }
         Some(mode) => format!(
-            "\nNote: in permission mode {mode} edits and commands that no rule allows wait for your permission, and with \
-             -p they are denied; Shift+Tab changes the mode, /permissions adds rules."
+            "\nNote: in permission mode {mode} edits and commands that no rule allows need your permission, and are denied \
+             without an answer; Shift+Tab changes the mode, --allow-tool or /permissions adds rules."
         ),
     }
 }
@@ -104,20 +104,32 @@ fn permission_note(call: &Call) -> String {
 /// Pauses the loop if the transcript shows that the user pressed Esc, for which the client runs no hook.
 fn note_interruption(call: &Call) -> Result<()> {
     let Call { world, project, session, input, .. } = *call;
+    let Some(path) = input.transcript.as_deref() else { return Ok(()) };
+    let seen = |run: &ArmedLoop| transcript::read(path, run).and_then(|gained| gained.interrupted_at);
+    pause_if_interrupted(world, project, session, seen).map(drop)
+}
+
+/// Pauses the session's loop if the user pressed Esc at the time that `seen` returns. Returns what the user is told.
+pub fn pause_if_interrupted(
+    world: &World,
+    project: &Project,
+    session: &str,
+    seen: impl FnOnce(&ArmedLoop) -> Option<Stamp>,
+) -> Result<Option<String>> {
     let mut state = Locked::open(project, world.now)?;
     let run = armed::load_armed(world, project, session, &state.document)?;
-    let (Some(mut run), Some(path)) = (run, input.transcript.as_deref()) else { return Ok(()) };
-    let seen = transcript::read(path, &run).and_then(|gained| gained.interrupted_at);
+    let Some(mut run) = run else { return Ok(None) };
     let before = run.clone();
-    run.note_interruption(seen);
-    if run.pause_if_interrupted() {
-        let settings = config::load_for(world, project, &run).settings();
-        let happened = event::turn::around(&before, &run, None, &settings);
-        events::note_once(world, &mut run, &happened);
-        state.document.set_loop(session, &run)?;
-        state.save()?;
+    run.note_interruption(seen(&before));
+    if !run.pause_if_interrupted() {
+        return Ok(None);
     }
-    Ok(())
+    let settings = config::load_for(world, project, &run).settings();
+    let happened = event::turn::around(&before, &run, None, &settings);
+    events::note_once(world, &mut run, &happened);
+    state.document.set_loop(session, &run)?;
+    state.save()?;
+    Ok(Some(message::paused(&run, &settings, world.now)))
 }
 
 /// Returns the prompt that continues the session's running loop, with the newest guidance, and notes for the user.

@@ -4,7 +4,10 @@
 //! an armed loop stays armed.
 
 mod expansion;
+pub mod module;
+mod news;
 mod notification;
+mod permission;
 mod runner_guard;
 mod session;
 mod stop;
@@ -84,6 +87,9 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
     if let Some(concern) = concern {
         return submission::submitted(&call, concern);
     }
+    if let Event::ToolBatch { of_subagent } = input.event {
+        return Ok(if of_subagent { Answer::silent() } else { news::after_tools(&call) });
+    }
     if world.run_id.is_some() && run_lock::drives(world, &project) {
         return runner_guard::stop(&call);
     }
@@ -104,7 +110,12 @@ fn handle(world: &World, input: &Input) -> Result<Answer> {
         Event::SessionStart { source } => session::started(&call, source),
         Event::SessionEnd { reason } => session::ended(&call, reason),
         Event::Notification { kind, message } => notification::notified(&call, kind, message),
-        Event::Expansion { .. } | Event::Prompt { .. } | Event::Other(_) => Ok(Answer::silent()),
+        Event::Permission { tool, input, by_subagent } => {
+            permission::requested(&call, tool, input, *by_subagent)
+        }
+        Event::Expansion { .. } | Event::Prompt { .. } | Event::ToolBatch { .. } | Event::Other(_) => {
+            Ok(Answer::silent())
+        }
     }
 }
 

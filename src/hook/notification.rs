@@ -4,7 +4,7 @@ use super::Call;
 use crate::claude::hook::answer::Answer;
 use crate::core::event::notice::Notice;
 use crate::core::event::{self, Wait, What};
-use crate::core::record::LoopState;
+use crate::core::record::{LoopState, Waiting};
 use crate::store::process::notify;
 use crate::store::user::armed;
 use crate::store::{config, events, state};
@@ -22,6 +22,13 @@ pub fn notified(call: &Call, kind: &str, words: &str) -> Result<Answer> {
     let Ok(Some(document)) = state::peek(project) else { return Ok(Answer::silent()) };
     let own = armed::load_armed(world, project, session, &document)?;
     let Some(run) = own.filter(|run| run.state == LoopState::Running) else { return Ok(Answer::silent()) };
+    let is_told = |waiting: &Waiting| {
+        waiting.what.is_dialog() && waiting.what.until().is_some_and(|until| until > world.now)
+    };
+    if kind != "agent_needs_input" && run.session.waiting.as_ref().is_some_and(is_told) {
+        // The hook that waits for this prompt tells the user, and says more about it.
+        return Ok(Answer::silent());
+    }
     let reason = event::text(words);
     events::note(
         world,

@@ -2,21 +2,26 @@
 
 use super::Call;
 use crate::claude::hook::answer::Answer;
+use crate::claude::hook::failure;
 use crate::claude::transcript;
-use crate::core::decide::account;
 use crate::core::decide::turn::Turn;
+use crate::core::decide::{account, handover};
+use crate::core::event::notice::Notice;
 use crate::core::event::{self, Warning, What};
+use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Carried, LoopState, StoredLoop, Waiting, WaitingFor};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
+use crate::core::time::outage::{Outage, Passing};
 use crate::core::time::runtime::Mark;
 use crate::core::{guidance, message, prompt, signal};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
+use crate::store::process::notify;
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::state::{ending, expiry};
-use crate::store::user::{armed, given};
-use crate::store::{config, events};
+use crate::store::user::{armed, figures, given, ledger};
+use crate::store::{World, config, events, world};
 use anyhow::Result;
 
 pub fn started(call: &Call, source: &str) -> Result<Answer> {
@@ -84,7 +89,7 @@ fn purge_guidance(call: &Call, document: &mut Document) -> Result<Vec<String>> {
 fn reopen(run: &mut ArmedLoop, source: &str) {
     if source != "compact" {
         run.session.transcript.queue.clear();
-        run.session.waiting = None;
+        (run.session.waiting, run.session.outage) = (None, None);
     }
     run.session.orphaned_at = None;
 }
@@ -118,7 +123,10 @@ fn reopen_running(
         let position = message::position(run, &settings, world.now);
         told.push(format!("{position} · continues at the end of the next turn"));
     }
-    Ok(prompt::full_in_context(run, &brief.lists, &settings, &project.state(), world.now))
+    // A compacted context is the new one for which the agent has written.
+    let handed_over = run.session.handover.take().is_some();
+    let first = if handed_over { format!("{}\n\n", handover::told_after()) } else { String::new() };
+    Ok(prompt::full_in_context(&first, run, &brief.lists, &settings, &project.state(), world.now))
 }
 
 /// Returns whether there is a reason to take the lock. A state file that cannot be read matters only to a session with
@@ -186,6 +194,8 @@ pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
     })
 }
 
+/// A turn ended with an API error. One that passes is tried again by the waker, from which the client takes a prompt;
+/// any other ends the loop.
 pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
     with_own_running_loop(call, |run, settings| {
         // A turn began, so what the loop had waited for is over.
@@ -199,6 +209,10 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
             let what = WaitingFor::UsageLimit(until);
             run.session.waiting = Some(Waiting { what, since: call.world.now });
         }
+        // After a reset the client continues by itself.
+        let resets =
+            run.session.waiting.is_some() || limit.as_ref().is_some_and(|limit| limit.resets.is_some());
+        let words = clean::excerpt(message, 300);
         let error = match message.find("resets ").filter(|_| limit.is_some()) {
             Some(when) => format!("limit {}", &message[when..]),
             None if error.is_empty() => "unknown".to_owned(),
@@ -206,9 +220,29 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
         };
         let error = clean::excerpt(&error, 100);
         let message = format!("a turn ended with an API error: {error}");
+        if run.state == LoopState::Running && !resets {
+            let words = if words.is_empty() { &error } else { &words };
+            wait_for_service(call.world, run, failure::passing(&error), words, settings.max_outage_ms);
+        }
         run.session.last_error = Some(error);
         Some(What::Warning(Warning { iteration: run.iteration, message }))
     })
+}
+
+/// Notes when the next attempt is made, or ends the loop in the words of the service.
+fn wait_for_service(world: &World, run: &mut ArmedLoop, passing: Passing, words: &str, max_ms: i64) {
+    let (now, slept_ms) = (world.now, world.slept_ms.unwrap_or(0));
+    let outage = Outage::after(run.session.outage, now, slept_ms);
+    let lasted_ms = outage.lasted_ms(now, slept_ms);
+    let random = (world::unique() % 1000) as f64 / 1000.0;
+    match outage.wait_ms(passing, lasted_ms, max_ms, random) {
+        Some(ms) => {
+            let what = WaitingFor::Service(now.plus_ms(ms));
+            run.session.waiting = Some(Waiting { what, since: now });
+            run.session.outage = Some(outage);
+        }
+        None => run.end(Outcome::Error, outage.reason(passing, lasted_ms, words), now),
+    }
 }
 
 /// Changes the loop of this session if it runs, and notes what happened to it.
@@ -234,10 +268,37 @@ fn with_own_running_loop(
         let mut happened: Vec<What> = change(&mut run, &settings).into_iter().collect();
         happened.extend(event::turn::around(&before, &run, None, &settings));
         events::note_once(world, &mut run, &happened);
+        let notice = notice_of_outage(call, &mut run);
+        let ends_now = !run.is_alive();
+        if ends_now {
+            ending::record(world, project, session, &run);
+        }
         state.document.set_loop(session, &run)?;
+        state.save()?;
+        drop(state);
+        // The user has not seen the ending yet, so the loop stays armed until a hook can say it.
+        let resolved = config::load_for(world, project, &run);
+        if ends_now {
+            ending::announce(world, project, session, &run, &resolved);
+        } else if let Some(notice) = notice {
+            notify::send(project, &notice, &resolved.notify());
+        }
+        return Ok(Answer::silent());
     }
     state.save()?;
     Ok(Answer::silent())
+}
+
+/// Returns what the user is told of an outage that lasts, once.
+fn notice_of_outage(call: &Call, run: &mut ArmedLoop) -> Option<Notice> {
+    let Call { world, project, session, .. } = *call;
+    let mut outage = run.session.outage?;
+    let lasted_ms = outage.lasted_ms(world.now, world.slept_ms.unwrap_or(0));
+    outage.is_news(lasted_ms).then_some(())?;
+    run.session.outage = Some(outage);
+    let error = run.session.last_error.clone().unwrap_or_default();
+    let notice = Notice::outage(run, &project.root.to_string_lossy(), &error, lasted_ms, world.now);
+    Some(Notice { session_id: session.to_owned(), ..notice })
 }
 
 fn observe(call: &Call, run: &mut ArmedLoop, mark: Mark, settings: &Settings) {
@@ -247,8 +308,12 @@ fn observe(call: &Call, run: &mut ArmedLoop, mark: Mark, settings: &Settings) {
         tools_that_write: gained.tools_that_write,
         edits: gained.edits,
     });
-    let turn = Turn { mark, gained, ..Turn::default() };
+    let figures = figures::load(call.world, call.session);
+    let turn = Turn { mark, gained, figures, slept_ms: call.world.slept_ms, ..Turn::default() };
+    let used = run.usage.clone();
     account(run, &turn, settings, call.world.now);
+    // The Stop that follows says so if the user's folder cannot be written.
+    let _ = ledger::add(call.world, run.usage.since(&used));
     run.session.transcript.carried = carried.unwrap_or(run.session.transcript.carried);
     run.catch_up(turn.gained.as_ref(), call.world.now);
 }

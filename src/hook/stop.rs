@@ -4,8 +4,8 @@ use super::{Call, wake};
 use crate::claude::hook::answer::Answer;
 use crate::claude::hook::input::{Event, Input};
 use crate::claude::transcript;
-use crate::core::decide::Decision;
 use crate::core::decide::turn::{Gained, Turn};
+use crate::core::decide::{Course, Decision};
 use crate::core::event;
 use crate::core::event::notice::Notice;
 use crate::core::guidance::merge::GuidanceLists;
@@ -19,13 +19,12 @@ use crate::scan::briefing::{self, BriefingContext};
 use crate::store::process::checks::CheckRun;
 use crate::store::process::notify;
 use crate::store::state::{self, Locked, ending, stop as stops};
-use crate::store::user::{armed, given, handoff};
+use crate::store::user::{armed, figures, given, handoff, ledger};
 use crate::store::{Project, World, config, events, tasks};
 use anyhow::Result;
 
 pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
-    let was_armed = armed::exists(call.world, call.project, call.session)?;
-    if is_gone(call.project)? && !(was_armed && call.project.claude_dir().is_dir()) {
+    if is_gone(call.project)? && !can_be_restored(call)? {
         stops::clear_kill_switch(call.project);
         return Ok(end_lost(call, "is missing")?.map_or_else(Answer::silent, |(answer, _)| answer));
     }
@@ -58,12 +57,16 @@ fn load(call: &Call, state: &Locked) -> Result<Option<ArmedLoop>> {
 fn gather(call: &Call, run: ArmedLoop, state: &Locked, kill_switch: bool) -> Result<Facts> {
     let Call { world, project, work_tree, input, .. } = *call;
     let turn = told_by_client(world, input, &run, kill_switch)?;
-    let turn = Turn { work_tree: project.name_of(work_tree), ..turn };
+    let figures = figures::load(world, call.session);
+    let turn = Turn { work_tree: project.name_of(work_tree), figures, ..turn };
     let was_scanned = state.document.scanned_in() == turn.work_tree && !run.session.unscanned;
     let resolved = config::load_for(world, project, &run);
     let tasks = tasks::read(work_tree, &run.tasks);
     let looks = run.state == LoopState::Running && !kill_switch;
-    let facts = Facts::new(run, resolved, turn);
+    let mut facts = Facts::new(run, resolved, turn);
+    if facts.settings.limits_a_day() {
+        facts.turn.today = Some(ledger::today(world)?);
+    }
     Ok(if looks { facts.gather_project(world, work_tree, tasks, was_scanned) } else { facts })
 }
 
@@ -140,14 +143,14 @@ fn record_and_answer(
     notes.extend(events::note_once(world, &mut after, &happened));
     // How the loop was resumed without the user in the session.
     notes.extend(handoff::take(world, session, wake::ANSWERED));
-    let told = std::mem::replace(
-        &mut after.told.warnings,
-        warnings.join(
-            "
-",
-        ),
-    );
+    let told = std::mem::replace(&mut after.told.warnings, warnings.join("\n"));
     notes.extend(warnings.into_iter().filter(|warning| !told.lines().any(|line| line == warning)));
+    let hands_over = decision.note().is_some_and(|note| note.course == Course::NewContext);
+    if hands_over {
+        notes.push(
+            "the context is nearly full: type /compact, and the agent continues from its handover".into(),
+        );
+    }
     let mut answer = match decision {
         Decision::Silent | Decision::RunChecks => Answer::silent(),
         Decision::Ended => Answer::tell(message::ended(&after, settings, now)),
@@ -172,11 +175,19 @@ fn record_and_answer(
         let told = answer.without_continuing();
         return Ok(told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}")));
     }
+    if let Err(error) = ledger::add(world, after.usage.since(&before.usage)) {
+        answer = answer.also(&format!("Ralph could not add to what you have spent today: {error:#}"));
+    }
     if ends_now || *decision == Decision::Ended {
         ending::settle(world, project, session, &after);
     }
     let notify = || match without_progress {
         _ if ends_now => ending::announce(world, project, session, &after, resolved),
+        _ if hands_over => {
+            let notice = Notice::full_context(&after, &project.root.to_string_lossy(), now);
+            let notice = Notice { session_id: session.to_owned(), ..notice };
+            notify::send(project, &notice, &resolved.notify())
+        }
         Some(ms) => {
             let notice = Notice::no_progress(&after, &project.root.to_string_lossy(), ms, now);
             let notice = Notice { session_id: session.to_owned(), ..notice };
@@ -267,6 +278,11 @@ pub fn kill(world: &World, project: &Project) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether an armed loop has lost its state file, and not the folder of that.
+fn can_be_restored(call: &Call) -> Result<bool> {
+    Ok(call.project.claude_dir().is_dir() && armed::exists(call.world, call.project, call.session)?)
+}
+
 /// Returns whether there is no state file; one that merely cannot be looked at is there.
 fn is_gone(project: &Project) -> Result<bool> {
     Ok(project.file(&project.state())?.try_exists().is_ok_and(|exists| !exists))
@@ -282,6 +298,7 @@ fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bo
         kill_switch,
         stopped_all_at: stops::stopped_all_at(world)?,
         background: background.clone(),
+        slept_ms: world.slept_ms,
         mark: mark(input, gained.as_ref(), *continued),
         gained,
         ..Turn::default()

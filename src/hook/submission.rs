@@ -3,6 +3,7 @@
 
 use super::Call;
 use super::expansion::{self, Ran};
+use super::module;
 use crate::claude::hook::answer::Answer;
 use crate::cli::loops::answer;
 use crate::cli::loops::slash::{self, Reply};
@@ -18,6 +19,8 @@ const PASTED_UNITS: usize = 700;
 /// other one.
 pub const SUBMITTED: &str = "submitted";
 pub const EXPANDED: &str = "expanded";
+/// How the prompt begins by which the client itself continues after a usage limit has reset.
+const CONTINUED_BY_CLIENT: &str = "Your claude.ai usage limit has reset.";
 const MAX_QUESTION_CHARS: usize = 2_000;
 
 /// Why a prompt may concern us.
@@ -72,7 +75,8 @@ fn is_yes(prompt: &str) -> bool {
 
 /// A command is no reply, and the client wraps what it submits by itself in tags.
 fn is_reply(prompt: &str) -> bool {
-    !prompt.trim_start().starts_with(['/', '<', '!', '#'])
+    let prompt = prompt.trim_start();
+    !prompt.starts_with(['/', '<', '!', '#']) && !prompt.starts_with(CONTINUED_BY_CLIENT)
 }
 
 /// Returns whether the client may take a command of this length for text, if it is pasted whole.
@@ -80,11 +84,13 @@ fn is_pasted(prompt: &str) -> bool {
     prompt.trim().lines().count() >= PASTED_LINES || prompt.encode_utf16().count() > PASTED_UNITS
 }
 
-/// Returns the name and the text of a pasted command.
+/// Returns the name and the text of a pasted command. The module's commands do the same as those of the plugin; other
+/// names that begin with `/ralph-` are not ours.
 fn pasted_command(prompt: &str) -> Option<(&str, &str)> {
-    let command = prompt.trim_start().strip_prefix("/ralph:").filter(|_| is_pasted(prompt))?;
+    let command = prompt.trim_start().strip_prefix("/ralph").filter(|_| is_pasted(prompt))?;
     let (name, text) = command.split_at(command.find(char::is_whitespace).unwrap_or(command.len()));
-    Some((name, text.trim()))
+    let of_module = || name.strip_prefix('-').filter(|name| module::COMMANDS.contains(name));
+    Some((name.strip_prefix(':').or_else(of_module)?, text.trim()))
 }
 
 /// Runs a pasted command. If the client takes it for a command after all, it expands too, before or after this event;

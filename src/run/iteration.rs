@@ -2,9 +2,9 @@
 
 use super::agent::{Failure, Report};
 use super::pace::{self, Wait, Waited};
-use super::supervisor::{self, AgentEnd, Keeper, Launch};
+use super::supervisor::{self, AgentEnd, Launch, Observer};
 use super::trouble::Trouble;
-use super::{Context, OnLimit, Runner, SESSION, messages, span};
+use super::{Runner, SESSION, messages, span};
 use crate::core::decide::turn::{Gained, Tasks, Turn};
 use crate::core::decide::{account, completion};
 use crate::core::event::{IterationStarted, What};
@@ -17,7 +17,7 @@ use crate::core::signal::Ignored;
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
 use crate::core::time::runtime::{self, Event, Mark};
-use crate::core::time::{self, Stamp, backoff};
+use crate::core::time::{self, Stamp};
 use crate::engine::facts::Facts;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
@@ -30,7 +30,7 @@ use crate::store::runner::runner_guard;
 use crate::store::runner::snapshot::{self, Rules, Snapshot};
 use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
-use crate::store::user::{armed, given, stalls};
+use crate::store::user::{armed, given, ledger, stalls};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
 use serde_json::json;
@@ -87,8 +87,8 @@ impl Iteration {
 
 /// What came of starting the agent.
 pub enum Attempt {
-    /// A turn, good or failed, to decide about; then wait for a service that keeps failing.
-    Turn(Option<Wait>),
+    /// A turn, good or failed, to decide about.
+    Turn,
     /// No iteration: wait, then start the agent again.
     Repeat(Wait),
     /// The loop has ended; its record says how.
@@ -96,7 +96,7 @@ pub enum Attempt {
 }
 
 /// Keeps what must be known of an agent while it runs.
-struct IterationKeeper<'a> {
+struct IterationObserver<'a> {
     world: &'a World,
     project: &'a Project,
     held: &'a HeldProject,
@@ -104,7 +104,7 @@ struct IterationKeeper<'a> {
     iteration: u64,
 }
 
-impl Keeper for IterationKeeper<'_> {
+impl Observer for IterationObserver<'_> {
     fn started(&self, pid: u32) {
         self.held.note_agent(pid);
     }
@@ -123,8 +123,13 @@ impl Runner<'_> {
         self.run.limits = limits.or(self.run.limits.take());
         let (resolved, settings) = self.settings();
         self.report_warnings(&resolved);
+        if settings.limits_a_day() {
+            // What a day has cost must not count as nothing because it cannot be read.
+            ledger::today(&self.world.later())?;
+        }
         let run_settings = resolved.run_settings();
-        if self.run.iteration > 0 && self.failures == 0 {
+        let is_repeated = self.run.session.outage.or(self.failed_starts).is_some();
+        if self.run.iteration > 0 && !is_repeated {
             let until = Instant::now() + span(run_settings.delay_ms);
             if let Some(interruption) = self.inbox.wait(until, |_| {})
                 && self.is_ended_by(interruption)?
@@ -255,7 +260,7 @@ impl Runner<'_> {
     /// Runs the agent to its end.
     pub(super) fn run_agent(&mut self, mut prepared: Prepared) -> Iteration {
         let run_settings = prepared.resolved.run_settings();
-        let (started_at, began) = (self.now(), Instant::now());
+        let (World { now: started_at, slept_ms, .. }, began) = (self.world.later(), Instant::now());
         self.attempts += 1;
         self.checked.clear();
         let agent = self.plan.options.agent.program();
@@ -271,7 +276,7 @@ impl Runner<'_> {
         };
         let mut reader = agent.reader(self.screen.shows_text());
         let mut log = Log::open(self.project, prepared.number, agent.unlogged());
-        let keeper = IterationKeeper {
+        let observer = IterationObserver {
             world: self.world,
             project: self.project,
             held: &self.held,
@@ -279,7 +284,7 @@ impl Runner<'_> {
             iteration: prepared.number,
         };
         let supervisor::Outcome { end, report, left } =
-            supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &keeper);
+            supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &observer);
         self.logged_bytes += log.length();
         if let Some(left) = &left {
             self.screen.warn(left);
@@ -297,21 +302,8 @@ impl Runner<'_> {
         let took = began.elapsed();
         // The wait before it is not runtime.
         self.run.last_hook_timestamp = started_at.seconds();
+        self.run.timing.slept_mark_ms = slept_ms;
         Iteration { prepared, started_at, took, end, report, left, usage }
-    }
-
-    /// Adds up what the agent used, whatever else comes of the iteration. A continued conversation reports its
-    /// whole cost, and nothing if it was cut off.
-    fn charge(&mut self, report: &Report) -> Usage {
-        let mut usage = report.usage.clone();
-        let (id, before) = self.plan.conversation.take().map_or((None, 0.0), |(id, cost)| (Some(id), cost));
-        usage.cost_usd = usage.cost_usd.map(|cost| (cost - before).max(0.0));
-        if self.plan.options.context == Context::Continue && !report.session_lost {
-            let cost = report.usage.cost_usd.unwrap_or(before);
-            self.plan.conversation = report.session.clone().or(id).map(|id| (id, cost));
-        }
-        self.run.usage.add(&usage);
-        usage
     }
 
     /// Tells a turn from an attempt that was cut off, could not begin or is to be repeated.
@@ -323,38 +315,47 @@ impl Runner<'_> {
                 return Ok(Attempt::Ended);
             }
             AgentEnd::Ended(Ended::NotStarted(why)) => {
-                Some((Outcome::Error, format!("the agent could not be started: {why}")))
+                let reason = format!("the agent could not be started: {why}");
+                match self.has_started.then(|| pace::wait_for_program(self, &reason)).flatten() {
+                    Some(wait) => return Ok(Attempt::Repeat(wait)),
+                    None => Some((Outcome::Error, reason)),
+                }
             }
             AgentEnd::Lost(words) => Some((Outcome::Error, words.clone())),
             // A second agent beside it would be worse than none.
             _ => iteration.left.as_ref().map(|left| (Outcome::Error, left.clone())),
         };
-        let failures = std::mem::take(&mut self.failures);
+        if !matches!(iteration.end, AgentEnd::Ended(Ended::NotStarted(_))) {
+            (self.has_started, self.failed_starts) = (true, None);
+        }
+        let outage = self.run.session.outage.take();
         let ended = match &iteration.report.failure {
             _ if ended.is_some() => ended,
             Some(Failure::UsageLimit { resets }) => {
                 let wait = Wait::for_limit(resets.as_ref(), &iteration.report, self.now());
-                if self.plan.options.on_limit == OnLimit::Wait {
+                if !iteration.prepared.resolved.settings().quota.stops {
                     self.count_time(iteration);
                     return Ok(Attempt::Repeat(wait));
                 }
                 Some((Outcome::UsageLimit, iteration.report.with_words(wait.limit_reason())))
             }
             Some(failure) if failure.is_transient() => {
-                self.failures = failures + 1;
-                let wait = Wait::after_failure(self.failures, failure.to_string(), &iteration.report);
-                if backoff::is_counted(self.failures) {
-                    return Ok(Attempt::Turn(Some(wait)));
-                }
                 self.count_time(iteration);
-                return Ok(Attempt::Repeat(wait));
+                let max_ms = iteration.prepared.resolved.settings().max_outage_ms;
+                match pace::wait_for_service(self, outage, (failure, &iteration.report), max_ms) {
+                    Ok(wait) => return Ok(Attempt::Repeat(wait)),
+                    Err(reason) => {
+                        self.end(Outcome::Error, reason);
+                        return Ok(Attempt::Ended);
+                    }
+                }
             }
             Some(failure @ (Failure::Authentication | Failure::Billing)) => {
                 Some((Outcome::Error, iteration.report.with_words(failure.to_string())))
             }
             _ => None,
         };
-        let Some((outcome, reason)) = ended else { return Ok(Attempt::Turn(None)) };
+        let Some((outcome, reason)) = ended else { return Ok(Attempt::Turn) };
         self.count_time(iteration);
         self.end(outcome, reason);
         Ok(Attempt::Ended)
@@ -396,7 +397,7 @@ impl Runner<'_> {
     /// Counts the time of an attempt that nothing is decided about.
     pub(super) fn count_time(&mut self, iteration: &Iteration) {
         let now = self.now();
-        let turn = Turn { mark: Mark::Answered, gained: Some(self.gained(iteration)), ..Turn::default() };
+        let turn = Turn { mark: Mark::Answered, gained: Some(self.gained(iteration)), ..self.turn() };
         let settings = iteration.prepared.resolved.settings_for(self.run.engine);
         account(&mut self.run, &turn, &settings, now);
     }
@@ -418,7 +419,16 @@ impl Runner<'_> {
         let claimed = report.message().is_some_and(|text| completion::claims(text, &settings));
         let failed = end.is_failure() || report.failure.is_some();
         let ignored = (failed && claimed).then_some(Ignored::AgentFailed);
-        let turn = Turn { message, ignored, mark: Mark::Answered, gained: Some(gained), ..Turn::default() };
+        let turn = Turn {
+            message,
+            ignored,
+            mark: Mark::Answered,
+            gained: Some(gained),
+            figures: Some(self.figures(report)),
+            // What this iteration used is in it already.
+            today: settings.limits_a_day().then(|| ledger::today(&self.world.later()).unwrap_or_default()),
+            ..self.turn()
+        };
         let before = snapshot::load(self.world, self.project, &self.run.run_id);
         let violations = match before {
             Ok(before) => {
@@ -433,6 +443,10 @@ impl Runner<'_> {
         let was_scanned = !self.run.session.unscanned;
         let facts = Facts::new(self.run.clone(), iteration.prepared.resolved.clone(), turn);
         facts.gather_project(&self.world.later(), self.project, tasks, was_scanned)
+    }
+
+    fn turn(&self) -> Turn {
+        Turn { slept_ms: self.world.later().slept_ms, ..Turn::default() }
     }
 
     fn gained(&self, iteration: &Iteration) -> Gained {

@@ -26,19 +26,20 @@ pub use messages::timeout_note;
 use inbox::{Inbox, Interruption};
 use iteration::Attempt;
 use notify::Progress;
-use pace::Waited;
+use pace::{Wait, Waited};
 use saved::RunOptions;
 use screen::Screen;
 use target::{Reap, Target};
 use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;
-use crate::core::decide::{Decision, Note};
+use crate::core::decide::{Course, Decision, Note};
 use crate::core::event::{self, Ended, Event, What};
 use crate::core::outcome::{Exit, Outcome};
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::settings::{Resolved, Settings};
 use crate::core::time::Stamp;
+use crate::core::time::outage::Outage;
 use crate::engine;
 use crate::store::project::Project;
 use crate::store::runner::run_lock::HeldProject;
@@ -61,13 +62,6 @@ pub enum Context {
     Fresh,
     /// Every iteration continues the conversation of this run, by its id.
     Continue,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OnLimit {
-    #[default]
-    Wait,
-    Stop,
 }
 
 /// What a run will do.
@@ -106,8 +100,10 @@ pub struct Runner<'a> {
     attempts: u64,
     /// Of those, the ones that have a row.
     recorded_attempts: u64,
-    /// Failures of the service in a row.
-    failures: u32,
+    /// Starts of the agent program in a row that failed.
+    failed_starts: Option<Outage>,
+    /// The agent program has been started before.
+    has_started: bool,
     trouble: TroubleCount,
     /// The checks that ran after this iteration.
     checked: Vec<CheckResult>,
@@ -219,7 +215,8 @@ impl<'a> Runner<'a> {
             preface: String::new(),
             attempts: 0,
             recorded_attempts: 0,
-            failures: 0,
+            failed_starts: None,
+            has_started: false,
             trouble: TroubleCount::default(),
             checked: Vec::new(),
             scanned_at: None,
@@ -256,11 +253,11 @@ impl<'a> Runner<'a> {
     fn iterate(&mut self) -> Result<Next> {
         let Some(prepared) = self.prepare()? else { return Ok(Next::Over) };
         let iteration = self.run_agent(prepared);
-        let wait = match self.attempted(&iteration)? {
-            Attempt::Turn(wait) => wait,
+        match self.attempted(&iteration)? {
+            Attempt::Turn => {}
             Attempt::Repeat(wait) => return wait.hold(self).map(Next::from),
             Attempt::Ended => return self.record(&iteration).map(|()| Next::Over),
-        };
+        }
         let mut facts = self.gather(&iteration);
         let (mut after, mut decision) = facts.decide(self.now());
         if decision == Decision::RunChecks {
@@ -271,21 +268,28 @@ impl<'a> Runner<'a> {
             facts = facts.with_checks(&self.world.later(), self.project, &checks);
             (after, decision) = facts.decide(self.now());
         }
+        // The wait notes itself when it begins.
+        let held = after.session.waiting.take().and(after.quota.held.clone());
         let before = std::mem::replace(&mut self.run, after);
         let around = event::turn::around(&before, &self.run, decision.note(), &facts.settings);
         self.note_trouble(&iteration, before);
         self.report_violations(&facts);
         self.note = match decision {
-            Decision::Continue(note) if self.run.is_alive() => note,
+            Decision::Continue(note) if self.run.is_alive() => *note,
+            Decision::Wait => Note { earlier_advice: self.run.pending.advice.take(), ..Note::default() },
             _ => Note::default(),
         };
+        if self.note.course == Course::NewContext {
+            self.plan.conversation = None;
+            self.run.session.handover = None;
+        }
         self.record(&iteration)?;
         self.progress.note(&self.run);
         around.into_iter().for_each(|what| self.emit(what));
         if !self.run.is_alive() {
             return Ok(Next::Over);
         }
-        wait.map_or(Ok(Next::Continue), |wait| wait.hold(self).map(Next::from))
+        held.map_or(Ok(Next::Continue), |held| Wait::for_quota(&held, self.now()).hold(self).map(Next::from))
     }
 
     /// Adds what happened to the events of the run, and prints it for scripts.

@@ -8,7 +8,7 @@ use crate::core::event::{self, Answered, What};
 use crate::core::record::{ArmedLoop, LoopState, Waiting, WaitingFor};
 use crate::core::settings::{NotifySettings, Resolved};
 use crate::core::text::clean;
-use crate::core::time;
+use crate::core::time::{self, Stamp};
 use crate::notify::answers::Topic;
 use crate::store::config;
 use crate::store::process::notify;
@@ -132,6 +132,15 @@ impl Runner<'_> {
             }
             false => ending::notice(world, self.project, SESSION, &self.run, &settings),
         };
+        let failed = tell(self.project, &notice, &settings, self.screen.is_json());
+        failed.iter().for_each(|note| self.screen.note(note));
+    }
+
+    /// Tells the user that the service has failed for so long.
+    pub(super) fn notify_outage(&mut self, words: &str, lasted_ms: i64, now: Stamp) {
+        let settings = self.settings().0.notify();
+        let notice = Notice::outage(&self.run, &self.project.root.to_string_lossy(), words, lasted_ms, now);
+        let notice = Notice { session_id: SESSION.to_owned(), ..notice };
         let failed = tell(self.project, &notice, &settings, self.screen.is_json());
         failed.iter().for_each(|note| self.screen.note(note));
     }
@@ -281,6 +290,7 @@ impl Runner<'_> {
         }));
         self.run = ended;
         self.run.resume(world.now);
+        self.run.timing.slept_mark_ms = world.slept_ms;
         answers::hand_over(&world, self.project, &mut self.run, Some(question))?;
         if let Err(error) = answers::save(&world, self.project, &self.run.pending.answers) {
             self.screen.warn(&format!("could not keep the answers for a later run: {error:#}"));

@@ -1,18 +1,19 @@
 //! The waits between iterations: the limit of calls, the usage limit, a service that fails, a pause. Ctrl-C or a stop ends every
 //! wait at once, and Enter skips it: the limit of calls is the user's own.
 
-use super::agent::Report;
+use super::agent::{Failure, Report};
 use super::inbox::Interruption;
 use super::{Runner, SESSION, terminal};
+use crate::core::decide::quota::{CLOCK_MARGIN_MS, UNKNOWN_RESET_MS};
 use crate::core::event::{self, What};
-use crate::core::record::{LoopState, PAUSED_BY_USER, Waiting, WaitingFor};
+use crate::core::record::{Held, LoopState, PAUSED_BY_USER, Waiting, WaitingFor};
 use crate::core::settings::RunSettings;
 use crate::core::signal::Reset;
-use crate::core::time::backoff;
+use crate::core::time::outage::{Outage, Passing};
 use crate::core::time::{self, Stamp};
 use crate::store::runner::calls;
 use crate::store::state::{self, Locked, StateError};
-use crate::store::world::{self, Instant};
+use crate::store::world::{self, Instant, World};
 use crate::store::zone;
 use anyhow::Result;
 use std::time::Duration;
@@ -39,26 +40,31 @@ pub struct Wait {
     until: Option<Stamp>,
 }
 
-/// How long to wait for a usage limit whose reset time is unknown.
-const UNKNOWN_RESET: Duration = Duration::from_secs(15 * 60);
-/// The service's clock may differ from ours.
-const CLOCK_MARGIN_MS: i64 = 30_000;
+/// How long an agent program that was there before may be away.
+const MAX_AWAY_MS: i64 = 10 * 60_000;
 /// How often a paused run looks whether it was resumed.
 const PAUSE_POLL: Duration = Duration::from_millis(250);
-/// How often a wait is reported where there is no status line.
+/// How often a wait looks at the clocks.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a wait is reported where there is no status line, and its record refreshed.
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
 impl Wait {
     pub fn for_limit(resets: Option<&Reset>, report: &Report, now: Stamp) -> Wait {
         let until = resets.and_then(|reset| zone::moment(reset, now));
-        let span = until.map_or(UNKNOWN_RESET, |until| milliseconds(until - now + CLOCK_MARGIN_MS));
+        let ms = until.map_or(UNKNOWN_RESET_MS, |until| until - now + CLOCK_MARGIN_MS);
+        let span = milliseconds(ms);
         Wait::new(WaitingFor::UsageLimit, "usage limit reached".into(), span, until).said_by(report)
     }
 
-    pub fn after_failure(failures: u32, reason: String, report: &Report) -> Wait {
-        let random = (world::unique() % 1000) as f64 / 1000.0;
-        let span = milliseconds(backoff::delay_ms(failures, random));
-        Wait::new(WaitingFor::Service, reason, span, None).said_by(report)
+    /// Waits for the reset of a window of which too much is used.
+    pub fn for_quota(held: &Held, now: Stamp) -> Wait {
+        let span = milliseconds(held.until - now + CLOCK_MARGIN_MS);
+        Wait::new(WaitingFor::UsageLimit, held.words.clone(), span, Some(held.until))
+    }
+
+    fn after_failure(ms: i64, reason: String, report: &Report) -> Wait {
+        Wait::new(WaitingFor::Service, reason, milliseconds(ms), None).said_by(report)
     }
 
     fn for_calls(per_hour: u64, until: Stamp, now: Stamp) -> Wait {
@@ -84,13 +90,13 @@ impl Wait {
 
     /// Waits. The state says so meanwhile.
     pub fn hold(&self, runner: &mut Runner) -> Result<Waited> {
-        let since = runner.now();
+        let (since, began) = (runner.now(), Instant::now());
         let end = since.plus_ms(i64::try_from(self.span.as_millis()).unwrap_or(i64::MAX));
         let what = (self.what)(self.until.unwrap_or(end));
         runner.run.session.waiting = Some(Waiting { what, since });
         runner.run.session.last_error = self.error.clone().or(runner.run.session.last_error.take());
         runner.save()?;
-        let waited = if runner.run.is_alive() { self.watch(runner)? } else { Waited::Over };
+        let waited = if runner.run.is_alive() { self.watch(runner, (since, began))? } else { Waited::Over };
         if waited != Waited::Over {
             runner.run.session.waiting = None;
             runner.save()?;
@@ -98,8 +104,8 @@ impl Wait {
         Ok(if runner.run.is_alive() { waited } else { Waited::Over })
     }
 
-    /// Waits and shows how long it will take.
-    fn watch(&self, runner: &mut Runner) -> Result<Waited> {
+    /// Waits and shows how long it will take. It began at this moment, by both clocks.
+    fn watch(&self, runner: &mut Runner, (since, began): (Stamp, Instant)) -> Result<Waited> {
         let span = |span: Duration| time::span(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
         let can_skip = runner.has_keyboard && terminal::in_front(std::io::stdin());
         let offer = if can_skip { " (Enter tries now)" } else { "" };
@@ -114,29 +120,80 @@ impl Wait {
             until: self.until,
             seconds: Some(self.span.as_secs()),
         }));
-        let mut reported = Instant::now();
-        let screen = &mut runner.screen;
-        let interruption = runner.inbox.wait(Instant::now() + self.span, |left| {
-            let left = span(left);
-            screen.live(&format!("Ralph: {reason}; {left} left{offer}"));
+        let mut reported = began;
+        loop {
+            let left = self.left(runner.now() - since, began.elapsed());
+            if left.is_zero() {
+                return Ok(Waited::Elapsed);
+            }
+            runner.screen.live(&format!("Ralph: {reason}; {} left{offer}", span(left)));
             if reported.elapsed() >= REPORT_INTERVAL {
                 reported = Instant::now();
-                screen.say(&format!("Ralph: {reason}; {left} left"));
+                runner.screen.say(&format!("Ralph: {reason}; {} left", span(left)));
+                runner.refresh()?;
             }
-        });
-        match interruption {
-            Some(Interruption::Key) => {
-                runner.screen.entered();
-                Ok(Waited::Skipped)
+            match runner.inbox.wait_briefly(left.min(LOOK_INTERVAL)) {
+                Some(Interruption::Key) => {
+                    runner.screen.entered();
+                    return Ok(Waited::Skipped);
+                }
+                Some(interruption) if runner.is_ended_by(interruption)? => return Ok(Waited::Over),
+                Some(_) => return Ok(Waited::Elapsed),
+                None => {}
             }
-            Some(interruption) if runner.is_ended_by(interruption)? => Ok(Waited::Over),
-            _ => Ok(Waited::Elapsed),
+            if !runner.run.is_alive() {
+                return Ok(Waited::Over);
+            }
         }
     }
+
+    /// Returns how long is left. The clock on the wall counts sleep of the machine, and may be set back; the other one does
+    /// neither. Whichever is ahead ends the wait.
+    fn left(&self, by_wall_ms: i64, awake: Duration) -> Duration {
+        self.span.saturating_sub(milliseconds(by_wall_ms).max(awake))
+    }
+}
+
+/// Returns a number from 0 to 1.
+fn random() -> f64 {
+    (world::unique() % 1000) as f64 / 1000.0
 }
 
 fn milliseconds(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+/// Returns the wait for a service that fails, or why the run ends. A failure of the service is no iteration.
+pub fn wait_for_service(
+    runner: &mut Runner,
+    earlier: Option<Outage>,
+    (failure, report): (&Failure, &Report),
+    max_ms: i64,
+) -> Result<Wait, String> {
+    let World { now, slept_ms, .. } = runner.world.later();
+    let slept_ms = slept_ms.unwrap_or(0);
+    let mut outage = Outage::after(earlier, now, slept_ms);
+    let lasted_ms = outage.lasted_ms(now, slept_ms);
+    let words = report.with_words(failure.to_string());
+    let Some(ms) = outage.wait_ms(Passing::Yes, lasted_ms, max_ms, random()) else {
+        return Err(outage.reason(Passing::Yes, lasted_ms, &words));
+    };
+    if outage.is_news(lasted_ms) {
+        runner.notify_outage(&words, lasted_ms, now);
+    }
+    runner.run.session.outage = Some(outage);
+    Ok(Wait::after_failure(ms, failure.to_string(), report))
+}
+
+/// Returns the wait for an agent program that was there before, or nothing if it stays away. An update replaces a program
+/// in seconds.
+pub fn wait_for_program(runner: &mut Runner, reason: &str) -> Option<Wait> {
+    let World { now, slept_ms, .. } = runner.world.later();
+    let slept_ms = slept_ms.unwrap_or(0);
+    let failed = Outage::after(runner.failed_starts, now, slept_ms);
+    runner.failed_starts = Some(failed);
+    let ms = failed.wait_ms(Passing::Yes, failed.lasted_ms(now, slept_ms), MAX_AWAY_MS, random())?;
+    Some(Wait::after_failure(ms, reason.to_owned(), &Report::default()))
 }
 
 /// Waits until one more iteration may begin, and counts it.

@@ -1,12 +1,14 @@
 //! Writing an iteration down: its row, its line on the screen, its event, and the state between two iterations.
 
+use super::agent::Report;
 use super::iteration::Iteration;
 use super::supervisor::AgentEnd;
-use super::{Runner, SESSION, messages};
+use super::{Context, Runner, SESSION, messages};
+use crate::core::decide::figures::{FigureSource, Figures};
 use crate::core::event::{self, IterationEnded, What};
 use crate::core::message;
 use crate::core::outcome::{IterationOutcome, Outcome};
-use crate::core::record::{LoopState, PAUSED_BY_USER};
+use crate::core::record::{LoopState, PAUSED_BY_USER, Usage};
 use crate::core::time::Stamp;
 use crate::engine;
 use crate::store::process::program::Ended;
@@ -15,6 +17,7 @@ use crate::store::runner::summary::{self, Row};
 use crate::store::runner::{logs, runner_guard};
 use crate::store::state::{Locked, StateError};
 use crate::store::tasks;
+use crate::store::user::ledger;
 use anyhow::Result;
 
 impl Runner<'_> {
@@ -93,6 +96,7 @@ impl Runner<'_> {
             rejected,
             transcript: None,
             work_tree: None,
+            quota: self.run.quota.windows.clone(),
         }
     }
 
@@ -138,6 +142,12 @@ impl Runner<'_> {
         }
     }
 
+    /// Shows in the record that a run that waits is alive. Waiting is no runtime, and the next iteration sets its own mark.
+    pub(super) fn refresh(&mut self) -> Result<()> {
+        self.run.last_hook_timestamp = self.now().seconds();
+        self.save()
+    }
+
     /// Saves the loop between two iterations, unless it was stopped elsewhere meanwhile: then it ends.
     pub(super) fn save(&mut self) -> Result<()> {
         let world = self.world.later();
@@ -172,5 +182,38 @@ impl Runner<'_> {
             self.screen.warn(&format!("could not save the state: {error:#}"));
         }
         Ok(())
+    }
+
+    /// Adds up what the agent used, whatever else comes of the iteration. A continued conversation reports its
+    /// whole cost, and nothing if it was cut off.
+    pub(super) fn charge(&mut self, report: &Report) -> Usage {
+        let mut usage = report.usage.clone();
+        let (id, before) = self.plan.conversation.take().map_or((None, 0.0), |(id, cost)| (Some(id), cost));
+        usage.cost_usd = usage.cost_usd.map(|cost| (cost - before).max(0.0));
+        if self.plan.options.context == Context::Continue && !report.session_lost {
+            let cost = report.usage.cost_usd.unwrap_or(before);
+            self.plan.conversation = report.session.clone().or(id).map(|id| (id, cost));
+        }
+        usage.cost_source = usage.cost_usd.map(|_| FigureSource::Stream);
+        self.run.usage.add(&usage);
+        let world = self.world.later();
+        self.run.quota.note(&report.windows, world.now, FigureSource::Stream);
+        if let Err(error) = ledger::add(&world, usage.since(&Usage::default())) {
+            self.screen.warn(&format!("could not add to what you have spent today: {error:#}"));
+        }
+        usage
+    }
+
+    /// Returns what the agent told of quota and context. A fresh context is empty again, however full this one was.
+    pub(super) fn figures(&self, report: &Report) -> Figures {
+        let continues = self.plan.options.context == Context::Continue;
+        Figures {
+            at: self.now(),
+            source: FigureSource::Stream,
+            spent_usd: None,
+            first_usd: None,
+            context_percent: report.context_percent().filter(|_| continues),
+            windows: report.windows.clone(),
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::agent::Agent;
 use super::target::Target;
-use super::{Context, OnLimit, RunPlan, SESSION};
+use super::{Context, RunPlan, SESSION};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, StoredLoop};
 use crate::store::file::{self, Backup};
@@ -41,7 +41,6 @@ pub struct RunOptions {
     pub agent: Agent,
     pub target: Target,
     pub context: Context,
-    pub on_limit: OnLimit,
     pub skip_review: bool,
     /// The file that the prompt was read from.
     #[serde(default)]

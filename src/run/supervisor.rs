@@ -75,8 +75,8 @@ const KILL_DEADLINE: Duration = Duration::from_secs(8);
 /// The exit code of `docker exec` if its process was killed.
 const KILLED: i32 = 137;
 
-/// What the runner keeps while an agent runs.
-pub trait Keeper {
+/// What the runner records while an agent runs.
+pub trait Observer {
     /// The agent was started, with this process id.
     fn started(&self, pid: u32);
 
@@ -105,7 +105,7 @@ pub fn run(
     reader: &mut dyn OutputReader,
     log: &mut Log,
     screen: &mut Screen,
-    keeper: &dyn Keeper,
+    observer: &dyn Observer,
 ) -> Outcome {
     let (number, words) = (launch.number, &launch.words);
     let mut report = Report::default();
@@ -129,7 +129,7 @@ pub fn run(
         Ok(process) => process,
         Err(error) => return not_started(error),
     };
-    keeper.started(process.group.leader);
+    observer.started(process.group.leader);
     if let Err(error) = inbox.read_outputs(process.stdout, process.stderr, number) {
         launch.target.end(launch.run_id, &process.group);
         return not_started(error);
@@ -148,7 +148,7 @@ pub fn run(
         group: Arc::new(process.group),
         interrupts: 0,
         ticked: now,
-        keeper,
+        observer,
     };
     let mut end = supervisor.supervise(inbox, reader, &mut report, log, screen);
     // What the leader left in its group, then what left the group.
@@ -194,7 +194,7 @@ struct Supervisor<'a> {
     group: Arc<Group>,
     interrupts: u32,
     ticked: Instant,
-    keeper: &'a dyn Keeper,
+    observer: &'a dyn Observer,
 }
 
 impl Supervisor<'_> {
@@ -211,7 +211,7 @@ impl Supervisor<'_> {
                 Some(Message::Output { of, chunk, is_stderr }) if of == self.launch.number => {
                     self.last_output = Instant::now();
                     if let Some(silence) = self.heartbeat.pulse(self.elapsed()) {
-                        self.keeper.silent(&silence);
+                        self.observer.silent(&silence);
                     }
                     log.write(&chunk, is_stderr);
                     let mut emit = |event: AgentEvent<'_>| {
@@ -267,7 +267,7 @@ impl Supervisor<'_> {
             {
                 screen.beat(&beat);
                 if let Beat::Stall { elapsed, .. } = beat {
-                    self.heartbeat.silence(now).iter().for_each(|silence| self.keeper.silent(silence));
+                    self.heartbeat.silence(now).iter().for_each(|silence| self.observer.silent(silence));
                     self.end(AgentEnd::Stalled(elapsed));
                 }
             }

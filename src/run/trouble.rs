@@ -2,6 +2,7 @@
 //! times in a row without a commit ends the run with that reason.
 
 use super::agent::flags_that_allow;
+use crate::core::decide::permission;
 use crate::core::outcome::Outcome;
 use crate::core::signal;
 
@@ -50,7 +51,7 @@ impl TroubleCount {
             }
             Trouble::Denied(tools) => Some((
                 Outcome::Blocked,
-                format!("{}, {count} iterations in a row; {}", denied(tools), advice(tools)),
+                permission::blocked(tools, &format!("{count} iterations"), &flags_that_allow(tools)),
             )),
         }
     }
@@ -59,16 +60,10 @@ impl TroubleCount {
     pub fn news(&mut self, tools: &[String]) -> Option<String> {
         let new: Vec<String> = tools.iter().filter(|tool| !self.told.contains(tool)).cloned().collect();
         self.told.extend(new.iter().cloned());
-        (!new.is_empty()).then(|| format!("{}; {}", denied(&new), advice(&new)))
+        let told =
+            || format!("{}; {}", permission::was_denied(&new), permission::to_allow(&flags_that_allow(&new)));
+        (!new.is_empty()).then(told)
     }
-}
-
-fn denied(tools: &[String]) -> String {
-    format!("the agent was denied {}", tools.join(", "))
-}
-
-fn advice(tools: &[String]) -> String {
-    format!("to allow it: {}", flags_that_allow(tools))
 }
 
 #[cfg(test)]

@@ -48,8 +48,8 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
     let before = given::guidance(world, context.project, document)?;
     notes.extend(given::restored_note(context.project, &before));
-    let guidance = freshen(context, document, before.clone(), &mut notes)?;
-    let max_age = resolved.settings().guidance_max_age_ms;
+    let max_age = resolved.guidance_max_age_ms();
+    let guidance = freshen(context, document, before.clone(), max_age, &mut notes)?;
     let own = guidance.fresh_for(&scope(context.session, run), world.now, max_age);
 
     let earlier = document.findings();
@@ -97,11 +97,11 @@ fn freshen(
     context: &BriefingContext,
     document: &mut Document,
     mut guidance: Guidance,
+    max_age: i64,
     notes: &mut Vec<String>,
 ) -> Result<Guidance> {
-    let BriefingContext { world, project, session, run, resolved, .. } = *context;
+    let BriefingContext { world, project, session, run, .. } = *context;
     guidance.bring_back_to(world.now);
-    let max_age = resolved.settings().guidance_max_age_ms;
     // Other loops are read only where there is something to drop.
     let stale = guidance.clone().purge_stale(&[scope(session, run)], world.now, max_age);
     let loops = if stale.is_empty() { Vec::new() } else { armed::load_all(world, project, document).loops };
@@ -138,10 +138,29 @@ fn keep(
     Ok(findings)
 }
 
+/// Returns the guidance that the loop's agent has not read, and what happened by that; nothing if it has read all. It
+/// counts as delivered. Nothing is purged or scanned: the end of the turn does that, and tells the user.
+pub fn news(
+    context: &BriefingContext,
+    document: &mut Document,
+) -> Result<Option<(GuidanceLists, Vec<What>)>> {
+    let BriefingContext { world, project, session, run, .. } = *context;
+    let lists = stored(context, document)?.news();
+    if lists.is_empty() {
+        return Ok(None);
+    }
+    let before = given::guidance(world, project, document)?;
+    let mut guidance = before.clone();
+    guidance.note_told(session, &lists.told());
+    document.set_guidance(&guidance)?;
+    let events = changes::guidance(&before, &guidance, session, run.iteration);
+    Ok(Some((lists, events)))
+}
+
 /// Returns the lists for a loop as the state has them.
 pub fn stored(context: &BriefingContext, document: &Document) -> Result<GuidanceLists> {
     let BriefingContext { world, project, session, run, resolved, .. } = *context;
-    let max_age = resolved.settings().guidance_max_age_ms;
+    let max_age = resolved.guidance_max_age_ms();
     let guidance = given::guidance(world, project, document)?;
     let own = guidance.fresh_for(&scope(session, run), world.now, max_age);
     Ok(GuidanceLists::merge(&own, session, &document.findings()))

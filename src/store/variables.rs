@@ -36,8 +36,9 @@ pub fn settings() -> Vec<(String, String)> {
 }
 
 fn names() -> impl Iterator<Item = String> {
-    std::env::vars_os()
-        .filter_map(|(name, _)| name.into_string().ok().filter(|name| name.starts_with(PREFIX)))
+    let is_ours = |name: &OsString| name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
+    let ours = std::env::vars_os().map(|(name, _)| name).filter(is_ours);
+    ours.filter_map(|name| name.into_string().ok())
 }
 
 /// Says which variables the project's own settings set.

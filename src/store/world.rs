@@ -12,6 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug)]
 pub struct World {
     pub now: Stamp,
+    /// How long the machine has slept since it was started, where the system tells it.
+    pub slept_ms: Option<i64>,
     pub working_dir: PathBuf,
     /// `CLAUDE_PROJECT_DIR`: where the client was launched.
     pub launch_dir: Option<PathBuf>,
@@ -60,6 +62,7 @@ impl World {
         Ok(World {
             ignored: variables::ignored().into_iter().chain(relative).collect(),
             now: now()?,
+            slept_ms: slept_ms(),
             working_dir: std::env::current_dir().unwrap_or_default(),
             launch_dir: path("CLAUDE_PROJECT_DIR"),
             session_id: text("CLAUDE_CODE_SESSION_ID"),
@@ -76,7 +79,8 @@ impl World {
 
     /// The same world, later.
     pub fn later(&self) -> Self {
-        World { now: now().unwrap_or(self.now).max(self.now), ..self.clone() }
+        let slept_ms = slept_ms().or(self.slept_ms);
+        World { now: now().unwrap_or(self.now).max(self.now), slept_ms, ..self.clone() }
     }
 
     /// A world of its own, at the beginning of time; for tests and fuzz targets.
@@ -84,6 +88,7 @@ impl World {
     pub fn at(working_dir: &Path, data_dir: &Path) -> Self {
         World {
             now: Stamp(1),
+            slept_ms: None,
             working_dir: working_dir.to_owned(),
             launch_dir: None,
             session_id: None,
@@ -137,14 +142,58 @@ fn path(name: &str) -> Option<PathBuf> {
 /// The clock, or `RALPH_NOW` in its place.
 fn now() -> Result<Stamp> {
     if let Some(path) = clock_file() {
-        return read_clock(path).with_context(|| format!("RALPH_NOW: no time in {}", path.display()));
+        let moment = read_clock(path).with_context(|| format!("RALPH_NOW: no time in {}", path.display()))?;
+        return Ok(moment.at);
     }
     match text("RALPH_NOW") {
-        Some(text) => Stamp::parse(&text).with_context(|| {
+        Some(text) => Moment::parse(&text).map(|moment| moment.at).with_context(|| {
             format!("RALPH_NOW is '{text}': expected RFC 3339 or Unix seconds, or unset it")
         }),
         None => Ok(clock()),
     }
+}
+
+/// What `RALPH_NOW` says: `TIME`, or `TIME slept SECONDS` for a machine that slept so long.
+struct Moment {
+    at: Stamp,
+    slept_ms: i64,
+}
+
+impl Moment {
+    fn parse(text: &str) -> Option<Moment> {
+        let (at, slept) = text.split_once(" slept ").unwrap_or((text, "0"));
+        // Less than nothing: the clock on the wall was set back.
+        let slept = slept.trim().parse::<i32>().ok()?;
+        Some(Moment { at: Stamp::parse(at)?, slept_ms: i64::from(slept) * 1000 })
+    }
+}
+
+/// Returns how long the machine has slept since it was started.
+fn slept_ms() -> Option<i64> {
+    let moved = match clock_file() {
+        Some(path) => read_clock(path),
+        None => text("RALPH_NOW").and_then(|text| Moment::parse(&text)),
+    };
+    moved.map(|moment| moment.slept_ms).or_else(system_slept_ms)
+}
+
+/// One clock of Linux counts sleep and the other does not. Other systems do not tell it to a program that has just been
+/// started, so there only the transcript shows a pause.
+#[cfg(target_os = "linux")]
+fn system_slept_ms() -> Option<i64> {
+    use rustix::time::{ClockId, clock_gettime};
+    let ms = |clock| {
+        let time = clock_gettime(clock);
+        time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000)
+    };
+    let awake = ms(ClockId::Monotonic);
+    // Read one after the other, so a few milliseconds are no sleep.
+    Some(ms(ClockId::Boottime).saturating_sub(awake)).map(|slept| if slept < 1000 { 0 } else { slept })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn system_slept_ms() -> Option<i64> {
+    None
 }
 
 /// The file named by `RALPH_NOW=@FILE`: tests write it to move the clock of a program that runs.
@@ -153,18 +202,20 @@ fn clock_file() -> Option<&'static Path> {
     FILE.get_or_init(|| text("RALPH_NOW")?.strip_prefix('@').map(PathBuf::from)).as_deref()
 }
 
-fn read_clock(path: &Path) -> Option<Stamp> {
-    Stamp::parse(&std::fs::read_to_string(path).ok()?)
+fn read_clock(path: &Path) -> Option<Moment> {
+    Moment::parse(&std::fs::read_to_string(path).ok()?)
 }
 
-/// A moment of the monotonic clock, for limits and waits. `RALPH_NOW=@FILE` replaces this clock too.
+/// A moment of the monotonic clock, for limits: it stands still while the machine sleeps. `RALPH_NOW=@FILE` replaces this
+/// clock too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(Duration);
 
 impl Instant {
     pub fn now() -> Instant {
         static START: OnceLock<std::time::Instant> = OnceLock::new();
-        let moved = clock_file().and_then(read_clock).and_then(|stamp| u64::try_from(stamp.0).ok());
+        let moved = clock_file().and_then(read_clock);
+        let moved = moved.and_then(|moment| u64::try_from(moment.at.0.saturating_sub(moment.slept_ms)).ok());
         match moved {
             Some(ms) => Instant(Duration::from_millis(ms)),
             None => Instant(START.get_or_init(std::time::Instant::now).elapsed()),

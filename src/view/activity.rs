@@ -1,7 +1,7 @@
 //! What a loop is doing, and why: one name for it in `ralph status`, the status line and every other view.
 
 use crate::core::outcome::Outcome;
-use crate::core::record::{ClientStatus, Engine, LoopState, StoredLoop, WaitingFor};
+use crate::core::record::{Awaited, ClientStatus, Engine, LoopState, StoredLoop, WaitingFor};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use serde_json::{Value, json};
@@ -41,17 +41,25 @@ impl<'a> Activity<'a> {
             (ClientStatus::Gone, Engine::Runner) => return Activity::Orphaned("its runner is gone"),
             (ClientStatus::Gone, Engine::InSession) => return Activity::ClientClosed,
             (ClientStatus::Unknown, _) if session.closed_at.is_some() => return Activity::ClientClosed,
-            (ClientStatus::Asking(what), _) => return Activity::Asking(what),
             _ => {}
         }
+        let in_time = |what: &&WaitingFor| what.until().is_none_or(|until| until > now);
         let noted = session.waiting.as_ref().map(|waiting| &waiting.what);
+        // The hook that waits for a dialog may have been killed: the client knows whether it is open.
+        let (dialog, noted) =
+            if noted.is_some_and(WaitingFor::is_dialog) { (noted, None) } else { (None, noted) };
+        match (client, dialog.filter(in_time)) {
+            (ClientStatus::Asking(_) | ClientStatus::Unknown, Some(dialog)) => {
+                return Activity::Waiting(dialog);
+            }
+            (ClientStatus::Asking(what), None) => return Activity::Asking(what),
+            _ => {}
+        }
         match (noted, run.engine) {
             (Some(what), Engine::Runner) => return Activity::Waiting(what),
             (Some(what @ WaitingFor::User(_)), _) => return Activity::Waiting(what),
             // A client that works again has woken up.
-            (Some(what), _)
-                if *client != ClientStatus::Busy && what.until().is_none_or(|until| until > now) =>
-            {
+            (Some(what), _) if *client != ClientStatus::Busy && in_time(&what) => {
                 return Activity::Waiting(what);
             }
             _ => {}
@@ -81,12 +89,19 @@ impl<'a> Activity<'a> {
         let until = |what: &str, until: &Stamp| {
             format!("{what} until {}, {} left", until.minute(), time::span(*until - now))
         };
+        let awaited = |what: &str, awaited: &Awaited| {
+            let left = awaited.until.map(|until| format!(", {} left", time::span(until - now)));
+            format!("{what}: {}{}", clean::excerpt(&awaited.what, 30), left.unwrap_or_default())
+        };
         let why = match self {
             Activity::Working => return "working".into(),
             Activity::ClientClosed => return "client closed".into(),
             Activity::Waiting(what) => match what {
+                WaitingFor::User(queued) if queued.text.is_empty() => "what you typed".into(),
                 WaitingFor::User(queued) => format!("your \"{}\"", clean::excerpt(&queued.text, 40)),
-                WaitingFor::Background(work) => format!("background work: {}", clean::excerpt(work, 40)),
+                WaitingFor::Background(work) => awaited("background work", work),
+                WaitingFor::Permission(call) => awaited("permission", call),
+                WaitingFor::Question(question) => awaited("your answer", question),
                 WaitingFor::UsageLimit(at) => until("usage limit", at),
                 WaitingFor::Calls(at) => until("rate limit", at),
                 WaitingFor::Service(at) => until("service", at),
@@ -107,7 +122,13 @@ impl<'a> Activity<'a> {
     /// Returns what it waits for, for scripts.
     pub fn waiting(&self) -> Value {
         match self {
-            Activity::Waiting(what) => json!({"for": what.name(), "until": what.until()}),
+            Activity::Waiting(what) => {
+                let mut waiting = json!({"for": what.name(), "until": what.until()});
+                if let Some(words) = what.what() {
+                    waiting["what"] = words.into();
+                }
+                waiting
+            }
             Activity::Asking(what) if what.contains("permission") => {
                 json!({"for": "permission", "until": null})
             }

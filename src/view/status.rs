@@ -4,13 +4,13 @@ use super::activity::Activity;
 use super::guidance;
 use super::paint::{Paint, bar};
 use crate::core::decide::turn::Tasks;
-use crate::core::decide::{limits, outlook};
+use crate::core::decide::{figures, limits, outlook};
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, ClientStatus, Engine, LoopState};
-use crate::core::settings::Settings;
+use crate::core::settings::{QuotaSettings, Settings};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use serde::Serialize;
@@ -38,6 +38,8 @@ pub struct Shown {
     pub tasks: Option<Tasks>,
     /// What its client or its runner's process shows.
     pub client: ClientStatus,
+    /// The command that opens its session, if that runs in the background.
+    pub attach: Option<String>,
     /// The question with which it ended waits for an answer.
     pub open_question: bool,
     /// What is left of the runner's calls; nothing without a limit.
@@ -223,6 +225,7 @@ impl Shown {
         if !self.own {
             rows.push(("Session", fit(&self.session_id)));
         }
+        rows.extend(self.attach.as_ref().filter(|_| !self.own).map(|attach| ("Attach", fit(attach))));
         if let (Some(outcome), Some(reason)) = (run.outcome, &run.reason) {
             let reason = clean::excerpt(&format!("{}: {reason}", outcome.words()), 3 * VALUE);
             rows.extend(labelled("Reason", &reason));
@@ -236,6 +239,9 @@ impl Shown {
         rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));
         rows.extend(self.tasks.as_ref().map(|tasks| ("Tasks", fit(&self.tasks_text(tasks)))));
         rows.extend(message::checks(run, settings).iter().map(|check| ("Check", fit(check))));
+        rows.extend(
+            message::listed(&settings.allowed_tools, VALUE).into_iter().map(|rule| ("Allowed", rule)),
+        );
         rows.push(("Circuit", self.circuit(paint)));
         rows.extend(self.stuck().map(|stuck| ("Stuck", stuck)));
         if let Some(reported) = self.reported() {
@@ -248,6 +254,9 @@ impl Shown {
         }
         rows.extend(self.calls.as_ref().map(|calls| ("Calls", calls.text(now))));
         rows.extend(self.usage().map(|usage| ("Usage", usage)));
+        if let Some(quota) = self.quota(now) {
+            rows.extend(labelled("Quota", &quota));
+        }
         if let Some(error) = &run.session.last_error
             && !matches!(self.activity(now), Activity::Idle(_))
         {
@@ -273,9 +282,16 @@ impl Shown {
     pub(super) fn next(&self, now: Stamp) -> Option<String> {
         let resume = message::resume_command(&self.run);
         Some(match self.activity(now) {
+            Activity::Waiting(what) if what.is_dialog() => "answer it in Claude Code".into(),
             Activity::Working | Activity::Waiting(_) => return None,
-            Activity::Asking(_) => "answer it in Claude Code".into(),
-            Activity::Idle(_) => "send any prompt; the loop continues at the end of its turn".into(),
+            Activity::Asking(_) => match &self.attach {
+                Some(attach) => format!("{attach}, then answer it"),
+                None => "answer it in Claude Code".into(),
+            },
+            Activity::Idle(_) => {
+                let open = self.attach.as_ref().map_or_else(String::new, |attach| format!("{attach}, then "));
+                format!("{open}send any prompt; the loop continues at the end of its turn")
+            }
             Activity::Paused(_) if self.run.engine == Engine::Runner => {
                 "`ralph pause --resume`, or `ralph stop`".into()
             }
@@ -317,6 +333,12 @@ impl Shown {
             limits.push(format!("min {}", time::span(settings.min_runtime_ms)));
         }
         limits.extend(settings.max_cost_usd.map(|cost| format!("max ${cost:.2}")));
+        if settings.max_tokens > 0 {
+            limits.push(format!("max {} tokens", message::tokens(settings.max_tokens)));
+        }
+        limits.extend(settings.max_context_percent.map(|level| format!("context {level}%")));
+        limits.extend(settings.quota.land_at_percent.map(|level| format!("land at {level}%")));
+        limits.extend(settings.quota.reserve_percent.map(|left| format!("reserve {left}%")));
         if self.run.state == LoopState::Running && limits::ending_soon(&self.run, settings) {
             limits.push(paint.yellow("ENDING SOON"));
         }
@@ -377,10 +399,24 @@ impl Shown {
         if usage.context_tokens > 0 {
             text.push_str(&format!(" · context {}", message::tokens(usage.context_tokens)));
         }
+        if let Some(level) = usage.context_percent {
+            let level = figures::percent(level);
+            let is_shown = usage.context_tokens > 0;
+            text.push_str(&if is_shown { format!(" ({level})") } else { format!(" · context {level}") });
+        }
         if let Some(cost) = usage.cost_usd {
-            text.push_str(&format!(" · ${cost:.2}"));
+            let source = usage.cost_source.map(|source| format!(" ({})", source.words()));
+            text.push_str(&format!(" · ${cost:.2}{}", source.unwrap_or_default()));
         }
         (usage.tokens() > 0 || usage.cost_usd.is_some()).then_some(text)
+    }
+
+    /// Returns the level of the plan; that it is unknown, if the loop acts by it.
+    pub(super) fn quota(&self, now: Stamp) -> Option<String> {
+        let QuotaSettings { land_at_percent, reserve_percent, .. } = self.settings.quota;
+        let is_limited = land_at_percent.is_some() || reserve_percent.is_some();
+        let unknown = || (is_limited && self.run.is_alive()).then(|| "unknown".to_owned());
+        self.run.quota.line(now).or_else(unknown)
     }
 
     fn json(&self, now: Stamp) -> Value {
@@ -414,6 +450,7 @@ impl Shown {
                     "at": last.map(|last| last.at),
                 })
             }).collect::<Vec<_>>(),
+            "allowed_tools": self.settings.allowed_tools,
             "circuit": {
                 "state": run.circuit.state, "reason": run.circuit.reason, "counters": run.circuit.counters,
             },
@@ -424,10 +461,19 @@ impl Shown {
             "output_characters": run.output_characters,
             "calls": self.calls,
             "usage": run.usage,
+            "quota": run.quota.at.map(|at| json!({
+                "windows": run.quota.windows.iter().map(|window| json!({
+                    "window": window.name,
+                    "percent": (!window.is_over(now)).then_some(window.percent),
+                    "resets_at": window.resets_at,
+                })).collect::<Vec<_>>(),
+                "at": at, "source": run.quota.source,
+            })),
             "orphaned": run.session.orphaned_at.is_some() || self.activity(now).name() == "orphaned",
             "last_error": run.session.last_error,
             "waiting": self.activity(now).waiting(),
             "client": self.client_word(),
+            "attach": self.attach,
         })
     }
 }

@@ -25,6 +25,7 @@ pub fn line(
         position = position.replacen("Ralph", "ralph run", 1);
     }
     let mut parts = vec![activity.line(now), position, circuit(run, settings)];
+    parts.extend(run.quota.brief(now));
     let counts = [("encouraged", &guidance.encouraged), ("forbidden", &guidance.forbidden)];
     let counts = counts.into_iter().filter(|(_, list)| !list.is_empty());
     let counts: Vec<String> = counts.map(|(what, list)| format!("{} {what}", list.len())).collect();

@@ -104,8 +104,11 @@ fn an_installed_plugin_is_found_and_runs_a_loop() {
 
     assert_eq!((code, &report["verdict"]), (Some(0), &json!("ok")), "{report:#}");
     assert_says(&report, "plugin", "ok", "ralph@here");
-    assert_says(&report, "hook-programs", "ok", "8 hooks answered");
+    let hooks = concat!(include_str!("../../hooks/hooks.json"), include_str!("../../hooks/steering.json"));
+    let answered = format!("{} hooks answered", hooks.matches("\"type\":").count());
+    assert_says(&report, "hook-programs", "ok", &answered);
     assert_says(&report, "round-trip", "ok", "a loop of 2 turns");
+    assert_says(&report, "steering", "ok", "module (Claude Code 2.1.325)");
     assert!(contents(&session.claude_config()) == before, "the user's files are unchanged");
     assert!(!session.data_dir().join("history").exists(), "and no run is recorded");
 
@@ -130,6 +133,7 @@ fn disabled_hooks_are_reported_and_do_not_run() {
         assert_eq!(code, Some(1));
         assert_says(&report, "hooks", "failure", user.to_str().unwrap());
         assert_says(&report, "round-trip", "failure", "no Stop hook");
+        assert_says(&report, "steering", "skipped", "no hook");
     }
     // Local settings win, as in Claude Code.
     fs::write(&user, r#"{"disableAllHooks": true}"#).unwrap();
@@ -151,4 +155,28 @@ fn a_plugin_without_its_stop_program_is_reported_and_does_not_loop() {
     assert_eq!(code, Some(1));
     assert_says(&report, "hook-programs", "failure", "ralph-stop-hook is missing");
     assert_says(&report, "round-trip", "failure", "Stop hook failed");
+}
+
+#[test]
+fn the_way_into_a_running_turn_is_named() {
+    let Some(session) = user() else { return };
+    let copy = copy(&session);
+    let dir = copy.to_str().unwrap().to_owned();
+    fs::write(copy.join("hooks/register.js"), "export function register(on) {{{").unwrap();
+    let (code, report) = doctor(&session, &["--plugin-dir", &dir]);
+    assert_eq!(code, Some(0), "a refused module costs no hook: {report:#}");
+    assert_says(&report, "round-trip", "ok", "a loop of 2 turns");
+    assert_says(
+        &report,
+        "steering",
+        "warning",
+        "2.1.325 did not load the plugin's module; in use is PostToolBatch",
+    );
+
+    let Some(older) = Client::find_version("2.1.197") else { return };
+    let api = Api::start(vec![Reply::error(500)]);
+    let session = Session::new(&older, &api);
+    let (_, report) = doctor(&session, &["--plugin-dir", plugin().to_str().unwrap()]);
+    assert_says(&report, "steering", "ok", "PostToolBatch: the agent reads new guidance after its next tool");
+    assert_says(&report, "steering", "ok", "Claude Code 2.1.197");
 }

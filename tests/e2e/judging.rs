@@ -1,4 +1,4 @@
-//! How a turn is judged in the real client: done, blocked, stuck, or going on.
+//! How a turn is judged in the real client: done, blocked, stuck, or continued.
 
 use std::fs;
 use std::time::Duration;

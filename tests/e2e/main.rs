@@ -8,7 +8,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a test that cannot go on has to say so"
+    reason = "a test that cannot continue must say why"
 )]
 
 #[path = "../support/client.rs"]
@@ -25,7 +25,11 @@ mod signals;
 mod skip;
 #[path = "../support/tmux.rs"]
 mod tmux;
+#[path = "../support/webhook.rs"]
+mod webhook;
 
+mod at_once;
+mod background;
 mod continued;
 mod continuing;
 mod demo;
@@ -36,7 +40,11 @@ mod import;
 mod install;
 mod judging;
 mod monitor;
+mod notifications;
+mod outages;
+mod permissions;
 mod printed;
+mod quota;
 mod ralph;
 mod release;
 mod runner;

@@ -18,7 +18,7 @@ use crate::skip::skip;
 
 pub const DONE: &str = "All of it is there.\n\n<promise>COMPLETE</promise>";
 /// Its price is known to the client.
-const SONNET: &str = "claude-sonnet-4-5";
+pub const SONNET: &str = "claude-sonnet-4-5";
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A user whose project is a repository with one commit, or nothing where there is no client. The client does not

@@ -12,7 +12,7 @@ use crate::runner::{in_an_hour, limited_by};
 use crate::tmux::{SIZES, Screen};
 
 /// Adds the status line that `ralph install --settings` offers, asked for more often.
-fn with_status_line(session: &Session) {
+pub fn with_status_line(session: &Session) {
     let command = format!("{} statusline", env!("CARGO_BIN_EXE_ralph"));
     let line = json!({"type": "command", "command": command, "refreshInterval": 1});
     let settings = session.claude_config().join("settings.json");
@@ -84,13 +84,12 @@ fn a_permission_prompt_and_a_killed_client_are_told_apart_from_work() {
     let screen = Screen::start(&session);
     screen.type_line("/ralph:start keep going");
     screen.wait_for("Do you want to", SOON);
-    let is = |activity: &str, waiting: &Value, client: &str| {
+    let is = |activity: &str, waits_for: &Value, client: &str| {
         let record = the_loop(&session);
-        record["activity"] == activity && record["waiting"] == *waiting && record["client"] == client
+        record["activity"] == activity && record["waiting"]["for"] == *waits_for && record["client"] == client
     };
-    let permission = json!({"for": "permission", "until": null});
-    wait_until("the client says that it asks", || is("waiting", &permission, "open"));
-    assert!(ralph(&session, &["status"]).contains("○ waiting: permission prompt"));
+    wait_until("the client says that it asks", || is("waiting", &json!("permission"), "open"));
+    assert!(ralph(&session, &["status"]).contains("○ waiting: permission"));
     screen.kill();
     wait_until("the client is gone", || is("client-closed", &Value::Null, "closed"));
     assert!(ralph(&session, &["status"]).contains("◌ client closed"));

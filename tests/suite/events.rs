@@ -283,6 +283,74 @@ fn a_torn_line_costs_only_itself_and_what_is_unknown_is_passed_over() {
     assert!(run.contains("\"outcome\":\"complete\""), "{run}");
 }
 
+/// Everything that reads events, with what it must still say.
+const VIEWS: [(&[&str], &str); 7] = [
+    (&["report", "--markdown"], "Task complete after "),
+    (&["report", "--all", "--markdown"], "1 run in 1 project"),
+    (&["history"], "complete"),
+    (&["history", "--json"], "\"outcome\":\"complete\""),
+    (&["logs"], "= ended: complete"),
+    (&["status"], "ended: complete"),
+    (&["status", "--json"], "\"outcome\":\"complete\""),
+];
+
+/// Runs every view with little memory.
+fn every_view(env: &Env) {
+    for (args, part) in VIEWS {
+        let run = env.call(Program::Ralph).args(args).max_memory_mb(400).run();
+        assert!(run.code == Some(0) && run.stdout.contains(part), "{args:?}: {run:?}");
+    }
+}
+
+#[test]
+fn a_gigabyte_of_events_costs_no_view_its_memory() {
+    let env = Env::new();
+    env.start("the task", &[]);
+    env.turn(SESSION, "one").goes_on();
+    let path = env.own_events_file(None);
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
+    env.at(5).turn(SESSION, DONE).ended("complete");
+    every_view(&env);
+}
+
+#[test]
+fn events_of_a_newer_version_and_of_unknown_kinds_cost_no_view() {
+    let env = Env::new();
+    env.start("the task", &[]);
+    let mut file = fs::OpenOptions::new().append(true).open(env.own_events_file(None)).unwrap();
+    for line in [
+        r#"{"v":9,"timestamp":"2026-11-16T08:00:00Z","event":"dreamt","of":{"deep":[1,null]}}"#,
+        r#"{"v":9,"timestamp":"2026-11-16T08:00:00Z","event":"check","iteration":{"is":"no number"}}"#,
+        r#"{"v":1,"timestamp":"2026-11-16T08:00:00Z","event":"sang"}"#,
+        r#"{"event":7}"#,
+        "null",
+        "[[[[[[[[",
+    ] {
+        writeln!(file, "\n{line}").unwrap();
+    }
+    env.at(5).turn(SESSION, DONE).ended("complete");
+    every_view(&env);
+    let report = env.ralph(&["report", "--markdown"]).ok();
+    assert!(report.contains("A newer version of Ralph wrote some of the events"), "{report}");
+}
+
+#[test]
+fn five_hundred_runs_are_listed_by_history_and_report() {
+    let env = Env::new();
+    for number in 0..500 {
+        let id = format!("{number:032x}");
+        let (at, task) = (-100_000 + number * 100, format!("run number {number}"));
+        let ended = crate::monitor::worlds::ended(at + 20, "stopped", "`ralph stop` was run");
+        env.add_events(&id, &[env.started(&id, at, &task), ended]);
+    }
+    let history = env.ralph(&["history", "--json"]).ok();
+    assert_eq!(history.lines().count(), 500);
+    let report = env.ralph(&["report", "--all", "--markdown"]).ok();
+    assert!(report.contains("500 runs in 1 project: "), "{}", &report[..report.len().min(2000)]);
+    let found = env.ralph(&["history", "000000000000000000000000000001bc", "--json"]).ok();
+    assert!(found.contains("run number 444"), "{found}");
+}
+
 #[test]
 fn events_that_cannot_be_written_cost_the_loop_nothing_and_are_told_once() {
     let env = Env::new();

@@ -42,6 +42,17 @@ fn a_run_reads_as_what_its_agent_printed_under_each_iteration() {
 }
 
 #[test]
+fn a_line_that_is_too_long_to_show_is_told() {
+    let env = Env::new();
+    let script = "echo before; head -c 2000000 /dev/zero | tr '\\0' x; echo; echo behind; promise COMPLETE";
+    assert_eq!(env.run_with(script, &["the task"]).run().code, Some(0));
+    let told = env.ralph(&["logs"]).ok();
+    assert!(told.contains("before") && told.contains("behind"), "{told}");
+    assert!(told.contains("Ralph: 1 line of more than 1 MB left out\n") && !told.contains("xxx"), "{told}");
+    assert!(env.ralph(&["logs", "--raw"]).ok().contains("xxx"), "raw has every byte");
+}
+
+#[test]
 fn a_session_reads_as_its_transcript_between_start_and_ending() {
     let env = Env::new();
     env.var("TZ", "UTC");

@@ -8,7 +8,7 @@
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::needless_pass_by_value,
-    reason = "a test that cannot go on has to say so"
+    reason = "a test that cannot continue must say why"
 )]
 #![cfg(unix)]
 
@@ -32,6 +32,7 @@ mod hostile;
 mod logs;
 mod monitor;
 mod notify;
+mod quota;
 mod report;
 mod runner;
 mod session;

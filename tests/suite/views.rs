@@ -241,10 +241,10 @@ fn install_stages_a_whole_plugin_and_leaves_other_files_alone() {
         assert!(crate::env::mode(&target.join("bin").join(name)) & 0o100 != 0, "{name} can be run");
     }
     for command in ralph::cli::loops::slash::COMMANDS {
-        let text = std::fs::read_to_string(target.join(format!("commands/{command}.md"))).unwrap();
+        let text = std::fs::read_to_string(crate::env::command_file(&target, command)).unwrap();
         assert!(!text.contains("$ARGUMENTS"), "free text never goes through a shell");
     }
-    for name in crate::env::names_in(&target.join("hooks")) {
+    for name in crate::env::names_in(&target.join("hooks")).iter().filter(|name| name.ends_with(".json")) {
         let hooks: Value =
             serde_json::from_slice(&std::fs::read(target.join("hooks").join(name)).unwrap()).unwrap();
         assert!(hooks["hooks"].is_object());
@@ -270,7 +270,12 @@ fn the_client_is_open_or_closed_as_its_last_hook_said() {
     env.at(30).session_start(SESSION, "resume").run();
     assert_eq!(client(), "open");
     env.at(40).stop(SESSION).says("x").background("cargo build").run().allows();
-    assert_eq!(env.shown(SESSION)["waiting"], json!({"for": "background", "until": null}));
+    assert_eq!(
+        env.shown(SESSION)["waiting"],
+        json!({
+            "for": "background", "until": "2026-11-16T08:10:40.000Z", "what": "cargo build",
+        })
+    );
     env.ralph(&["stop", "--session", SESSION]).ok();
     assert_eq!(client(), "unknown", "nothing watches the session of a loop that ended");
 }

@@ -35,12 +35,13 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 pub struct Clock {
     pub path: PathBuf,
     now_ms: Cell<i64>,
+    slept_seconds: Cell<i64>,
 }
 
 impl Clock {
     /// Returns a clock in this file that shows `now`, in milliseconds since 1970.
     pub fn new(path: PathBuf, now_ms: i64) -> Clock {
-        let clock = Clock { path, now_ms: Cell::new(now_ms) };
+        let clock = Clock { path, now_ms: Cell::new(now_ms), slept_seconds: Cell::new(0) };
         clock.advance_ms(0);
         clock
     }
@@ -61,8 +62,15 @@ impl Clock {
         let (seconds, ms) = (self.now_ms.get() / 1000, self.now_ms.get() % 1000);
         // Renamed, so that no program reads half of it.
         let new = self.path.with_extension("new");
-        fs::write(&new, format!("{seconds}.{ms:03}")).unwrap();
+        let slept = self.slept_seconds.get();
+        fs::write(&new, format!("{seconds}.{ms:03} slept {slept}")).unwrap();
         fs::rename(new, &self.path).unwrap();
+    }
+
+    /// Lets the machine sleep: only the clock on the wall advances.
+    pub fn sleep(&self, seconds: i64) {
+        self.slept_seconds.set(self.slept_seconds.get() + seconds);
+        self.advance(seconds);
     }
 
     /// Advances in steps until the condition holds.

@@ -175,6 +175,14 @@ impl Screen {
         self.leader().into_iter().for_each(kill_process_group);
     }
 
+    /// Waits until the program has ended. What tmux draws then is no sure sign.
+    pub fn wait_for_exit(&self, timeout: Duration) {
+        let leader = self.leader().expect("a program runs").to_string();
+        let is_alive = || Command::new("kill").args(["-0", &leader]).stderr(Stdio::null()).status();
+        let has_ended = |_: &str| !is_alive().expect("kill runs").success();
+        self.poll(has_ended, timeout, "the end of the program");
+    }
+
     fn leader(&self) -> Option<u32> {
         let pane = self.tmux().args(["display-message", "-p", "-t", "client", "#{pane_pid}"]).output();
         String::from_utf8_lossy(&pane.ok()?.stdout).trim().parse().ok()

@@ -39,6 +39,8 @@ struct Shared {
     script: VecDeque<Behaviour>,
     /// The messages of the one topic that is read.
     messages: Vec<Value>,
+    /// Topics are not answered, either.
+    hangs_reads: bool,
     /// Connections that were left open and that the client has closed.
     given_up: usize,
 }
@@ -73,6 +75,11 @@ impl Webhook {
         self
     }
 
+    /// Answers no read from here on.
+    pub fn hang_reads(&self) {
+        self.shared.lock().unwrap().hangs_reads = true;
+    }
+
     /// Returns what was sent, without what was read.
     pub fn posts(&self) -> Vec<Request> {
         self.shared
@@ -83,6 +90,12 @@ impl Webhook {
             .filter(|request| request.method == "POST")
             .cloned()
             .collect()
+    }
+
+    /// Returns the files that were sent.
+    pub fn uploads(&self) -> Vec<Request> {
+        let shared = self.shared.lock().unwrap();
+        shared.requests.iter().filter(|request| request.method == "PUT").cloned().collect()
     }
 
     /// Returns how often topics were read.
@@ -111,7 +124,7 @@ fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) {
         let mut shared = shared.lock().unwrap();
         shared.requests.push(request);
         if is_read {
-            Behaviour::Status(200)
+            if shared.hangs_reads { Behaviour::Hang } else { Behaviour::Status(200) }
         } else {
             shared.script.pop_front().unwrap_or(Behaviour::Status(200))
         }

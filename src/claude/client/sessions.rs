@@ -21,24 +21,35 @@ struct Entry {
     pid_domain: Option<String>,
     status: Option<String>,
     waiting_for: Option<String>,
+    /// The name of a session in the background, by which `claude attach` opens it.
+    job_id: Option<String>,
 }
 
 /// Returns what the client says about a session. Older clients write nothing, and then it is unknown.
 pub fn status(world: &World, session: &str) -> ClientStatus {
-    let Some(folder) = world.claude_config.as_ref().map(|folder| folder.join("sessions")) else {
-        return ClientStatus::Unknown;
-    };
-    let files = entries(&folder).into_iter();
-    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-    let read = files.filter_map(|path| file::read_json::<Entry>(&path, MAX_FILE_BYTES));
-    let own = read.filter(|entry| entry.session_id == session);
     // A session that was resumed has the file of its killed client beside the one of its new one.
-    let found = own.map(Entry::status).max_by_key(|status| match status {
+    let found = files_of(world, session).map(|entry| entry.status()).max_by_key(|status| match status {
         ClientStatus::Gone => 0,
         ClientStatus::Unknown => 1,
         _ => 2,
     });
     found.unwrap_or_default()
+}
+
+/// Returns the command that opens a session in the background, if it runs there.
+pub fn attach_command(world: &World, session: &str) -> Option<String> {
+    let is_name = |id: &String| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let open = files_of(world, session).filter(|entry| entry.is_visible() && entry.is_alive());
+    let id = open.filter_map(|entry| entry.job_id).find(is_name)?;
+    Some(format!("claude attach {id}"))
+}
+
+fn files_of(world: &World, session: &str) -> impl Iterator<Item = Entry> {
+    let folder = world.claude_config.as_ref().map(|folder| folder.join("sessions"));
+    let files = folder.map(|folder| entries(&folder)).unwrap_or_default().into_iter();
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let read = files.filter_map(|path| file::read_json::<Entry>(&path, MAX_FILE_BYTES));
+    read.filter(move |entry| entry.session_id == session)
 }
 
 impl Entry {

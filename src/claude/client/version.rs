@@ -11,6 +11,8 @@ pub const OLDEST: Version = Version(2, 0, 0);
 pub const OLDEST_FOR_PLUGIN: Version = Version(2, 1, 163);
 /// The oldest version in which the `additionalContext` of a Stop hook continues the turn; an older one stops.
 pub const OLDEST_WITH_STOP_CONTEXT: Version = Version(2, 1, 163);
+/// The oldest version that loads a plugin's module.
+pub const OLDEST_WITH_MODULES: Version = Version(2, 1, 286);
 
 impl Version {
     /// Parses the output of `claude --version`, e.g. `2.1.325 (Claude Code)`.

@@ -14,6 +14,15 @@ pub struct Answer {
     pub message: Option<String>,
     /// Added to the agent's context: the event and the text.
     pub context: Option<(&'static str, String)>,
+    /// Answers a permission prompt; without it the prompt is left to the user.
+    pub permission: Option<Permission>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Permission {
+    Allow,
+    /// Denies it with this text for the agent.
+    Deny(String),
 }
 
 impl Answer {
@@ -27,6 +36,10 @@ impl Answer {
 
     pub fn block(reason: impl Into<String>) -> Self {
         Answer { block: Some(reason.into()), ..Answer::default() }
+    }
+
+    pub fn permission(decision: Permission) -> Self {
+        Answer { permission: Some(decision), ..Answer::default() }
     }
 
     /// Continues a turn with this prompt, and with what the agent may have lost. `takes_context` says that the client
@@ -79,6 +92,14 @@ impl Answer {
         }
         if let Some((event, context)) = &self.context {
             let output = json!({"hookEventName": event, "additionalContext": clean::block(context)});
+            fields.insert("hookSpecificOutput".into(), output);
+        }
+        if let Some(permission) = &self.permission {
+            let decision = match permission {
+                Permission::Allow => json!({"behavior": "allow"}),
+                Permission::Deny(why) => json!({"behavior": "deny", "message": clean::block(why)}),
+            };
+            let output = json!({"hookEventName": "PermissionRequest", "decision": decision});
             fields.insert("hookSpecificOutput".into(), output);
         }
         if fields.is_empty() { String::new() } else { format!("{}\n", Value::Object(fields)) }

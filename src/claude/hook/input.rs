@@ -1,6 +1,9 @@
 //! Hook input: accepts everything but invalid JSON, and returns a typed event.
 
 use crate::claude::object::Object;
+use crate::core::decide::turn::Task;
+use serde_json::Value;
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +22,8 @@ pub enum Event {
         message: Option<String>,
         /// The turn continues a blocked one.
         continued: bool,
-        /// Names of running background tasks.
-        background: Vec<String>,
+        /// Running background tasks.
+        background: Vec<Task>,
     },
     StopFailure {
         error: String,
@@ -47,14 +50,34 @@ pub enum Event {
         kind: String,
         message: String,
     },
+    /// The client asks for a permission, or shows the agent's question. Its dialog can be answered meanwhile.
+    Permission {
+        tool: String,
+        input: Value,
+        /// A subagent made the call: its dialog may open only after the hook has answered.
+        by_subagent: bool,
+    },
+    /// Tools have run, and the agent reads their results next.
+    ToolBatch {
+        /// It is a subagent's turn.
+        of_subagent: bool,
+    },
     /// An event that this version ignores.
     Other(String),
+}
+
+impl Input {
+    /// Returns the tasks that run in the background at the end of a turn.
+    pub fn background(&self) -> &[Task] {
+        if let Event::Stop { background, .. } = &self.event { background } else { &[] }
+    }
 }
 
 /// Parses the input of a hook; `assumed` is the event if the input names none. Only input that is not a JSON object
 /// is an error.
 pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
-    let text = String::from_utf8_lossy(bytes);
+    // Replacing what is no text is slow, and nearly all input is text.
+    let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     if text.trim().is_empty() {
         return Err("the hook's input was empty".into());
     }
@@ -75,7 +98,13 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
             Event::Expansion { command: text("command_name"), arguments: text("command_args") }
         }
         "Notification" => Event::Notification { kind: text("notification_type"), message: text("message") },
+        "PermissionRequest" => Event::Permission {
+            tool: text("tool_name"),
+            input: fields.read("tool_input").unwrap_or_default(),
+            by_subagent: !text("agent_id").is_empty(),
+        },
         "UserPromptSubmit" => Event::Prompt { text: text("prompt") },
+        "PostToolBatch" => Event::ToolBatch { of_subagent: fields.text("agent_id").is_some() },
         other => Event::Other(other.to_owned()),
     };
     Ok(Input {
@@ -88,15 +117,17 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
     })
 }
 
-/// Returns the background tasks that still run, by description or command.
-fn background(fields: &Object) -> Vec<String> {
+/// Returns the background tasks that still run.
+fn background(fields: &Object) -> Vec<Task> {
     let is_active =
         |task: &Object| task.text("status").is_none_or(|status| status == "running" || status == "pending");
-    let name = |task: Object| {
+    let read = |task: Object| {
         let texts = ["description", "command", "type"].iter().filter_map(|name| task.text(name));
-        texts.into_iter().find(|text| !text.is_empty()).unwrap_or("a task".into())
+        let name = texts.into_iter().find(|text| !text.is_empty()).unwrap_or("a task".into());
+        let id = task.text("id").filter(|id| !id.is_empty()).unwrap_or_else(|| name.clone());
+        Task { id, name, is_agent: task.text("type").is_some_and(|kind| kind == "subagent") }
     };
-    fields.objects("background_tasks").into_iter().filter(is_active).map(name).collect()
+    fields.objects("background_tasks").into_iter().filter(is_active).map(read).collect()
 }
 
 #[cfg(test)]
@@ -104,8 +135,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn stop(message: Option<&str>, continued: bool, background: &[&str]) -> Event {
-        let background = background.iter().map(|&text| text.to_owned()).collect();
+    fn stop(message: Option<&str>, continued: bool, background: &[(&str, &str, bool)]) -> Event {
+        let task =
+            |&(id, name, is_agent): &(&str, &str, bool)| Task { id: id.into(), name: name.into(), is_agent };
+        let background = background.iter().map(task).collect();
         Event::Stop { message: message.map(str::to_owned), continued, background }
     }
 
@@ -117,9 +150,10 @@ mod tests {
                 r#"{"session_id":"s","transcript_path":"/t.jsonl","cwd":"/p","prompt_id":"q","permission_mode":"auto",
                    "effort":{"level":"medium"},"hook_event_name":"Stop","stop_hook_active":true,
                    "last_assistant_message":"hi","background_tasks":[{"id":"b","type":"shell","status":"running",
-                   "description":"w","command":"sleep 3"},{"id":"c","status":"completed","description":"old"}],"session_crons":[]}"#,
+                   "description":"w","command":"sleep 3"},{"id":"c","status":"completed","description":"old"},
+                   {"id":"d","type":"subagent","status":"running","description":"look","agent_type":"Explore"}],"session_crons":[]}"#,
                 Some("s"),
-                stop(Some("hi"), true, &["w"]),
+                stop(Some("hi"), true, &[("b", "w", false), ("d", "look", true)]),
             ),
             (
                 "an older version",
@@ -139,7 +173,7 @@ mod tests {
                 r#"{"session_id":7,"cwd":[],"hook_event_name":"Stop","stop_hook_active":"yes",
                    "last_assistant_message":{"a":1},"background_tasks":[1,null,{"status":null,"command":"x"}]}"#,
                 None,
-                stop(None, false, &["x"]),
+                stop(None, false, &[("x", "x", false)]),
             ),
             (
                 "half a character",
@@ -170,6 +204,23 @@ mod tests {
                     kind: "permission_prompt".into(),
                     message: "Claude needs your permission to use Bash".into(),
                 },
+            ),
+            (
+                "a request for a permission",
+                r#"{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"x"},
+                   "permission_suggestions":[{"type":"addDirectories"}],"agent_id":"a1"}"#,
+                Some("s"),
+                Event::Permission {
+                    tool: "Bash".into(),
+                    input: serde_json::json!({"command": "x"}),
+                    by_subagent: true,
+                },
+            ),
+            (
+                "a request for a permission without anything",
+                r#"{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":7,"tool_input":null}"#,
+                Some("s"),
+                Event::Permission { tool: String::new(), input: Value::Null, by_subagent: false },
             ),
             (
                 "a prompt",

@@ -1,2 +1,4 @@
 pub mod answer;
+pub mod failure;
 pub mod input;
+pub mod module;

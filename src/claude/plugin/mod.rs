@@ -13,12 +13,15 @@ use std::path::{Path, PathBuf};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-const FILES: [(&str, &str); 15] = [
+const FILES: [(&str, &str); 18] = [
     (hooks::MANIFEST, include_str!("../../../.claude-plugin/plugin.json")),
     ("README.md", include_str!("../../../README.md")),
     ("hooks/hooks.json", include_str!("../../../hooks/hooks.json")),
     ("hooks/steering.json", include_str!("../../../hooks/steering.json")),
+    ("hooks/module.json", include_str!("../../../hooks/module.json")),
+    ("hooks/register.js", include_str!("../../../hooks/register.js")),
     ("commands/start.md", include_str!("../../../commands/start.md")),
+    ("skills/start/SKILL.md", include_str!("../../../skills/start/SKILL.md")),
     ("commands/stop.md", include_str!("../../../commands/stop.md")),
     ("commands/status.md", include_str!("../../../commands/status.md")),
     ("commands/config.md", include_str!("../../../commands/config.md")),

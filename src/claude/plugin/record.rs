@@ -44,9 +44,14 @@ impl Record {
             digest_of(&folder.join(name.as_str())).map_or(true, |found| found != **written)
         });
         let mut edited: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
-        edited.extend(names_in(folder)?.into_iter().filter(|name| !self.has(name)));
+        edited.extend(names_in(folder)?.into_iter().filter(|name| !self.has(name) && !is_of_client(name)));
         Ok(edited)
     }
+}
+
+/// Returns whether a file is one of those that Claude Code writes beside a module when it loads it, for its editors.
+fn is_of_client(name: &str) -> bool {
+    name == "tsconfig.json" || name.starts_with(".claude-plugin/types/")
 }
 
 /// Returns every file below a folder, with `/`.
@@ -63,13 +68,18 @@ fn digest_of(path: &Path) -> Result<String> {
 /// Returns a digest that is the same in every release. Not cryptographic; it works on words because programs are
 /// large.
 fn digest(bytes: &[u8]) -> String {
-    let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, byte| (word << 8) | u64::from(*byte));
-    let chunks = bytes.chunks_exact(8);
-    let rest = word(chunks.remainder());
-    let hash = chunks
-        .fold(0, |hash, chunk| mix(hash, chunk.try_into().map_or_else(|_| word(chunk), u64::from_le_bytes)));
-    format!("{:016x}-{}", mix(hash, rest), bytes.len())
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut hash = 0_u64;
+    let mut mix = |word: &[u8; 8]| {
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    };
+    for word in words {
+        mix(word);
+    }
+    mix(&last);
+    format!("{hash:016x}-{}", bytes.len())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 pub mod messages_api;
 
+use crate::claude::client::version::{OLDEST_WITH_MODULES, Version};
 use crate::core::diagnosis::CheckNote;
 use crate::core::text::clean;
 use messages_api::{MessagesApi, Reply, message};
@@ -19,6 +20,8 @@ const REPLIES: [&str; 2] = ["Looked at it.", "Done.\n\n<promise>COMPLETE</promis
 const PROMPT: &str = "/ralph:start prove that the loop continues --max-iterations 3";
 /// How Claude Code introduces the prompt of a Stop hook that blocks, and of one that adds context.
 const INTRODUCTIONS: [&str; 2] = ["Stop hook feedback", "Stop hook additional context"];
+/// A command that only the plugin's module registers.
+const MODULE_COMMAND: &str = "ralph-forbid";
 const MAX_QUOTE: usize = 200;
 
 /// The scripted model.
@@ -79,6 +82,8 @@ struct Events {
     /// Each hook that ran: its event, and its error.
     hooks: Vec<(String, Option<String>)>,
     plugin_errors: Vec<String>,
+    /// The plugin's module has registered its commands.
+    module: bool,
     result: String,
 }
 
@@ -132,6 +137,27 @@ impl RoundTrip {
         ))
     }
 
+    /// Says how the user's commands and guidance reach a running turn, in the client of this version.
+    pub fn steering(&self, version: Version) -> CheckNote {
+        let events = self.events();
+        if !events.hooks.iter().any(|(name, _)| name == "Stop") {
+            return CheckNote::skipped("Claude Code ran no hook of the plugin");
+        }
+        let batch = "PostToolBatch: the agent reads new guidance after its next tool, commands wait for the turn's end";
+        match events.module {
+            true => CheckNote::ok(format!(
+                "module (Claude Code {version}): /ralph-stop, /ralph-forbid and guidance act in a running turn"
+            )),
+            false if version >= OLDEST_WITH_MODULES => CheckNote::warning(
+                format!("Claude Code {version} did not load the plugin's module; in use is {batch}"),
+                "an administrator may have disabled modules; `claude plugin validate` and `claude --debug` name other reasons",
+            ),
+            false => CheckNote::ok(format!(
+                "{batch} (Claude Code {version}; {OLDEST_WITH_MODULES} loads the module)"
+            )),
+        }
+    }
+
     fn events(&self) -> Events {
         let mut events = Events::default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -150,6 +176,10 @@ impl RoundTrip {
                         let text = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
                         clean::excerpt(&text, MAX_QUOTE)
                     }));
+                }
+                (Some("system"), Some("commands_changed")) => {
+                    let commands = event["commands"].as_array().into_iter().flatten();
+                    events.module |= commands.into_iter().any(|command| command["name"] == MODULE_COMMAND);
                 }
                 (Some("result"), _) => events.result = text(&event["result"]),
                 _ => {}
@@ -228,5 +258,30 @@ mod tests {
             assert_eq!(note.verdict, verdict, "{name}: {note:?}");
             assert!(note.message.contains(words), "{name}: {note:?}");
         }
+    }
+
+    #[test]
+    fn the_way_into_a_running_turn_is_named_with_the_version() {
+        let loaded = r#"{"type":"system","subtype":"commands_changed","commands":[{"name":"ralph:forbid"},{"name":"ralph-forbid"}]}"#;
+        let not_loaded =
+            r#"{"type":"system","subtype":"commands_changed","commands":[{"name":"ralph:forbid"},7]}"#;
+        let (old, new) = (Version(2, 1, 197), Version(2, 1, 325));
+        for (name, line, version, verdict, words) in [
+            ("module", loaded, new, Health::Ok, "module (Claude Code 2.1.325)"),
+            (
+                "refused",
+                not_loaded,
+                new,
+                Health::Warning,
+                "2.1.325 did not load the plugin's module; in use is PostToolBatch",
+            ),
+            ("without modules", not_loaded, old, Health::Ok, "2.1.197; 2.1.286 loads the module"),
+            ("silent", "", new, Health::Warning, "did not load"),
+        ] {
+            let note = round_trip(&[line.to_owned(), hook("Stop", "success", 0)], &[]).steering(version);
+            assert_eq!(note.verdict, verdict, "{name}: {note:?}");
+            assert!(note.message.contains(words), "{name}: {note:?}");
+        }
+        assert_eq!(round_trip(&[loaded.to_owned()], &[]).steering(new).verdict, Health::Skipped);
     }
 }

@@ -4,6 +4,7 @@
 //! type, and new types come with every version: what is not known is [`Event::Other`]. Tool results may be
 //! megabytes and are skipped unread. Only `run::agent::claude` and `account` know this module.
 
+use crate::core::decide::figures::Window;
 use crate::core::record::Usage;
 use crate::core::time::Stamp;
 
@@ -50,6 +51,12 @@ pub enum Event {
         status: Limit,
         resets_at: Option<Stamp>,
     },
+    /// How much of the user's plan is used.
+    Quota(Vec<Window>),
+    /// This many tokens were in the context of an answer.
+    Context {
+        tokens: u64,
+    },
     /// The client gave up: its own word for why, such as `billing_error`.
     ApiError {
         kind: String,
@@ -82,6 +89,8 @@ pub struct Outcome {
     /// Tokens of this turn; the cost is that of the whole session so far, earlier runs included.
     pub usage: Usage,
     pub session_id: Option<String>,
+    /// How many tokens the context holds, if the client says so.
+    pub context_window: Option<u64>,
     /// The tools whose calls were denied, each once.
     pub denied_tools: Vec<String>,
 }

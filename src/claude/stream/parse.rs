@@ -2,6 +2,7 @@
 
 use super::{Event, Limit, Outcome, UNKNOWN_TOOL};
 use crate::claude::object::Object;
+use crate::core::decide::figures::{self, Window};
 use crate::core::record::Usage;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
@@ -18,7 +19,10 @@ pub fn events(line: &str) -> Vec<Event> {
         Some("system") => system(&line).into_iter().collect(),
         Some("assistant") => assistant(&line),
         Some("user") => blocks(&line).iter().filter_map(tool_ended).collect(),
-        Some("rate_limit_event") => rate_limit(&line.object("rate_limit_info")).into_iter().collect(),
+        Some("rate_limit_event") => {
+            let info = line.object("rate_limit_info");
+            rate_limit(&info).into_iter().chain(quota(&info)).collect()
+        }
         Some("result") => vec![Event::Result(Box::new(outcome(&line)))],
         _ => Vec::new(),
     };
@@ -97,7 +101,15 @@ fn assistant(line: &Object) -> Vec<Event> {
         }),
         _ => None,
     };
-    blocks(line).iter().filter_map(event).collect()
+    let context = || context(&line.object("message").object("usage"));
+    blocks(line).iter().filter_map(event).chain(is_own.then(context).flatten()).collect()
+}
+
+/// Returns how many tokens were in the context of an answer.
+fn context(usage: &Object) -> Option<Event> {
+    let parts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
+    let tokens = parts.iter().map(|part| usage.count(part)).fold(0, u64::saturating_add);
+    (tokens > 0).then_some(Event::Context { tokens })
 }
 
 fn api_error(line: &Object, is_sub_agent: bool) -> Vec<Event> {
@@ -139,10 +151,25 @@ fn tool_ended(block: &Object) -> Option<Event> {
         .then(|| Event::ToolEnded { id: block.id("tool_use_id"), failed: block.is_true("is_error") })
 }
 
+/// Returns the windows of the user's plan whose level is told.
+fn quota(info: &Object) -> Option<Event> {
+    let window = |name: &str, window: &Object| {
+        let percent = window.number("utilization").map(|part| part * 100.0);
+        let resets_at = window.read("resetsAt").as_ref().and_then(Stamp::of_client);
+        // The client's figure has two decimals.
+        Window::new(name, percent.map(|percent| (percent * 100.0).round() / 100.0), resets_at)
+    };
+    let all = info.object("unifiedWindows");
+    let mut windows = figures::usable_windows(all.keys().filter_map(|name| window(name, &all.object(name))));
+    let main = info.text("rateLimitType").unwrap_or_default();
+    if !windows.iter().any(|window| window.name == main) {
+        windows.extend(window(&main, info));
+    }
+    (!windows.is_empty()).then_some(Event::Quota(windows))
+}
+
 /// Returns the state of the limits, if it is a known one.
 pub fn rate_limit(info: &Object) -> Option<Event> {
-    /// A larger number cannot be seconds.
-    const MAX_SECONDS: f64 = 1e11;
     let status = match info.text("status")?.as_str() {
         "allowed" => Limit::Allowed,
         "allowed_warning" => Limit::Warning,
@@ -151,10 +178,7 @@ pub fn rate_limit(info: &Object) -> Option<Event> {
         "rejected" => Limit::Rejected,
         _ => return None,
     };
-    let resets_at = info.number("resetsAt").filter(|at| *at > 0.0).map(|at| match at > MAX_SECONDS {
-        true => Stamp(at as i64),
-        false => Stamp::from_seconds(at),
-    });
+    let resets_at = info.read("resetsAt").as_ref().and_then(Stamp::of_client);
     Some(Event::RateLimit { status, resets_at })
 }
 
@@ -178,8 +202,18 @@ fn outcome(line: &Object) -> Outcome {
             ..Usage::default()
         },
         session_id: line.session_id(),
+        context_window: context_window(&line.object("modelUsage")),
         denied_tools: denied_tools(line),
     }
+}
+
+/// Returns the size of the context; with several models, of the one that was given most to read.
+fn context_window(models: &Object) -> Option<u64> {
+    let models = models.keys().map(|name| models.object(name)).map(|model| {
+        let read = model.count("inputTokens") + model.count("cacheReadInputTokens");
+        (read, model.count("contextWindow"))
+    });
+    models.filter(|(_, size)| *size > 0).max().map(|(_, size)| size)
 }
 
 /// Returns the names of the tools that were denied. They go into advice for the command line, so a name that no tool
@@ -214,7 +248,10 @@ mod tests {
 
     #[test]
     fn a_real_turn_with_tools() {
-        let found: Vec<Event> = include_str!("samples/tools.jsonl").lines().flat_map(events).collect();
+        let found = include_str!("samples/tools.jsonl").lines().flat_map(events);
+        let (context, found): (Vec<Event>, Vec<Event>) =
+            found.partition(|event| matches!(event, Event::Context { .. }));
+        assert!(context.iter().all(|event| *event == Event::Context { tokens: 11 }), "{context:?}");
         let cost_usd = Some(0.0005600000000000001);
         let usage = Usage { input_tokens: 40, output_tokens: 20, cost_usd, ..Usage::default() };
         let outcome = Outcome {
@@ -243,6 +280,50 @@ mod tests {
             Event::Result(Box::new(outcome)),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_windows_of_a_plan_are_told_with_level_and_reset() {
+        let told = |info: &str| {
+            let line = format!(r#"{{"type":"rate_limit_event","rate_limit_info":{info}}}"#);
+            let found = events(&line).into_iter();
+            found
+                .filter_map(|event| if let Event::Quota(windows) = event { Some(windows) } else { None })
+                .next()
+        };
+        let at = Some(Stamp(1_794_834_014_000));
+        let window = |name: &str, percent, at| Window::new(name, Some(percent), at).unwrap();
+        for (name, info, expected) in [
+            (
+                "all windows",
+                r#"{"status":"allowed","resetsAt":1794834014,"rateLimitType":"five_hour","isUsingOverage":false,
+                    "unifiedWindows":{"five_hour":{"utilization":0.5,"resetsAt":1794834014,"status":"allowed"},
+                                      "seven_day":{"utilization":0.125,"resetsAt":null}}}"#,
+                Some(vec![window("five_hour", 50.0, at), window("seven_day", 12.5, None)]),
+            ),
+            (
+                "an older client, and only near the limit",
+                r#"{"status":"allowed_warning","resetsAt":1794834014,"rateLimitType":"five_hour","utilization":0.92}"#,
+                Some(vec![window("five_hour", 92.0, at)]),
+            ),
+            (
+                "rejected without a level",
+                r#"{"status":"rejected","resetsAt":1794834014,"rateLimitType":"five_hour"}"#,
+                None,
+            ),
+            ("250 %", r#"{"status":"allowed","rateLimitType":"five_hour","utilization":2.5}"#, None),
+            (
+                "odd types",
+                r#"{"status":"allowed","unifiedWindows":{"five_hour":7,"x y":{"utilization":0.5}}}"#,
+                None,
+            ),
+        ] {
+            assert_eq!(told(info), expected, "{name}");
+        }
+        let result = r#"{"type":"result","modelUsage":{"small":{"inputTokens":5,"contextWindow":200000},
+            "main":{"inputTokens":2,"cacheReadInputTokens":90,"contextWindow":1000000},"odd":null}}"#;
+        let Some(Event::Result(outcome)) = events(result).pop() else { panic!() };
+        assert_eq!(outcome.context_window, Some(1_000_000));
     }
 
     #[test]

@@ -93,6 +93,11 @@ fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gai
     Some(gained)
 }
 
+/// Returns whether the text of a user's entry is what Claude Code writes there when the user presses Esc.
+pub fn is_interruption(text: &str) -> bool {
+    text.starts_with("[Request interrupted by user")
+}
+
 /// Finds the transcript of a session that no hook has named yet, or that has moved.
 pub fn find(world: &World, session: &str) -> Option<PathBuf> {
     let is_plain = session.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -142,6 +147,7 @@ struct Line<'a> {
     is_sidechain: Option<bool>,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
+    is_api_error_message: Option<bool>,
     #[serde(borrow)]
     prompt_id: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -368,6 +374,9 @@ impl Reader {
     fn assistant(&mut self, line: &Line, at: Stamp) {
         let Some(message) = line.message() else { return };
         self.evidence(at, Event::Answer);
+        if line.is_api_error_message != Some(true) {
+            self.gained.answered_at = self.gained.answered_at.max(Some(at));
+        }
         self.gained.limit_resets_at = line.limit_resets_at();
         self.gained.tools_used += message.content.calls.len() as u64;
         for call in message.content.calls {
@@ -425,7 +434,7 @@ impl Reader {
         if text.starts_with("<local-command") || text.starts_with("<command-name>") {
             return;
         }
-        if text.starts_with("[Request interrupted by user") {
+        if is_interruption(&text) {
             self.gained.interrupted_at = Some(at);
             self.evidence(at, Event::Interrupt);
         } else if line.is_meta == Some(true) {

@@ -150,10 +150,13 @@ pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<S
     failed.into_iter().chain(blocked).collect()
 }
 
-/// Returns the question with which the loop of this session ended, if it is still there.
+/// Returns the question with which the loop of this session ended or for whose answer it waits, if it is still there.
 pub fn of_session(world: &World, project: &Project, session: &str) -> anyhow::Result<Option<Question>> {
-    let own = own_loop(&started(world, project)?, session).cloned();
-    own.map_or(Ok(None), |run| question::of_loop(project, &run))
+    let Some(run) = own_loop(&started(world, project)?, session).cloned() else { return Ok(None) };
+    match question::of_loop(project, &run)? {
+        Some(question) => Ok(Some(question)),
+        None => question::of_waiting(world, project, &run),
+    }
 }
 
 /// Adds an answer to the events of the run that asked.

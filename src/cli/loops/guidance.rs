@@ -82,18 +82,21 @@ impl Request {
             };
         }
         loop {
-            words = match words {
-                [rest @ .., word] if options.take(word) => rest,
-                _ if let Some(at) = trailing_for(words) => {
-                    let value = words[at..].join(" ");
-                    options.set_for(value["--for".len()..].trim_start_matches(['=', ' ']))?;
-                    &words[..at]
-                }
-                [_, .., "--remove", number] if number.parse::<usize>().is_ok() => {
-                    return Err(Failure::usage("a text and --remove were given").hint("use one of them"));
-                }
-                _ => return Request::give(list, &words.join(" "), options),
-            };
+            if let [rest @ .., word] = words
+                && options.take(word)
+            {
+                words = rest;
+            } else if let Some(at) = trailing_for(words) {
+                let value = words[at..].join(" ");
+                options.set_for(value["--for".len()..].trim_start_matches(['=', ' ']))?;
+                words = &words[..at];
+            } else if let [_, .., "--remove", number] = words
+                && number.parse::<usize>().is_ok()
+            {
+                return Err(Failure::usage("a text and --remove were given").hint("use one of them"));
+            } else {
+                return Request::give(list, &words.join(" "), options);
+            }
         }
     }
 }

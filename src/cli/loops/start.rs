@@ -10,7 +10,7 @@ use crate::core::event::{Ended, Started, What};
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge;
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Given, LoopState, StoredLoop, Timing};
+use crate::core::record::{ArmedLoop, Given, LoopState, Spent, StoredLoop, Timing};
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{KEYS, PRESETS, Resolved, Settings};
 use crate::core::text::clean;
@@ -24,7 +24,7 @@ use crate::store::state::ending::{self, Killed};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
-use crate::store::user::{asked, circuit, given, history};
+use crate::store::user::{asked, circuit, figures, given, history, ledger};
 use crate::store::{config, events, tasks, variables, world};
 use std::path::PathBuf;
 
@@ -205,6 +205,7 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
     if verb != "started" {
         refuse_at_limit(&run, &settings)?;
     }
+    refuse_spent_day(world, &settings)?;
     Ok(StartPlan { run, resolved, settings, verb, import, question: None, adopted_from, replaced, tripped })
 }
 
@@ -218,6 +219,8 @@ fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<Ve
     run.given.files = resolved.files.clone();
     let notes = answer::hand_over(start.world, start.project, run, question.as_ref())?;
     run.pending.repeat_task = !told;
+    // What the session has cost until now is not the loop's.
+    run.session.counted_usd = figures::load(start.world, start.session).and_then(|figures| figures.spent_usd);
     Ok(notes)
 }
 
@@ -345,6 +348,7 @@ pub fn begin(world: &World, project: &Project, request: &StartRequest) -> anyhow
         last_hook_timestamp: world.now.seconds(),
         timing: Timing {
             armed_at: world.now,
+            slept_mark_ms: world.slept_ms,
             stop_all_seen: stops::stopped_all_at(world)?,
             previous_ended_at: history::last_ending(world, project)?,
             ..Timing::default()
@@ -379,6 +383,7 @@ fn resume(start: &Start, document: &Document) -> Result<(ArmedLoop, Option<Strin
         account(&mut run, &Turn::default(), &settings, world.now);
     }
     run.resume(world.now);
+    run.timing.slept_mark_ms = world.slept_ms;
     run.timing.stop_all_seen = stops::stopped_all_at(world)?;
     Ok((run, (id != session).then_some(id)))
 }
@@ -444,8 +449,18 @@ fn leave_session(document: &mut Document, from: &str, to: &str, now: Stamp) -> a
 /// Refuses a loop that would end at its next turn.
 fn refuse_at_limit(run: &ArmedLoop, settings: &Settings) -> Result<(), Failure> {
     let Some((outcome, reason)) = limits::reached(run, settings) else { return Ok(()) };
-    let flag = message::limit_flag(outcome).unwrap_or_default();
-    Err(Failure::refused(format!("limit already reached: {reason}")).hint(format!("raise it with {flag} N")))
+    let raised = limits::raise(outcome, &reason).unwrap_or_default();
+    Err(Failure::refused(format!("limit already reached: {reason}")).hint(format!("raise it with {raised}")))
+}
+
+/// Refuses if all loops of this user have spent what a day allows.
+pub fn refuse_spent_day(world: &World, settings: &Settings) -> Result<(), Failure> {
+    let spent = if settings.limits_a_day() { ledger::today(world)? } else { Spent::default() };
+    match limits::reached_today(spent, settings) {
+        None => Ok(()),
+        Some((_, reason)) => Err(Failure::refused(format!("limit already reached: {reason}"))
+            .hint("start after 00:00 UTC, or raise budget.daily_usd or budget.daily_tokens")),
+    }
 }
 
 /// Scans the project before the state is locked: a first scan may take seconds.

@@ -148,7 +148,9 @@ pub fn gather_observed(
             let tasks = tasks::read(&work_tree, &run.tasks).filter(|_| shows);
             let open_question = has_open_question(project, &run);
             let own = session == Some(&session_id);
-            Shown { own, session_id, run, settings, tasks, client, open_question, calls }
+            let is_open = run.is_alive() && run.engine == Engine::InSession;
+            let attach = is_open.then(|| sessions::attach_command(world, &session_id)).flatten();
+            Shown { own, session_id, run, settings, tasks, client, attach, open_question, calls }
         })
         .collect();
     loops.sort_by_key(|Shown { own, run, .. }| {

@@ -138,6 +138,7 @@ fn stop_in(
         // An agent that stops its own run would wait for itself.
         let is_own = world.run_id.as_ref() == Some(&run.run_id);
         let end = if run.engine == Engine::Runner && !is_own { end_agent(world, project) } else { Ok(()) };
+        ending::add_missing_event(world, project, &run);
         match end {
             Ok(()) => told.extend([
                 task,

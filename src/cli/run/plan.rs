@@ -8,7 +8,9 @@ use crate::core::decide::turn::Turn;
 use crate::core::event::What;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
+use crate::core::settings::ALLOWED_TOOLS;
 use crate::core::tasks::{counts, prompt as tasks_prompt, summary as tasks_summary};
+use crate::run::agent::Agent;
 use crate::run::saved::{self, RunOptions, Saved};
 use crate::run::{Context, RunPlan, SESSION};
 use crate::scan::Scan;
@@ -135,10 +137,12 @@ fn plan(
     start::add_settings(&mut run, &args.start);
     run.timing.stop_all_seen = stops::stopped_all_at(world)?;
     run.timing.armed_at = world.now;
-    run.session.waiting = None;
+    (run.session.waiting, run.session.outage) = (None, None);
     run.last_hook_timestamp = world.now.seconds();
+    run.timing.slept_mark_ms = world.slept_ms;
     let resolved = config::load_for(world, project, &run);
     config::freeze(&mut run, &resolved);
+    allow_tools(&mut options.agent, &resolved.settings().allowed_tools, &args)?;
     run.told.warnings = resolved.warnings.join("\n");
     run.given.files = resolved.files.clone();
     if is_continued {
@@ -147,6 +151,7 @@ fn plan(
         run.iteration = run.iteration.max(last);
         refusals::at_limit(&run, &resolved)?;
     }
+    refusals::spent_day(world, &resolved)?;
     let tasks = found.list.as_ref().map(|list| tasks_summary(list, options.skip_review));
     state.keep_unreadable(SESSION, world.now)?;
     notes.extend(state.moved_aside.iter().cloned().chain(tasks.clone()).chain(found.notes));
@@ -176,6 +181,24 @@ fn plan(
     let changes = brief.events;
     let (question, tripped) = (None, None);
     Ok(Planned { plan, continued, tasks, stories, guidance, notes, changes, question, tripped, replaced })
+}
+
+/// Passes the rules for tools on to Claude Code, which applies them itself. Another agent has its own rules; one that was
+/// typed for it is refused.
+fn allow_tools(agent: &mut Agent, rules: &[String], args: &RunArgs) -> Result<(), Failure> {
+    match agent {
+        Agent::Claude(claude) => {
+            let new = rules.iter().filter(|rule| !claude.allowed_tools.contains(rule)).cloned();
+            let new: Vec<String> = new.collect();
+            claude.allowed_tools.extend(new);
+            Ok(())
+        }
+        Agent::Command(_) if args.start.flags.contains_key(ALLOWED_TOOLS) => {
+            Err(Failure::usage("--allow-tool is for Claude Code, not for --agent-command")
+                .hint("set the permissions of that agent with its own flags"))
+        }
+        Agent::Command(_) => Ok(()),
+    }
 }
 
 impl Planned {

@@ -75,11 +75,16 @@ pub fn at_limit(run: &ArmedLoop, resolved: &Resolved) -> Result<(), Failure> {
     match limits::reached(run, &resolved.settings_for(Engine::Runner)) {
         None => Ok(()),
         Some((outcome, reason)) => {
-            let flag = message::limit_flag(outcome).unwrap_or_default();
+            let raised = limits::raise(outcome, &reason).unwrap_or_default();
             Err(Failure::refused(format!("the run is at its limit: {reason}"))
-                .hint(format!("Raise it with {flag} N, or begin a new run with --new.")))
+                .hint(format!("Raise it with {raised}, or begin a new run with --new.")))
         }
     }
+}
+
+/// Refuses if all loops of this user have spent what a day allows.
+pub fn spent_day(world: &World, resolved: &Resolved) -> Result<(), Failure> {
+    start::refuse_spent_day(world, &resolved.settings_for(Engine::Runner))
 }
 
 /// Refuses while there is a critical constraint, unless constraints are to be skipped.

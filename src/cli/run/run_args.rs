@@ -5,11 +5,11 @@ use crate::cli::{Failure, Invocation};
 use crate::core::outcome::Exit;
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{KEYS, Key};
+use crate::run::Context;
 use crate::run::agent::{Agent, Claude, ShellCommand};
 use crate::run::saved::RunOptions;
 use crate::run::screen::Style;
 use crate::run::target::Target;
-use crate::run::{Context, OnLimit};
 use crate::store::tasks::source::Selection;
 use crate::view::paint;
 use clap::{ArgAction, Command};
@@ -63,7 +63,6 @@ pub struct RunArgs {
     claude: Claude,
     target: Option<Target>,
     context: Option<Context>,
-    on_limit: Option<OnLimit>,
     skip_review: bool,
     pub tasks: Selection,
     pub style: Style,
@@ -97,12 +96,10 @@ impl RunArgs {
         };
         let target = self.target.clone().or(continued.map(|options| options.target.clone()));
         let context = self.context.or(continued.map(|options| options.context));
-        let on_limit = self.on_limit.or(continued.map(|options| options.on_limit));
         RunOptions {
             agent,
             target: target.unwrap_or_default(),
             context: context.unwrap_or_default(),
-            on_limit: on_limit.unwrap_or_default(),
             skip_review: self.skip_review || continued.is_some_and(|options| options.skip_review),
             prompt_file: self.file.clone().or(continued.and_then(|options| options.prompt_file.clone())),
         }
@@ -145,7 +142,6 @@ pub fn parse(call: &Invocation) -> Result<RunArgs, Failure> {
         claude,
         target,
         context: own("context").map(|how| if how == "fresh" { Context::Fresh } else { Context::Continue }),
-        on_limit: own("on-limit").map(|how| if how == "stop" { OnLimit::Stop } else { OnLimit::Wait }),
         skip_review: call.flag("skip-review"),
         tasks: match own("tasks") {
             Some(file) => Selection::File(file.into()),
@@ -178,13 +174,11 @@ pub fn command() -> Command {
         .args(CLAUDE_FLAGS.map(claude_flag));
     let agent_command = "another agent: a command that reads the prompt on stdin and prints text";
     let context = "begin each iteration fresh, or continue the run's own conversation [default: fresh]";
-    let on_limit = "at the usage limit: wait until it resets, or stop [default: wait]";
     let sandbox = "run the sandbox's own Claude Code with `docker sandbox run`";
     let tasks = "the tasks: a prd.json or a Markdown checklist [default: ralph/tasks.json]";
     run.args([
         value("agent-command", "CMD", agent_command).conflicts_with_all(CLAUDE_FLAGS.map(|(name, ..)| name)),
         value("context", "HOW", context).value_parser(["fresh", "continue"]),
-        value("on-limit", "HOW", on_limit).value_parser(["wait", "stop"]),
         value("container", "NAME", "run the agent in this running container").conflicts_with("sandbox"),
         value("workdir", "DIR", "the project's folder in the container").requires("container"),
         // A sandbox has an agent of its own, and takes arguments for it but no program.

@@ -1,10 +1,11 @@
-//! `ralph statusline`: one line for Claude Code's status line, and never an error, because it runs all the time.
+//! `ralph statusline`: one line for Claude Code's status line, and never an error, because it runs all the time. What the
+//! client tells of cost, context and quota is kept for the Stop hook.
 
 use crate::claude::settings::statusline::{self, Input};
 use crate::cli::loops::status::observe;
 use crate::cli::{Project, World};
 use crate::run;
-use crate::store::user::{armed, given, history};
+use crate::store::user::{armed, figures, given, history};
 use crate::store::{config, state};
 use crate::view::activity::Activity;
 use crate::view::statusline as view;
@@ -28,13 +29,16 @@ pub fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn line(bytes: &[u8]) -> Option<String> {
-    let Input { session_id, folder, transcript } = statusline::parse(bytes)?;
+/// Returns the line for the input of a status line, if there is a loop to show.
+pub fn line(bytes: &[u8]) -> Option<String> {
+    let Input { session_id, folder, transcript, told } = statusline::parse(bytes)?;
     let world = World::of_hook().ok()?;
-    let project = Project::find(&world, folder.as_deref());
     if !state::usable_session_id(&session_id) {
         return None;
     }
+    // In every session: a loop that starts later must know what the session had cost before.
+    let _ = figures::keep(&world, &session_id, &told);
+    let project = Project::find(&world, folder.as_deref());
     // In a project without a loop this is one look at a file that is not there.
     let document = state::peek(&project).ok()??;
     let alive = |session: &str| {

@@ -11,7 +11,7 @@ use crate::core::outcome::Exit;
 use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::store::events::{Follower, RunFile};
+use crate::store::events::{Follower, MAX_LINE_BYTES, RunFile};
 use crate::store::runner::{logs, run_lock};
 use crate::store::state;
 use crate::view;
@@ -289,8 +289,9 @@ impl<W: Write> Reading<'_, W> {
             self.told |= bytes.copy(&mut self.out).map_err(|_| Failure::refused(GONE))? > 0;
         }
         let Some(mut source) = self.source.take() else { return Ok(()) };
+        let known = source.long_lines();
         let told = source.tell(until, |line| self.line(&line));
-        self.tell_skipped(&source)?;
+        self.tell_skipped(&source, known)?;
         self.source = Some(source);
         told
     }
@@ -302,11 +303,17 @@ impl<W: Write> Reading<'_, W> {
         self.tell_source(None)?;
         self.bytes = None;
         let Some(mut source) = self.source.take() else { return Ok(()) };
-        source.finish(|line| self.line(&line))?;
-        self.tell_skipped(&source)
+        source.finish(|line| self.line(&line))
     }
 
-    fn tell_skipped(&mut self, source: &Source) -> Result<(), Failure> {
+    /// Tells what of the source is not shown: its beginning, and the lines that were too long since `known` of them.
+    fn tell_skipped(&mut self, source: &Source, known: u64) -> Result<(), Failure> {
+        let long = source.long_lines().saturating_sub(known);
+        if long > 0 && !self.raw && self.is_wanted() {
+            let lines = if long == 1 { "1 line".to_owned() } else { format!("{long} lines") };
+            self.show_heading()?;
+            self.print(&format!("Ralph: {lines} of more than {} MB left out\n", MAX_LINE_BYTES >> 20))?;
+        }
         let bytes = source.skipped_bytes();
         if bytes == 0 || self.raw || std::mem::replace(&mut self.skipped, true) {
             return Ok(());

@@ -103,6 +103,11 @@ impl Source {
         self.follower.skipped_bytes
     }
 
+    /// Returns how many lines so far were too long to show.
+    pub fn long_lines(&self) -> u64 {
+        self.follower.long_lines
+    }
+
     /// Leaves out what is older.
     pub fn raise_floor(&mut self, floor: Stamp) {
         self.floor = self.floor.max(Some(floor));

@@ -158,7 +158,7 @@ pub const CONDITIONS: &[Condition] = &[
         count: |facts| Count::when(facts.turn.message.map(|message| {
             // An agent with nothing left to do may still make empty commits.
             let worked = facts.turn.progress == Some(true) && !facts.turn.empty_commit;
-            !worked && !facts.turn.signalled && signal::completion_phrases(message) > 0
+            !worked && !facts.turn.gave_signal && signal::completion_phrases(message) > 0
         })),
         found: "{turns} that mention completion without the signal",
         again: "of claiming completion without the signal",

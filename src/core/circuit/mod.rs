@@ -70,9 +70,9 @@ pub struct Evidence<'a> {
     /// A task was ticked in the list.
     pub ticked: bool,
     /// The agent gave a valid signal that it is done, even if the completion was rejected.
-    pub signalled: bool,
+    pub gave_signal: bool,
     /// The task is complete and only a minimum keeps the loop running.
-    pub biding_time: bool,
+    pub waits_for_minimum: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl Circuit {
 
     fn count(&mut self, turn: &Evidence, settings: &PerCondition) {
         // While only a minimum keeps the loop running, nothing but idleness counts: the rest is left unknown.
-        let turn = match turn.biding_time {
+        let turn = match turn.waits_for_minimum {
             true => Evidence { tools_used: turn.tools_used, ..Evidence::default() },
             false => Evidence { message: turn.message.filter(|text| !text.trim().is_empty()), ..*turn },
         };
@@ -194,8 +194,8 @@ mod tests {
         progress: Option<bool>,
         empty_commit: bool,
         advanced: bool,
-        signalled: bool,
-        biding_time: bool,
+        gave_signal: bool,
+        waits_for_minimum: bool,
     }
 
     impl Told {
@@ -222,8 +222,8 @@ mod tests {
             empty_commit: told.empty_commit,
             advanced: told.advanced,
             ticked: told.advanced,
-            signalled: told.signalled,
-            biding_time: told.biding_time,
+            gave_signal: told.gave_signal,
+            waits_for_minimum: told.waits_for_minimum,
         };
         circuit.judge(&evidence, thresholds)
     }
@@ -266,8 +266,12 @@ mod tests {
         let still = |n| Told { progress: Some(false), tools: Some(1), ..says(prose(n)) };
         let idle = |n| Told { tools: Some(0), ..says(prose(n)) };
         let claims = |n| says(format!("{} All tasks are complete.", prose(n)));
-        let bides =
-            |tools| Told { biding_time: true, tools: Some(tools), progress: Some(false), ..says("Done.") };
+        let bides = |tools| Told {
+            waits_for_minimum: true,
+            tools: Some(tools),
+            progress: Some(false),
+            ..says("Done.")
+        };
         type Case = (&'static str, Vec<Told>, Option<(usize, &'static str)>);
         let cases: Vec<Case> = vec![
             ("same error", each(9, error), Some((5, "same error 5 times: error: connection refused"))),
@@ -300,7 +304,7 @@ mod tests {
                 each(9, |n| Told { empty_commit: true, advanced: true, ..claims(n).worked() }),
                 Some((5, "5 turns in a row that mention completion")),
             ),
-            ("claims with a signal", each(9, |n| Told { signalled: true, ..claims(n) }), None),
+            ("claims with a signal", each(9, |n| Told { gave_signal: true, ..claims(n) }), None),
             ("nothing known", each(40, |_| Told::default()), None),
             ("work", each(40, |n| says(prose(n)).worked()), None),
             ("biding time", each(40, |_| bides(1)), None),
@@ -405,11 +409,11 @@ mod tests {
             String::new(),
         ]));
         let told = (message, prop::option::of(0..3u64), prop::option::of(any::<bool>()), any::<bool>());
-        let told = told.prop_map(|(message, tools, progress, signalled)| Told {
+        let told = told.prop_map(|(message, tools, progress, gave_signal)| Told {
             message,
             tools,
             progress,
-            signalled,
+            gave_signal,
             ..Told::default()
         });
         prop::collection::vec(told, 0..40)

@@ -1,7 +1,8 @@
 //! The limits of a loop: which one is reached, and how near the next one is.
 
+use crate::core::message;
 use crate::core::outcome::Outcome;
-use crate::core::record::StoredLoop;
+use crate::core::record::{Spent, StoredLoop};
 use crate::core::settings::Settings;
 use crate::core::time;
 
@@ -21,10 +22,46 @@ pub fn reached(run: &StoredLoop, settings: &Settings) -> Option<(Outcome, String
         let (spent, limit) = (time::span(runtime), time::span(settings.max_runtime_ms));
         return Some((Outcome::MaxRuntime, format!("{spent} of {limit} runtime used")));
     }
-    match (settings.max_cost_usd, run.usage.cost_usd) {
-        (Some(limit), Some(cost)) if cost >= limit => {
-            Some((Outcome::MaxCost, format!("${cost:.2} of ${limit:.2} spent")))
+    if let (Some(limit), Some(cost)) = (settings.max_cost_usd, run.usage.cost_usd)
+        && cost >= limit
+    {
+        return Some((Outcome::MaxCost, format!("${cost:.2} of ${limit:.2} spent")));
+    }
+    let tokens = run.usage.tokens();
+    if settings.max_tokens > 0 && tokens >= settings.max_tokens {
+        let limit = message::tokens(settings.max_tokens);
+        return Some((Outcome::MaxCost, format!("{} of {limit} tokens used", message::tokens(tokens))));
+    }
+    None
+}
+
+/// Returns the reason if all loops of this user have spent what a day allows.
+pub fn reached_today(spent: Spent, settings: &Settings) -> Option<(Outcome, String)> {
+    let Spent { usd, tokens } = spent;
+    if let Some(limit) = settings.daily_usd.filter(|limit| usd >= *limit) {
+        let reason = format!("{TODAY} (UTC): ${usd:.2} of ${limit:.2} spent by all your loops");
+        return Some((Outcome::MaxCost, reason));
+    }
+    let limit = settings.daily_tokens;
+    (limit > 0 && tokens >= limit).then(|| {
+        let (tokens, limit) = (message::tokens(tokens), message::tokens(limit));
+        (Outcome::MaxCost, format!("{TODAY} (UTC): {tokens} of {limit} tokens used by all your loops"))
+    })
+}
+
+/// How the reason of a daily limit begins.
+const TODAY: &str = "today";
+
+/// Returns what raises the limit by which a loop ended for this reason, after the command that resumes it.
+pub fn raise(outcome: Outcome, reason: &str) -> Option<&'static str> {
+    match outcome {
+        Outcome::MaxIterations => Some("--max-iterations N"),
+        Outcome::MaxRuntime => Some("--max-hours N"),
+        Outcome::MaxCost if reason.starts_with(TODAY) => {
+            Some("(after 00:00 UTC, or with a higher budget.daily_* setting)")
         }
+        Outcome::MaxCost if reason.contains(" tokens used") => Some("--max-tokens N"),
+        Outcome::MaxCost => Some("--max-cost N"),
         _ => None,
     }
 }
@@ -34,7 +71,9 @@ pub fn words(settings: &Settings) -> Vec<String> {
     let runtime = Some(settings.max_runtime_ms).filter(|limit| *limit > 0);
     let runtime = runtime.map(|limit| format!("{} limit", time::span(limit)));
     let cost = settings.max_cost_usd.map(|limit| format!("${limit:.2} limit"));
-    runtime.into_iter().chain(cost).collect()
+    let tokens = Some(settings.max_tokens).filter(|limit| *limit > 0);
+    let tokens = tokens.map(|limit| format!("{} token limit", message::tokens(limit)));
+    runtime.into_iter().chain(cost).chain(tokens).collect()
 }
 
 /// Returns whether less than one hour or fewer than five iterations are left.
@@ -94,6 +133,29 @@ mod tests {
             let reason = reached(&run, settings).map(|(_, reason)| reason);
             assert_eq!(reason.as_deref(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn tokens_and_the_budget_of_a_day_are_limits_too() {
+        let settings = Settings { max_tokens: 1000, daily_usd: Some(5.0), daily_tokens: 9000, ..unlimited() };
+        let used = |tokens: u64| StoredLoop {
+            usage: Usage { input_tokens: tokens - 1, cache_read_tokens: 1, ..Usage::default() },
+            ..StoredLoop::default()
+        };
+        assert_eq!(reached(&used(999), &settings), None);
+        let (outcome, reason) = reached(&used(1000), &settings).unwrap();
+        assert_eq!((outcome, reason.as_str()), (Outcome::MaxCost, "1k of 1k tokens used"));
+        assert_eq!(raise(outcome, &reason), Some("--max-tokens N"));
+        for (usd, tokens, expected) in [
+            (4.99, 8999, None),
+            (5.0, 0, Some("today (UTC): $5.00 of $5.00 spent by all your loops")),
+            (0.0, 9000, Some("today (UTC): 9k of 9k tokens used by all your loops")),
+        ] {
+            let reason = reached_today(Spent { usd, tokens }, &settings).map(|(_, reason)| reason);
+            assert_eq!(reason.as_deref(), expected);
+            assert!(reason.is_none_or(|reason| raise(outcome, &reason).unwrap().contains("budget.daily")));
+        }
+        assert_eq!(reached_today(Spent { usd: 1e9, tokens: u64::MAX }, &unlimited()), None);
     }
 
     #[test]

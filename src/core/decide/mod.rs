@@ -3,21 +3,28 @@
 //! The order is the same for both engines: the user's stop, the agent's signal, background work, the limits, the
 //! circuit breaker, what the user has queued.
 
+pub mod background;
 pub mod completion;
+pub mod figures;
+pub mod handover;
 pub mod limits;
 pub mod outlook;
+pub mod permission;
+pub mod quota;
 pub mod turn;
 
 use super::circuit::{self, Verdict};
 use super::message;
 use super::outcome::Outcome;
-use super::record::{ArmedLoop, Engine, LoopState, Queued, Waiting, WaitingFor};
+use super::record::{ArmedLoop, Engine, LoopState, Queued, Usage, Waiting, WaitingFor};
 use super::settings::Settings;
 use super::signal::{self, Ignored, Promise, Status};
 use super::time::Stamp;
 use crate::core::decide::turn::{Gained, Turn};
 use crate::core::time::runtime::Clock;
+use crate::core::time::sleep::Sleep;
 use completion::{Gate, Rejection};
+use figures::{FigureSource, Figures};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
@@ -31,7 +38,7 @@ pub enum Decision {
     Wait,
     /// The agent claims completion: run the checks and decide again.
     RunChecks,
-    Continue(Note),
+    Continue(Box<Note>),
 }
 
 impl Decision {
@@ -46,12 +53,13 @@ impl Decision {
 pub struct Note {
     /// Why its claim of completion was rejected.
     pub rejected: Option<Rejection>,
-    /// Why what it signalled does not count.
+    /// Why its signal does not count.
     pub ignored: Option<Ignored>,
     /// The breaker's warning, one step before it trips.
     pub pivot: Option<String>,
     /// Advice from an earlier turn whose stop was allowed, so that it could not be given there.
     pub earlier_advice: Option<String>,
+    pub course: Course,
     /// The limits differ from those the agent knows.
     pub limits_changed: bool,
     /// The agent may not have the whole task.
@@ -60,12 +68,35 @@ pub struct Note {
     pub paused_ms: i64,
 }
 
+/// What the level of the plan or of the context means for the agent's next turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Course {
+    #[default]
+    Ahead,
+    /// So much of the user's plan is used that the agent must bring the work to a safe point.
+    Land(String),
+    /// The context is so full that the agent must hand over to a new one.
+    HandOver(String),
+    /// The agent has handed over: it continues in a new context.
+    NewContext,
+}
+
+impl Course {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Course::Land(words) => Some(quota::landing_advice(words)),
+            Course::HandOver(words) => Some(handover::advice(words)),
+            Course::Ahead | Course::NewContext => None,
+        }
+    }
+}
+
 impl Note {
     /// Returns what the agent must hear about this turn, now or later.
     pub fn advice(&self) -> Option<String> {
         let advice = self.rejected.iter().map(Rejection::advice);
         let advice = advice.chain(self.ignored.iter().map(Ignored::advice));
-        let advice: Vec<String> = advice.chain(self.pivot.clone()).collect();
+        let advice: Vec<String> = advice.chain(self.pivot.clone()).chain(self.course.advice()).collect();
         (!advice.is_empty()).then(|| advice.join("\n"))
     }
 }
@@ -86,9 +117,13 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     if run.state == LoopState::Paused {
         return announce(run, Decision::Paused);
     }
+    let (since, used) = (run.last_seen(), run.usage.clone());
     account(&mut run, turn, settings, now);
+    let today = turn.today.map(|today| today.plus(run.usage.since(&used)));
+    let figures = turn.figures.as_ref().filter(|figures| figures.is_of_turn(since, now));
+    let windows = figures.map(|figures| &figures.windows[..]);
     let waited_for = run.session.waiting.take();
-    run.session.last_error = None;
+    (run.session.last_error, run.session.outage) = (None, None);
     run.remember_checks(&turn.check_results);
     run.checks.retain(|check| settings.checks.contains(&check.command));
     if run.pause_if_interrupted() {
@@ -108,7 +143,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     run.status_block = status.clone();
     run.output_characters = message.map(|message| message.chars().count() as u64);
     let mut note = Note::default();
-    let signalled = matches!(signal, Some(Ok(_)));
+    let gave_signal = matches!(signal, Some(Ok(_)));
     match signal {
         Some(Ok((Promise::Blocked(reason), _))) => run.end(Outcome::Blocked, reason, now),
         Some(Ok((Promise::Decide(question), _))) => run.end(Outcome::Decide, question, now),
@@ -124,14 +159,28 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         None => {}
     }
     note.ignored = turn.ignored.clone().or(note.ignored);
+    if let Some(question) = run.pending.question.take().filter(|_| run.is_alive()) {
+        run.end(Outcome::Decide, question, now);
+    }
     if run.state == LoopState::Stopped {
         return announce(run, Decision::Ended);
     }
-    if let Some(work) = turn.background.first() {
+    let (awaited, still_running) =
+        background::wait(&mut run, &turn.background, settings.background_wait_ms, now);
+    if let Some(awaited) = awaited {
         run.iteration = before;
-        return wait(run, WaitingFor::Background(work.clone()), &note, now);
+        return wait(run, WaitingFor::Background(awaited), &note, now);
     }
-    if let Some((outcome, mut reason)) = limits::reached(&run, settings) {
+    if !still_running.is_empty() {
+        let advice = run.pending.advice.take().into_iter().chain([background::advice(&still_running)]);
+        run.pending.advice = Some(advice.collect::<Vec<_>>().join("\n"));
+    }
+    let held = quota::still_held(&run.quota, windows, &settings.quota, now);
+    if held.is_some() {
+        run.iteration = before;
+    }
+    let reached_today = || limits::reached_today(today?, settings);
+    if let Some((outcome, mut reason)) = limits::reached(&run, settings).or_else(reached_today) {
         if let Some(ignored) = &note.ignored {
             reason.push_str(&format!("; the last signal was ignored: {}", ignored.brief()));
         } else if let Some(rejected) = &run.rejected_claim {
@@ -141,7 +190,15 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         run.end(outcome, reason, now);
         return announce(run, Decision::Ended);
     }
-    let verdict = judge(&mut run, turn, status.as_ref(), signalled, &note, settings);
+    if let Some(until) = held {
+        return wait(run, WaitingFor::UsageLimit(until), &note, now);
+    }
+    let progress = run.circuit.baseline.progress(turn, status.as_ref());
+    if let Some(reason) = permission::end_turn(&mut run, progress) {
+        run.end(Outcome::Blocked, reason, now);
+        return announce(run, Decision::Ended);
+    }
+    let verdict = judge(&mut run, turn, status.as_ref(), gave_signal, &note, settings);
     match verdict {
         Verdict::Fine => {}
         Verdict::Pivot(text) => note.pivot = Some(text),
@@ -154,12 +211,28 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     if let Some(queued) = next_queued(&mut run, waited_for) {
         return wait(run, WaitingFor::User(queued), &note, now);
     }
+    match quota::judge(&mut run.quota, windows, &settings.quota, now) {
+        quota::Verdict::Fine => {}
+        quota::Verdict::Land(words) => note.course = Course::Land(words),
+        quota::Verdict::Wait(until) => {
+            return wait(run, WaitingFor::UsageLimit(until), &note, now);
+        }
+        quota::Verdict::End(reason) => {
+            run.pending.advice = note.advice().or(run.pending.advice.take());
+            run.end(Outcome::UsageLimit, reason, now);
+            return announce(run, Decision::Ended);
+        }
+    }
+    if note.course == Course::Ahead {
+        let level = figures.and_then(|figures| figures.context_percent);
+        note.course = handover::judge(&mut run.session.handover, level, settings.max_context_percent);
+    }
     let limits = (settings.max_iterations, settings.max_runtime_ms);
     note.limits_changed = run.told.limits.replace(limits).is_some_and(|told| told != limits);
     note.repeat_task = std::mem::take(&mut run.pending.repeat_task);
     note.earlier_advice = run.pending.advice.take();
     note.paused_ms = std::mem::take(&mut run.timing.paused_ms);
-    (run, Decision::Continue(note))
+    (run, Decision::Continue(Box::new(note)))
 }
 
 /// Tells an ending or a pause once in its session.
@@ -186,7 +259,7 @@ fn judge(
     run: &mut ArmedLoop,
     turn: &Turn,
     status: Option<&Status>,
-    signalled: bool,
+    gave_signal: bool,
     note: &Note,
     settings: &Settings,
 ) -> Verdict {
@@ -203,8 +276,8 @@ fn judge(
         empty_commit: baseline.only_committed(turn, status),
         advanced: committed == Some(true) || ticked,
         ticked,
-        signalled,
-        biding_time: matches!(note.rejected, Some(Rejection::Minimum(_))),
+        gave_signal,
+        waits_for_minimum: matches!(note.rejected, Some(Rejection::Minimum(_))),
     };
     let verdict = run.circuit.judge(&evidence, &settings.circuit);
     run.circuit.baseline.move_to(turn);
@@ -248,12 +321,17 @@ fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: boo
 /// Adds the turn's time, tokens and cost.
 pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) {
     let mark = Stamp::from_seconds(run.last_hook_timestamp);
-    let mut clock = Clock::restore(run.timing.clock.take(), run.runtime_ms(), mark);
+    let slept = Sleep::between((mark, run.timing.slept_mark_ms), (now, turn.slept_ms));
+    let slept = Sleep { earlier_ms: run.timing.slept_ms, ..slept };
+    let mut clock = Clock::restore(run.timing.clock.take(), run.runtime_ms(), slept.awake_before(mark));
     let before = clock.clone();
     let evidence = turn.gained.as_ref().map_or(&[][..], |gained| &gained.evidence);
-    let runtime = clock.observe(evidence, now, turn.mark, settings.pause_threshold_ms).max(run.runtime_ms());
+    let (evidence, awake_now) = slept.leave_out(evidence, mark, now);
+    let threshold_ms = settings.pause_threshold_ms;
+    let runtime = clock.observe(&evidence, awake_now, turn.mark, threshold_ms).max(run.runtime_ms());
+    (run.timing.slept_ms, run.timing.slept_mark_ms) = (slept.total_ms(), turn.slept_ms);
     let left_out_ms = match &turn.gained {
-        Some(_) => clock.left_out_since(&before),
+        Some(_) => clock.left_out_since(&before).saturating_add(slept.ms),
         None if mark > Stamp(0) => (now - mark) - (runtime - run.runtime_ms()),
         None => 0,
     };
@@ -268,9 +346,38 @@ pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp
     run.session.unscanned |= !turn.wrote_nothing();
     if let Some(Gained { usage, reading, interrupted_at, .. }) = &turn.gained {
         run.note_interruption(*interrupted_at);
-        run.usage.add(usage);
+        count_usage(run, usage, turn.figures.as_ref());
         run.session.transcript = reading.clone();
+    } else {
+        count_usage(run, &Usage::default(), turn.figures.as_ref());
     }
+    if let Some(figures) = &turn.figures {
+        run.usage.context_percent = figures.context_percent.or(run.usage.context_percent);
+        run.quota.note(&figures.windows, figures.at, figures.source);
+    }
+}
+
+/// Adds what the turn used. The client's own running cost counts, where it tells that; the transcript has it only after
+/// the session has ended.
+fn count_usage(run: &mut ArmedLoop, told: &Usage, figures: Option<&Figures>) {
+    let mut usage = Usage { cost_source: Some(FigureSource::Transcript), ..told.clone() };
+    if let Some(figures) = figures
+        && let Some(spent) = figures.spent_usd
+    {
+        // In a session that was looked at only after the loop began, what it had cost until then is not the loop's,
+        // unless the session began with it.
+        let began_with_loop = run.session.transcript.session_cost_usd == Some(0.0);
+        let first = if began_with_loop { 0.0 } else { figures.first_usd.unwrap_or(spent) };
+        let counted = run.session.counted_usd.unwrap_or(first);
+        usage.cost_usd = Some((spent - counted).max(0.0));
+        usage.cost_source = Some(figures.source);
+    } else if run.session.counted_usd.is_some() {
+        usage.cost_usd = None;
+    }
+    if let Some(spent) = figures.and_then(|figures| figures.spent_usd) {
+        run.session.counted_usd = Some(spent.max(run.session.counted_usd.unwrap_or(spent)));
+    }
+    run.usage.add(&usage);
 }
 
 /// Returns what the user has queued. An entry that the last stop was already allowed for and that is still there was
@@ -285,6 +392,7 @@ fn next_queued(run: &mut ArmedLoop, waited_for: Option<Waiting>) -> Option<Queue
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::decide::turn::Task;
     use crate::core::record::{StoredLoop, Timing};
     use crate::core::time::runtime::{Event, Evidence, Mark};
 
@@ -329,7 +437,7 @@ mod tests {
     #[test]
     fn a_turn_is_an_iteration_and_the_loop_goes_on() {
         let (run, decision) = decide(running(), &says("working"), &Settings::default(), minute(2));
-        assert_eq!(decision, Decision::Continue(Note::default()));
+        assert_eq!(decision, Decision::Continue(Box::default()));
         assert_eq!((run.iteration, run.runtime_ms(), run.state), (1, 120_000, LoopState::Running));
     }
 
@@ -340,7 +448,7 @@ mod tests {
         run.circuit.counters = run.circuit.counters.with("idle", u64::MAX);
         let idle = Turn { gained: Some(gained(0)), ..says("x") };
         let (run, decision) = decide(run, &idle, &settings, minute(1));
-        assert_eq!(decision, Decision::Continue(Note::default()));
+        assert_eq!(decision, Decision::Continue(Box::default()));
         assert_eq!((run.iteration, run.circuit.counters.get("idle")), (u64::MAX, u64::MAX));
     }
 
@@ -437,7 +545,8 @@ mod tests {
     #[test]
     fn background_work_is_waited_for_and_not_counted() {
         let mut turn = says("started the build");
-        turn.background = vec!["cargo build".into()];
+        let task = Task { id: "b".into(), name: "cargo build".into(), is_agent: true };
+        turn.background = vec![task];
         turn.gained = Some(gained(0));
         let mut run = running();
         for n in 1..20 {
@@ -569,7 +678,7 @@ mod tests {
             (run, decision) =
                 decide(run, &Turn { gained: edits, head, ..says(&tests) }, &settings, minute(n));
             let Decision::Continue(next) = decision else { panic!("{decision:?}") };
-            note = next;
+            note = *next;
         }
         let pivot = note.pivot.unwrap();
         assert!(pivot.contains("testing only") && pivot.contains("nothing is committed"), "{pivot}");

@@ -1,6 +1,6 @@
 //! What will end a loop next, as far as its counts tell.
 
-use crate::core::message::iterations;
+use crate::core::message::{self, iterations};
 use crate::core::record::{ArmedLoop, Engine};
 use crate::core::settings::Settings;
 use crate::core::time;
@@ -24,6 +24,12 @@ pub fn next_ends(run: &ArmedLoop, settings: &Settings) -> Vec<String> {
     if let (Some(limit), Some(cost)) = (settings.max_cost_usd, run.usage.cost_usd) {
         let left = (limit - cost).max(0.0);
         ends.push((turns_until(left, cost, run.iteration), format!("${left:.2} left")));
+    }
+    if settings.max_tokens > 0 {
+        let used = run.usage.tokens();
+        let left = settings.max_tokens.saturating_sub(used);
+        let turns = turns_until(left as f64, used as f64, run.iteration);
+        ends.push((turns, format!("{} tokens left", message::tokens(left))));
     }
     ends.extend(breaker(run, settings));
     ends.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -110,6 +116,9 @@ mod tests {
         assert_eq!(next_ends(&run, &settings), ["40 iterations left"]);
         run.usage = Usage { cost_usd: Some(1.5), ..Usage::default() };
         assert_eq!(next_ends(&run, &settings), ["$0.50 left", "40 iterations left"]);
+        let settings = Settings { max_tokens: 30_000, max_cost_usd: None, ..settings };
+        run.usage = Usage { input_tokens: 20_000, ..Usage::default() };
+        assert_eq!(next_ends(&run, &settings), ["10k tokens left", "40 iterations left"]);
     }
 
     #[test]

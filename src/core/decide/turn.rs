@@ -1,7 +1,8 @@
 //! The facts about one turn that ended, gathered before anything is decided.
 
 use crate::core::circuit::progress::TreeState;
-use crate::core::record::{Reading, Usage};
+use crate::core::decide::figures::Figures;
+use crate::core::record::{Reading, Spent, Usage};
 use crate::core::signal::Ignored;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
@@ -16,11 +17,17 @@ pub struct Turn {
     pub kill_switch: bool,
     /// When `ralph stop --all` was last given.
     pub stopped_all_at: Option<Stamp>,
-    /// Descriptions of work that runs in the background.
-    pub background: Vec<String>,
+    /// Work that runs in the background.
+    pub background: Vec<Task>,
     pub mark: Mark,
+    /// How long the machine has slept since it was started, where that is known.
+    pub slept_ms: Option<i64>,
     /// `None` where there is no usable transcript.
     pub gained: Option<Gained>,
+    /// What the client told of cost, context and quota, if it did.
+    pub figures: Option<Figures>,
+    /// What all loops of this user had spent today before this turn; nothing if that is not limited.
+    pub today: Option<Spent>,
     /// The git worktree in which the agent works, by its path; empty if it works in the project itself. HEAD, tasks,
     /// files and checks are those of this checkout.
     pub work_tree: String,
@@ -37,6 +44,16 @@ pub struct Turn {
     pub ignored: Option<Ignored>,
     /// The results of the check commands that ran for this claim.
     pub check_results: Vec<CheckResult>,
+}
+
+/// A task that the client runs in the background.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    pub id: String,
+    /// Its description or its command.
+    pub name: String,
+    /// It is an agent, whose work ends; a command may run for ever.
+    pub is_agent: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -113,7 +130,10 @@ impl Default for Turn {
             stopped_all_at: None,
             background: Vec::new(),
             mark: Mark::Seen,
+            slept_ms: None,
             gained: None,
+            figures: None,
+            today: None,
             work_tree: String::new(),
             head: None,
             tasks: None,
@@ -130,6 +150,8 @@ impl Default for Turn {
 #[derive(Clone, Debug, Default)]
 pub struct Gained {
     pub evidence: Vec<Evidence>,
+    /// When the model last answered: an error that the client wrote in its place is no answer.
+    pub answered_at: Option<Stamp>,
     /// Tools called. The transcript lags, so a turn's last calls may show only at the next one, but never so
     /// late that turns with tools would count as idle.
     pub tools_used: u64,

@@ -9,6 +9,7 @@ pub mod timeline;
 pub mod turn;
 
 use super::circuit::condition::PerCondition;
+use super::decide::figures::Window;
 use super::decide::turn::CheckResult;
 use super::outcome::{IterationOutcome, Outcome};
 use super::record::{ArmedLoop, Engine, Usage, WaitingFor, is_default, lenient_text};
@@ -76,6 +77,8 @@ pub enum What {
     Findings(Findings),
     Breaker(BreakerStep),
     Waiting(Wait),
+    /// A call of a tool was allowed or denied, or the user answered its prompt.
+    Permission(Permission),
     Paused(Paused),
     /// The limits differ from those before.
     Limits(Limits),
@@ -102,6 +105,7 @@ impl What {
             "findings" => facts(line, What::Findings),
             "breaker" => facts(line, What::Breaker),
             "waiting" => facts(line, What::Waiting),
+            "permission" => facts(line, What::Permission),
             "paused" => facts(line, What::Paused),
             "limits" => facts(line, What::Limits),
             "warning" => facts(line, What::Warning),
@@ -169,6 +173,9 @@ facts! {
         pub max_iterations: u64,
         pub max_runtime_seconds: f64,
         pub max_cost_usd: Option<f64>,
+        if_any {
+            pub max_tokens: u64,
+        }
     }
 
     pub struct IterationStarted {
@@ -218,6 +225,8 @@ facts! {
             /// The transcript that shows it, and the checkout in which the agent works.
             pub transcript: Option<String>,
             pub work_tree: Option<String>,
+            /// How much of the user's plan is used, as the client last told it.
+            pub quota: Vec<Window>,
         }
     }
 
@@ -266,6 +275,17 @@ facts! {
         pub seconds: Option<u64>,
     }
 
+    pub struct Permission {
+        /// The call, such as `Bash(cargo test)`.
+        pub call: String,
+        pub decision: Verdict,
+        /// The rule that allowed it, or would allow it.
+        pub rule: String,
+        pub reason: String,
+        /// How often the same was denied in this run.
+        pub denials: u64,
+    }
+
     /// The loop is paused now, or time before this event was a pause.
     pub struct Paused {
         pub reason: String,
@@ -310,6 +330,19 @@ pub enum Change {
     Removed,
 }
 
+/// What became of a permission prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// By a rule of the user's.
+    Allowed,
+    /// The user did not answer in time.
+    Denied,
+    /// The user answered, or closed the dialog.
+    #[default]
+    Answered,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -352,6 +385,7 @@ impl Limits {
             max_iterations: settings.max_iterations,
             max_runtime_seconds: Stamp(settings.max_runtime_ms).seconds(),
             max_cost_usd: settings.max_cost_usd,
+            max_tokens: settings.max_tokens,
         }
     }
 }
@@ -397,11 +431,7 @@ impl Ended {
 
 impl Wait {
     pub fn of(what: &WaitingFor) -> Wait {
-        let reason = match what {
-            WaitingFor::User(queued) => text(&queued.text),
-            WaitingFor::Background(work) => text(work),
-            _ => String::new(),
-        };
+        let reason = what.what().map(text).unwrap_or_default();
         Wait { what: what.name().to_owned(), reason, until: what.until(), ..Wait::default() }
     }
 }

@@ -170,7 +170,9 @@ impl Timeline {
                 self.current = None;
                 self.ended = Some((at, ended));
             }
-            What::Warning(_) => {}
+            // After it the agent works again.
+            What::Permission(_) if self.is_open(SpanKind::Wait) => self.close(at),
+            What::Permission(_) | What::Warning(_) => {}
             What::Unknown => self.unknown += 1,
         }
     }
@@ -275,7 +277,7 @@ impl Timeline {
         }
     }
 
-    /// Returns whether the newest span is of this kind and goes on until the next event.
+    /// Returns whether the newest span is of this kind and lasts until the next event.
     fn is_open(&self, kind: SpanKind) -> bool {
         self.spans.last().is_some_and(|span| span.kind == kind && span.to == span.from)
     }
@@ -319,6 +321,11 @@ impl Timeline {
         let until = work.from.plus_ms(ms).min(at).min(work.to);
         self.push(SpanKind::Pause, work.from, until, None, label);
         self.push(SpanKind::Work, until, work.to, work.iteration, &work.label);
+    }
+
+    /// Returns why the run ended.
+    pub fn reason(&self) -> &str {
+        self.ended.as_ref().map_or("", |(_, ended)| &ended.reason)
     }
 
     /// Returns the outcome, if the run has ended.

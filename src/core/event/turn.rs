@@ -104,6 +104,7 @@ fn iteration(before: &ArmedLoop, after: &ArmedLoop, turn: &Turn, note: Option<&N
         rejected,
         transcript: path.map(|path| text(path)),
         work_tree: work_tree.map(|path| text(path)),
+        quota: after.quota.windows.clone(),
         ..IterationEnded::default()
     }
 }

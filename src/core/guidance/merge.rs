@@ -97,6 +97,18 @@ impl GuidanceLists {
         lists
     }
 
+    /// Returns only what this session's agent has not read.
+    pub fn news(mut self) -> Self {
+        for lines in [&mut self.encouraged, &mut self.forbidden] {
+            lines.retain(|line| line.rank == Rank::New);
+        }
+        GuidanceLists { encouraged: self.encouraged, forbidden: self.forbidden, ..Self::default() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.encouraged.is_empty() && self.forbidden.is_empty() && self.findings.is_empty()
+    }
+
     /// Returns the entries that the next prompt shows.
     pub fn told(&self) -> HashSet<EntryId> {
         self.shown(Extent::Turn).into_iter().flatten().map(|line| line.entry.clone()).collect()

@@ -477,20 +477,31 @@ impl Guidance {
     pub fn deliver(&mut self, session: &str, told: &HashSet<EntryId>, overruled: &[Overruled]) -> Vec<Entry> {
         let findings: HashMap<&EntryId, &str> =
             overruled.iter().map(|overruled| (&overruled.entry, overruled.by.as_str())).collect();
+        self.note_told(session, told);
         let mut news = Vec::new();
-        let entries = self.encouraged.iter_mut().chain(&mut self.forbidden);
-        for entry in entries.filter(|entry| entry.is_for(session)) {
-            let id = entry.id();
-            if told.contains(&id) && !entry.delivered_to.iter().any(|known| known == session) {
-                entry.delivered_to.push(session.to_owned());
-                let over = entry.delivered_to.len().saturating_sub(MAX_DELIVERED_TO);
-                entry.delivered_to.drain(..over);
-            }
-            if entry.set_overruled(session, findings.get(&id).copied()) {
+        for entry in self.entries_for(session) {
+            let by = findings.get(&entry.id()).copied();
+            if entry.set_overruled(session, by) {
                 news.push(entry.clone());
             }
         }
         news
+    }
+
+    /// Notes what a session's agent was told.
+    pub fn note_told(&mut self, session: &str, told: &HashSet<EntryId>) {
+        let is_new = |entry: &&mut Entry| {
+            told.contains(&entry.id()) && !entry.delivered_to.iter().any(|known| known == session)
+        };
+        for entry in self.entries_for(session).filter(is_new) {
+            entry.delivered_to.push(session.to_owned());
+            let over = entry.delivered_to.len().saturating_sub(MAX_DELIVERED_TO);
+            entry.delivered_to.drain(..over);
+        }
+    }
+
+    fn entries_for<'a>(&'a mut self, session: &'a str) -> impl Iterator<Item = &'a mut Entry> {
+        self.encouraged.iter_mut().chain(&mut self.forbidden).filter(move |entry| entry.is_for(session))
     }
 }
 

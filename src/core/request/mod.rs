@@ -2,7 +2,7 @@
 
 pub mod import;
 
-use super::settings::{self, Kind, PRESETS, Preset};
+use super::settings::{self, PRESETS, Preset};
 use super::time::duration;
 use crate::core::text::nearest::nearest;
 use serde_json::{Map, Value, json};
@@ -54,11 +54,11 @@ impl StartRequest {
         }
         if let (Some(key), Some(value)) = (settings::find_flag(flag), value) {
             let wrong = |wrong| format!("--{flag}: {wrong}");
-            if key.kind != Kind::Commands {
+            if !key.kind.is_repeatable() {
                 self.flags.insert(key.name.to_owned(), key.read(&value.into()).map_err(wrong)?);
                 return Ok(());
             }
-            // The flag may be given several times; each value is one command.
+            // The flag may be given several times; each value is one element.
             let mut given = key.read(&json!([value])).map_err(wrong)?;
             let list = self.flags.entry(key.name).or_insert_with(|| json!([]));
             if let (Value::Array(list), Value::Array(given)) = (list, &mut given) {

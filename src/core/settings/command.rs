@@ -1,4 +1,4 @@
-//! Command lines among the settings: which text can be one, and how a list of them is read.
+//! Lists of texts that act for the user, command lines and rules for tools: how they are read.
 
 use crate::core::settings::Kind;
 use crate::core::text::clean;
@@ -8,32 +8,41 @@ pub fn is_valid(text: &str) -> bool {
     !clean::line(text).is_empty() && text.chars().count() <= 2000
 }
 
-/// Parses a list in which every command is valid, or says what is wrong.
-pub fn all(value: &Value) -> Result<Value, String> {
-    let (list, wrong) = usable(value);
+/// Parses a list in which every element is valid, or says what is wrong.
+pub fn all(kind: Kind, value: &Value) -> Result<Value, String> {
+    let (list, wrong) = usable(kind, value);
     wrong.into_iter().next().map_or_else(|| Ok(list.unwrap_or_default()), Err)
 }
 
-/// Returns what can be used of a list, and what is wrong with each of the rest. A list without any valid command
+/// Returns what can be used of a list, and what is wrong with each of the rest. A list without any valid element
 /// is not an empty list.
-pub fn usable(value: &Value) -> (Option<Value>, Vec<String>) {
+pub fn usable(kind: Kind, value: &Value) -> (Option<Value>, Vec<String>) {
     let list = match value {
         Value::Array(list) => list.clone(),
-        // Text is one command, or a JSON list: a variable can give a list in no other way.
+        // Text is one element, or a JSON list: a variable can give a list in no other way.
         Value::String(text) => match serde_json::from_str(text) {
             Ok(Value::Array(list)) => list,
             _ => vec![value.clone()],
         },
-        other => return (None, vec![format!("{} is not {}", shown(other), Kind::Commands)]),
+        other => return (None, vec![format!("{} is not {kind}", shown(other))]),
     };
-    let (valid, bad): (Vec<_>, Vec<_>) =
-        list.into_iter().partition(|item| item.as_str().is_some_and(is_valid));
-    let wrong: Vec<String> =
-        bad.iter().map(|item| format!("{} is not {}", shown(item), Kind::Command)).collect();
+    let (mut valid, mut wrong) = (Vec::new(), Vec::new());
+    for item in list {
+        match item.as_str().map_or_else(|| Some(not_text(kind, &item)), |text| kind.wrong_element(text)) {
+            Some(why) => wrong.push(why),
+            None => valid.push(item),
+        }
+    }
     ((!valid.is_empty() || wrong.is_empty()).then_some(Value::Array(valid)), wrong)
 }
 
-fn shown(value: &Value) -> String {
+fn not_text(kind: Kind, item: &Value) -> String {
+    let what =
+        if kind == Kind::ToolRules { "a rule for a tool".to_owned() } else { Kind::Command.to_string() };
+    format!("{} is not {what}", shown(item))
+}
+
+pub fn shown(value: &Value) -> String {
     clean::excerpt(&value.to_string(), 60)
 }
 
@@ -52,27 +61,28 @@ mod tests {
             (json!("5"), json!(["5"])),
             (json!([]), json!([])),
         ] {
-            assert_eq!(all(&given), Ok(list), "{given}");
+            assert_eq!(all(Kind::Commands, &given), Ok(list), "{given}");
         }
     }
 
     #[test]
     fn a_bad_command_is_left_out_alone_and_quoted_in_short() {
         let long = "x".repeat(2001);
-        let (list, wrong) = usable(&json!(["cargo test", 5, "", " \t", null, ["a"], {"a": 1}, long, "last"]));
+        let (list, wrong) =
+            usable(Kind::Commands, &json!(["cargo test", 5, "", " \t", null, ["a"], {"a": 1}, long, "last"]));
         assert_eq!(list, Some(json!(["cargo test", "last"])));
         assert_eq!(wrong.len(), 7, "{wrong:?}");
         assert_eq!(wrong[0], "5 is not a command of 1 to 2000 characters");
         assert!(wrong.iter().all(|wrong| wrong.chars().count() < 120), "{wrong:?}");
-        assert!(all(&json!(["a", 5])).is_err());
+        assert!(all(Kind::Commands, &json!(["a", 5])).is_err());
     }
 
     #[test]
     fn a_list_without_a_valid_command_is_not_an_empty_list() {
         for value in [json!([5]), json!(5), json!({"a": 1}), json!(true), json!(""), json!([""])] {
-            let (list, wrong) = usable(&value);
+            let (list, wrong) = usable(Kind::Commands, &value);
             assert!(list.is_none() && !wrong.is_empty(), "{value}");
         }
-        assert_eq!(usable(&json!([])), (Some(json!([])), vec![]));
+        assert_eq!(usable(Kind::Commands, &json!([])), (Some(json!([])), vec![]));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::command;
 use super::loosening::Loosens;
+use super::tool_rule::ToolRule;
 use crate::core::circuit::condition::{CONDITIONS, Condition};
 use crate::core::event::notice::address::Address;
 use crate::core::text::{clean, nearest};
@@ -21,6 +22,8 @@ pub enum Kind {
     PositiveDuration(Unit),
     Count,
     Dollars,
+    /// A number from 0 to 100; a percent sign may follow it.
+    Percent,
     Text,
     /// `true` or `false`.
     Switch,
@@ -30,6 +33,8 @@ pub enum Kind {
     Command,
     /// A list of command lines; one alone may be given as text.
     Commands,
+    /// A list of rules for tools that need no permission; one alone may be given as text.
+    ToolRules,
     /// An address that the user's words are sent to or taken from.
     Url,
     /// One of these words.
@@ -40,7 +45,21 @@ impl Kind {
     /// Returns whether its values act for the user, as commands and addresses do: from a project's file only with the
     /// user's trust.
     pub fn is_executed(self) -> bool {
-        matches!(self, Kind::Command | Kind::Commands | Kind::Url)
+        matches!(self, Kind::Command | Kind::Commands | Kind::ToolRules | Kind::Url)
+    }
+
+    /// Returns whether its flag may be given several times, each time with one element of a list.
+    pub fn is_repeatable(self) -> bool {
+        matches!(self, Kind::Commands | Kind::ToolRules)
+    }
+
+    /// Says what is wrong with one element of a repeatable list.
+    pub fn wrong_element(self, text: &str) -> Option<String> {
+        match self {
+            Kind::ToolRules => ToolRule::parse(text).err(),
+            _ => (!command::is_valid(text))
+                .then(|| format!("{} is not {}", command::shown(&text.into()), Kind::Command)),
+        }
     }
 
     pub fn is_duration(self) -> bool {
@@ -61,10 +80,12 @@ impl Kind {
             Kind::Duration(unit) | Kind::PositiveDuration(unit) => unit.name,
             Kind::Count => "N",
             Kind::Dollars => "USD",
+            Kind::Percent => "PERCENT",
             Kind::Text => "TEXT",
             Kind::Switch => "BOOL",
             Kind::List => "JSON",
             Kind::Command | Kind::Commands => "CMD",
+            Kind::ToolRules => "RULE",
             Kind::Url => "URL",
             Kind::Choice(_) => "WORD",
         }
@@ -116,7 +137,7 @@ impl Key {
 
 use DefaultValue::{EmptyList, Number, On, Unset};
 use Kind::{Count, Duration, PositiveDuration};
-use Loosens::{Added, Higher, HigherOrZero, Lower, LowerNotZero, Never, Off, Removed};
+use Loosens::{Added, Higher, HigherOrZero, Lower, LowerNotZero, Never, Off, Removed, To};
 
 /// Every setting but those of the breaker's conditions.
 #[rustfmt::skip]
@@ -131,14 +152,36 @@ const OTHER_KEYS: &[Key] = &[
         "iteration limit, 0 = none").flag("max-iterations"),
     key("loop_limits.max_cost_usd", Kind::Dollars, Unset, HigherOrZero,
         "cost limit in US dollars, where the client reports costs, 0 = none").flag("max-cost"),
+    key("loop_limits.max_tokens", Count, Number(0), HigherOrZero,
+        "token limit, cached tokens included, 0 = none").flag("max-tokens"),
+    key("loop_limits.max_context_percent", Kind::Percent, Number(0), HigherOrZero,
+        "context level at which the agent writes a handover and continues in a new context, 0 = off").flag("max-context"),
     key("loop_limits.cli_gap_threshold_seconds", PositiveDuration(SECONDS), Number(300), Lower,
         "silence that counts as a pause, not as runtime").flag("gap-threshold"),
+    key("quota.land_at_percent", Kind::Percent, Number(0), HigherOrZero,
+        "usage of any window of your plan at which the agent brings the work to a safe point and the loop waits for the \
+         reset, 0 = off").flag("land-at"),
+    key("quota.reserve_percent", Kind::Percent, Number(0), Lower,
+        "part of each window of your plan that the loop leaves unused, 0 = none").flag("reserve"),
+    key("quota.on_limit", Kind::Choice(&["wait", "stop"]), DefaultValue::Text("wait"), To("wait"),
+        "at a usage limit: wait (until it resets, the default) or stop").flag("on-limit"),
+    key("budget.daily_usd", Kind::Dollars, Unset, HigherOrZero,
+        "cost limit in US dollars of all your loops in one day (UTC), 0 = none"),
+    key("budget.daily_tokens", Count, Number(0), HigherOrZero,
+        "token limit of all your loops in one day (UTC), 0 = none"),
     key("completion.promise", Kind::Text, DefaultValue::Text("COMPLETE"), Never,
         "text of the agent's completion promise").flag("promise"),
     key("completion.verify", Kind::Commands, EmptyList, Never,
         "check: a command that must pass before completion is accepted; may be repeated").flag("verify"),
     key("completion.verify_timeout_seconds", PositiveDuration(SECONDS), Number(600), Higher,
         "time limit of each check; all together at most 3500 seconds"),
+    key("permission.wait_minutes", Duration(MINUTES), Number(5), Never,
+        "time for you to answer a permission prompt of a loop before it is denied (at most 24 hours), 0 = leave it to Claude Code"),
+    key("permission.allow", Kind::ToolRules, EmptyList, Never,
+        "a tool that the loop may use without asking: Tool, 'Bash(command)' or 'Bash(prefix:*)'; may be repeated")
+        .flag("allow-tool"),
+    key("background.wait_minutes", Duration(MINUTES), Number(10), Never,
+        "time for background commands to end before the loop continues without them, 0 = do not wait"),
     key("guidance.max_age_hours", Duration(HOURS), Number(24), Lower,
         "age at which guidance expires"),
     key("scan.enabled", Kind::Switch, On, Off,
@@ -149,6 +192,8 @@ const OTHER_KEYS: &[Key] = &[
         "globs of files that are not scanned"),
     key("run.session_expiration_hours", PositiveDuration(HOURS), Number(24), Never,
         "time without activity after which another loop of the project ends, and an ended one leaves the state file"),
+    key("run.max_outage_hours", Duration(HOURS), Number(12), HigherOrZero,
+        "how long a loop waits for a service that fails, 0 = no limit").flag("max-outage"),
     key("run.max_iterations", Count, Number(50), HigherOrZero,
         "iteration limit of `ralph run`, 0 = none").run_flag("max-iterations"),
     key("run.max_stuck", Count, Number(3), HigherOrZero,
@@ -272,8 +317,8 @@ impl Key {
     /// Parses a value into the key's own type, or says what is wrong with it. Numbers may be given as text: `08`
     /// is eight.
     pub fn read(&self, value: &Value) -> Result<Value, String> {
-        if self.kind == Kind::Commands {
-            return command::all(value);
+        if self.kind.is_repeatable() {
+            return command::all(self.kind, value);
         }
         let text = match value {
             Value::String(text) => text.trim().to_owned(),
@@ -300,6 +345,10 @@ impl Key {
             Kind::Duration(unit) => number(unit.parse(&text), 0.0),
             Kind::PositiveDuration(unit) => number(unit.parse(&text), f64::MIN_POSITIVE),
             Kind::Dollars => number(text.parse().ok(), 0.0),
+            Kind::Percent => {
+                let percent = text.trim_end_matches('%').trim_end().parse().ok();
+                number(percent.filter(|percent| *percent <= 100.0), 0.0)
+            }
             Kind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
             Kind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
             Kind::Choice(words) => match words.iter().find(|word| **word == text) {
@@ -313,7 +362,7 @@ impl Key {
             Kind::Text if text.contains("<promise>") || text.contains("</promise>") => {
                 Err(format!("'{}' contains the tag: give only the text inside it", quoted()))
             }
-            Kind::Text | Kind::Command | Kind::Commands => {
+            Kind::Text | Kind::Command | Kind::Commands | Kind::ToolRules => {
                 value.as_str().filter(|text| command::is_valid(text)).map(Value::from).ok_or_else(wrong)
             }
         }
@@ -323,7 +372,7 @@ impl Key {
     pub fn usable(&self, value: &Value) -> (Option<Value>, Vec<String>) {
         match self.read(value) {
             Ok(value) => (Some(value), Vec::new()),
-            Err(_) if self.kind == Kind::Commands => command::usable(value),
+            Err(_) if self.kind.is_repeatable() => command::usable(self.kind, value),
             Err(wrong) => (None, vec![wrong]),
         }
     }
@@ -366,11 +415,13 @@ impl fmt::Display for Kind {
             Kind::PositiveDuration(unit) => write!(f, "a duration above 0: {}", number(unit)),
             Kind::Count => f.write_str("a whole number of 0 or more"),
             Kind::Dollars => f.write_str("an amount of 0 or more"),
+            Kind::Percent => f.write_str("a percentage from 0 to 100"),
             Kind::Switch => f.write_str("true or false"),
             Kind::List => f.write_str("a JSON list"),
             Kind::Text => f.write_str("a text of 1 to 2000 characters"),
             Kind::Command => f.write_str("a command of 1 to 2000 characters"),
             Kind::Commands => f.write_str("a list of commands"),
+            Kind::ToolRules => f.write_str("a list of rules for tools"),
             Kind::Url => f.write_str("an http or https address"),
             Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
         }

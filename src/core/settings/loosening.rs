@@ -19,6 +19,8 @@ pub enum Loosens {
     LowerNotZero,
     /// `false`.
     Off,
+    /// This word.
+    To(&'static str),
     /// An element that is added to the list.
     Added,
     /// An element that is removed from the list.
@@ -39,6 +41,7 @@ impl Loosens {
             Loosens::Lower => number(value) < number(before),
             Loosens::LowerNotZero => or_infinite(value) < or_infinite(before),
             Loosens::Off => value == &Value::Bool(false),
+            Loosens::To(word) => value == word && before != word,
             Loosens::Added => {
                 let (value, before) = (elements(value), elements(before));
                 return value.into_iter().filter(|element| before.contains(element)).collect();
@@ -244,11 +247,14 @@ mod tests {
         for key in &KEYS {
             let fits = match key.loosens {
                 Loosens::Off => key.kind == Kind::Switch,
+                Loosens::To(_) => matches!(key.kind, Kind::Choice(_)),
                 Loosens::Added | Loosens::Removed => key.kind == Kind::List,
                 Loosens::Never => {
                     !matches!(key.kind, Kind::Count | Kind::Dollars | Kind::Switch | Kind::List)
                 }
-                _ => matches!(key.kind, Kind::Count | Kind::Dollars) || key.kind.is_duration(),
+                _ => {
+                    matches!(key.kind, Kind::Count | Kind::Dollars | Kind::Percent) || key.kind.is_duration()
+                }
             };
             assert!(fits, "{}", key.name);
         }

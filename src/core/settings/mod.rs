@@ -3,6 +3,7 @@
 pub mod command;
 pub mod keys;
 pub mod loosening;
+pub mod tool_rule;
 
 use super::record::Engine;
 use crate::core::circuit::condition::PerCondition;
@@ -83,6 +84,11 @@ impl Files {
     }
 }
 
+/// The setting of the tools that need no permission.
+pub const ALLOWED_TOOLS: &str = "permission.allow";
+/// The longest wait for a person, below the time limit of the hook that waits, see `hooks/steering.json`.
+const MAX_PERMISSION_WAIT_MS: i64 = 24 * 3_600_000;
+
 /// The setting of the check commands.
 pub const CHECKS: &str = "completion.verify";
 
@@ -149,6 +155,10 @@ impl Resolved {
 
     pub fn number(&self, name: &str) -> f64 {
         self.row(name).and_then(|row| row.value.as_f64()).unwrap_or(0.0)
+    }
+
+    fn above_zero(&self, name: &str) -> Option<f64> {
+        Some(self.number(name)).filter(|number| *number > 0.0)
     }
 
     fn count(&self, name: &str) -> u64 {
@@ -235,6 +245,11 @@ impl Resolved {
         }
     }
 
+    /// Returns how old guidance may become.
+    pub fn guidance_max_age_ms(&self) -> i64 {
+        self.milliseconds("guidance.max_age_hours")
+    }
+
     /// Returns the settings of a loop in a session.
     pub fn settings(&self) -> Settings {
         let promise = self.row("completion.promise").and_then(|row| row.value.as_str());
@@ -243,15 +258,28 @@ impl Resolved {
             max_runtime_ms: self.milliseconds("loop_limits.max_hours"),
             min_iterations: self.count("loop_limits.min_iterations"),
             max_iterations: self.count("loop_limits.max_iterations"),
-            max_cost_usd: Some(self.number("loop_limits.max_cost_usd")).filter(|usd| *usd > 0.0),
+            max_cost_usd: self.above_zero("loop_limits.max_cost_usd"),
+            max_tokens: self.count("loop_limits.max_tokens"),
+            max_context_percent: self.above_zero("loop_limits.max_context_percent"),
+            quota: QuotaSettings {
+                land_at_percent: self.above_zero("quota.land_at_percent"),
+                reserve_percent: self.above_zero("quota.reserve_percent"),
+                stops: self.row("quota.on_limit").is_some_and(|row| row.value == "stop"),
+            },
+            daily_usd: self.above_zero("budget.daily_usd"),
+            daily_tokens: self.count("budget.daily_tokens"),
             pause_threshold_ms: self.milliseconds("loop_limits.cli_gap_threshold_seconds"),
             promise: clean::line(promise.unwrap_or_default()),
             checks: self.commands(CHECKS),
             circuit: PerCondition::new(|condition| self.count(condition.setting)),
             completion_phrases: self.count("circuit.completion"),
             max_stuck: 0,
-            guidance_max_age_ms: self.milliseconds("guidance.max_age_hours"),
+            guidance_max_age_ms: self.guidance_max_age_ms(),
             session_expiration_ms: self.milliseconds("run.session_expiration_hours"),
+            allowed_tools: self.commands(ALLOWED_TOOLS),
+            permission_wait_ms: self.milliseconds("permission.wait_minutes").min(MAX_PERMISSION_WAIT_MS),
+            background_wait_ms: self.milliseconds("background.wait_minutes"),
+            max_outage_ms: self.milliseconds("run.max_outage_hours"),
         }
     }
 }
@@ -264,6 +292,13 @@ pub struct Settings {
     pub min_iterations: u64,
     pub max_iterations: u64,
     pub max_cost_usd: Option<f64>,
+    pub max_tokens: u64,
+    /// The context level at which the agent hands over to a new context.
+    pub max_context_percent: Option<f64>,
+    pub quota: QuotaSettings,
+    /// The limits of one day over all loops of this user.
+    pub daily_usd: Option<f64>,
+    pub daily_tokens: u64,
     pub pause_threshold_ms: i64,
     pub promise: String,
     /// The commands that must pass before completion is accepted.
@@ -276,6 +311,23 @@ pub struct Settings {
     pub max_stuck: u64,
     pub guidance_max_age_ms: i64,
     pub session_expiration_ms: i64,
+    /// Rules for tools that need no permission.
+    pub allowed_tools: Vec<String>,
+    /// How long a permission prompt stays open; zero leaves it to the client.
+    pub permission_wait_ms: i64,
+    /// How long background commands are waited for.
+    pub background_wait_ms: i64,
+    /// How long a service may fail.
+    pub max_outage_ms: i64,
+}
+
+/// How a loop treats the windows of the user's plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QuotaSettings {
+    pub land_at_percent: Option<f64>,
+    pub reserve_percent: Option<f64>,
+    /// The loop ends at a usage limit instead of waiting for its reset.
+    pub stops: bool,
 }
 
 /// The settings that only the runner has. Zero means no limit.
@@ -302,6 +354,13 @@ pub struct NotifySettings {
     /// Zero means that the user is not told of a loop without progress.
     pub idle_ms: i64,
     pub terminal: bool,
+}
+
+impl Settings {
+    /// Returns whether what all loops of the user spend in a day is limited.
+    pub fn limits_a_day(&self) -> bool {
+        self.daily_usd.is_some() || self.daily_tokens > 0
+    }
 }
 
 impl Default for Settings {

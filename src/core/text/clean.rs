@@ -4,6 +4,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Returns the text as one line: control characters removed, white space folded and trimmed.
 pub fn line(text: &str) -> String {
+    // Most lines are clean already.
+    if is_printable_ascii(text) && !text.contains("  ") {
+        return text.trim_matches(' ').to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut gap = false;
     for c in text.chars() {
@@ -21,11 +25,16 @@ pub fn line(text: &str) -> String {
 }
 
 /// Removes control characters other than line breaks and tabs.
-pub fn block(text: &str) -> String {
-    if is_plain(text) {
-        return text.to_owned();
+pub fn block(mut text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    while !text.is_empty() {
+        let (plain, rest) = text.split_at(plain_length(text));
+        out.push_str(plain);
+        let mut chars = rest.chars();
+        out.extend(chars.next().filter(|c| !is_unsafe(*c)));
+        text = chars.as_str();
     }
-    text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_unsafe(c)).collect()
+    out
 }
 
 /// Returns what a screen shows after a program printed the text: without escape sequences, and with the last state of
@@ -42,10 +51,19 @@ pub fn output(text: &str) -> String {
     plain.split('\n').map(last).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns whether there is nothing to clean. Works in blocks, which the compiler makes fast.
+/// Returns whether there is nothing to clean.
 pub fn is_plain(text: &str) -> bool {
+    plain_length(text) == text.len()
+}
+
+/// Returns how many bytes the text begins with in which there is nothing to clean. Works in blocks, which the compiler
+/// makes fast.
+fn plain_length(text: &str) -> usize {
     let plain = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
-    text.as_bytes().chunks(64).all(|block| block.iter().fold(true, |all, byte| all & plain(byte)))
+    let all_plain = |block: &&[u8]| block.iter().fold(true, |all, byte| all & plain(byte));
+    let bytes = text.as_bytes();
+    let begin = bytes.chunks_exact(16).take_while(all_plain).count() * 16;
+    begin + bytes[begin..].iter().take_while(|byte| plain(byte)).count()
 }
 
 fn without_escapes(text: &str) -> String {
@@ -97,8 +115,9 @@ pub fn visible(text: &str) -> String {
 /// Returns one cleaned line of at most `width` columns; a cut is shown by an ellipsis.
 pub fn excerpt(text: &str, width: usize) -> String {
     // Far more than is shown, so that a huge text is not read to its end.
-    let bounded: String = text.chars().take(width * 8 + 64).collect();
-    let mut line = line(&bounded);
+    let max = width * 8 + 64;
+    let cut = if text.len() > max { text.char_indices().nth(max) } else { None };
+    let mut line = line(cut.map_or(text, |(end, _)| &text[..end]));
     if columns(&line) > width {
         line.truncate(fitting(&line, width.saturating_sub(1)));
         line.truncate(line.trim_end().len());
@@ -133,7 +152,11 @@ pub fn message(text: &str) -> String {
 
 /// Returns how wide a terminal shows the text.
 pub fn columns(text: &str) -> usize {
-    text.width()
+    if is_printable_ascii(text) { text.len() } else { text.width() }
+}
+
+fn is_printable_ascii(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Returns the cleaned text in lines of at most `width` columns, broken at spaces where possible.

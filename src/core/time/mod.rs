@@ -2,14 +2,18 @@
 //!
 //! Integers keep sums exact: the same work gives the same runtime however many hooks measured it.
 
-pub mod backoff;
 pub mod duration;
 pub mod heartbeat;
+pub mod outage;
 pub mod rate;
 pub mod runtime;
+pub mod sleep;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use std::fmt;
 use std::ops::Sub;
 
 /// The years 0 to 9999, which RFC 3339 can write.
@@ -35,6 +39,17 @@ impl Stamp {
             return Stamp(time.timestamp_millis()).in_calendar();
         }
         text.parse::<f64>().ok().filter(|s| s.is_finite()).and_then(|s| Stamp::from_seconds(s).in_calendar())
+    }
+
+    /// Reads a moment as Claude Code writes it: seconds or milliseconds since 1970, or RFC 3339.
+    pub fn of_client(value: &Value) -> Option<Self> {
+        /// A larger number cannot be seconds.
+        const MAX_SECONDS: f64 = 1e11;
+        let number = |at: f64| if at > MAX_SECONDS { Stamp(at as i64) } else { Stamp::from_seconds(at) };
+        match value {
+            Value::String(text) => Stamp::parse(text),
+            value => value.as_f64().filter(|at| *at > 0.0).map(number).and_then(Stamp::in_calendar),
+        }
     }
 
     fn in_calendar(self) -> Option<Self> {
@@ -86,19 +101,32 @@ impl Serialize for Stamp {
 
 impl<'de> Deserialize<'de> for Stamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Wire<'a> {
-            Seconds(f64),
-            Borrowed(&'a str),
-            Owned(String),
+        struct Time;
+        impl Visitor<'_> for Time {
+            type Value = Option<Stamp>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("RFC 3339 or Unix seconds")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Option<Stamp>, E> {
+                Ok(Stamp::parse(text))
+            }
+
+            fn visit_f64<E>(self, seconds: f64) -> Result<Option<Stamp>, E> {
+                Ok(Stamp::from_seconds(seconds).in_calendar())
+            }
+
+            fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<Option<Stamp>, E> {
+                self.visit_f64(seconds as f64)
+            }
+
+            fn visit_i64<E: de::Error>(self, seconds: i64) -> Result<Option<Stamp>, E> {
+                self.visit_f64(seconds as f64)
+            }
         }
-        let stamp = match Wire::deserialize(deserializer)? {
-            Wire::Seconds(seconds) => Stamp::from_seconds(seconds).in_calendar(),
-            Wire::Borrowed(text) => Stamp::parse(text),
-            Wire::Owned(text) => Stamp::parse(&text),
-        };
-        stamp.ok_or_else(|| serde::de::Error::custom("not a time: expected RFC 3339 or Unix seconds"))
+        let stamp = deserializer.deserialize_any(Time)?;
+        stamp.ok_or_else(|| de::Error::custom("not a time: expected RFC 3339 or Unix seconds"))
     }
 }
 

@@ -5,6 +5,7 @@ use super::failure::last_error_line;
 use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable, ask};
 use crate::claude::client::version::{OLDEST, Version};
 use crate::claude::stream::{self, Event, Limit, Lines};
+use crate::core::decide::permission;
 use crate::core::signal::Reset;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
@@ -112,10 +113,7 @@ pub fn flags_that_allow(tools: &[String]) -> String {
 
 /// Returns the flag that allows a tool, as it is typed in a shell.
 pub fn flag_that_allows(tool: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-".contains(c);
-    let tool =
-        if tool.chars().all(is_plain) { tool.into() } else { format!("'{}'", tool.replace('\'', "'\\''")) };
-    format!("--allowed-tools {tool}")
+    permission::flag("--allowed-tools", tool)
 }
 
 #[derive(Default)]
@@ -190,6 +188,8 @@ impl StreamState {
                 self.resets_at = resets_at.or(self.resets_at);
             }
             Event::RateLimit { .. } => (self.rejected, self.resets_at) = (false, None),
+            Event::Quota(windows) => emit(AgentEvent::Quota(windows)),
+            Event::Context { tokens } => emit(AgentEvent::Context { tokens: Some(tokens), window: None }),
             Event::ApiError { kind, status } => self.error = Some((kind, status)),
             Event::Result(result) => self.read_result(*result, emit),
             Event::Other => {}
@@ -204,6 +204,9 @@ impl StreamState {
             emit(AgentEvent::Session(Some(id.clone())));
         }
         emit(AgentEvent::Usage(result.usage.clone()));
+        if let Some(window) = result.context_window {
+            emit(AgentEvent::Context { tokens: None, window: Some(window) });
+        }
         if !result.denied_tools.is_empty() {
             emit(AgentEvent::Denied(result.denied_tools.clone()));
         }

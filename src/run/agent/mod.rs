@@ -16,6 +16,7 @@ pub use failure::Failure;
 pub use report::Report;
 
 use super::target::Target;
+use crate::core::decide::figures::Window;
 use crate::core::record::Usage;
 use crate::store::process::lookup;
 use crate::store::process::program::{self, Ended};
@@ -119,6 +120,13 @@ pub enum AgentEvent<'a> {
     },
     /// Tokens of one turn, and the cost of the conversation so far.
     Usage(Usage),
+    /// How much of the user's plan is used.
+    Quota(Vec<Window>),
+    /// How many tokens were in the context of an answer, or how many it holds.
+    Context {
+        tokens: Option<u64>,
+        window: Option<u64>,
+    },
     /// Calls of these tools were denied.
     Denied(Vec<String>),
     /// The turn is over, with this as its last message if it went well.

@@ -1,6 +1,7 @@
 //! What one iteration's output came to, added up event by event.
 
 use super::{AgentEvent, Failure};
+use crate::core::decide::figures::{self, Window};
 use crate::core::record::Usage;
 
 /// If more tools run at a time, the oldest are forgotten.
@@ -18,6 +19,10 @@ pub struct Report {
     pub edits: u64,
     /// Tokens of all turns, and the last figure of the conversation's cost.
     pub usage: Usage,
+    /// How much of the user's plan is used, as it was last told.
+    pub windows: Vec<Window>,
+    /// The tokens in the context of the last answer, and how many it holds.
+    context: (Option<u64>, Option<u64>),
     /// The tools whose calls were denied.
     pub denied: Vec<String>,
     pub failure: Option<Failure>,
@@ -46,6 +51,10 @@ impl Report {
                 let cost = turn.cost_usd.or(self.usage.cost_usd);
                 self.usage.add(&turn);
                 self.usage.cost_usd = cost;
+            }
+            AgentEvent::Quota(windows) => self.windows = windows,
+            AgentEvent::Context { tokens, window } => {
+                self.context = (tokens.or(self.context.0), window.or(self.context.1));
             }
             AgentEvent::Denied(tools) => {
                 let new = tools.into_iter().filter(|tool| !self.denied.contains(tool));
@@ -82,6 +91,12 @@ impl Report {
     /// Returns the agent's last message.
     pub fn message(&self) -> Option<&str> {
         self.last_text.as_deref()
+    }
+
+    /// Returns how full the context was at the last answer; `None` if the agent did not tell.
+    pub fn context_percent(&self) -> Option<f64> {
+        let (tokens, window) = self.context;
+        figures::usable_percent(Some(tokens? as f64 * 100.0 / window? as f64))
     }
 
     /// Returns why the agent failed, and its own words for it.
@@ -133,6 +148,16 @@ mod tests {
         assert!(report.running() == 1 && !report.is_over());
         report.add(AgentEvent::Result(None));
         assert!(report.running() == 0 && report.is_over());
+    }
+
+    #[test]
+    fn how_full_the_context_is_needs_both_figures() {
+        let mut report = Report::default();
+        report.add(AgentEvent::Context { tokens: Some(50_000), window: None });
+        assert_eq!(report.context_percent(), None);
+        report.add(AgentEvent::Context { tokens: None, window: Some(200_000) });
+        report.add(AgentEvent::Context { tokens: Some(150_000), window: None });
+        assert_eq!(report.context_percent(), Some(75.0));
     }
 
     #[test]

@@ -311,6 +311,7 @@ mod tests {
             ("Makefile", "x:\n\tscp a $(WHO)@example.org:/home/mira/www\n"),
             ("Makefile", "C := -v cache:/home/mira/.cache --volume=b:/home/alice/b -v 'c:/home/alice/c'\n"),
             ("a.yml", "dir: /Users/Shared/data\n"),
+            ("a.cfg", "p = \u{1b}:\\Users\\alice\\x\nq = 1:\\Users\\alice\\x\n"),
             ("a.json", r#"{"p": "C:\\Users\\Public\\x", "q": "/home/username/x"}"#),
             ("a.cfg", "p = /home/<user>/x\nq = /home/$USER/x\n"),
             ("dist/nginx.conf", "root /home/alice/live/public;\n"),

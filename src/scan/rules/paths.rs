@@ -70,8 +70,11 @@ fn other_homes(home: Option<&str>, bytes: &[u8]) -> Vec<Home> {
     let mut found = Vec::new();
     for prefix in ["/home/", "/Users/", ":\\Users\\", ":\\\\Users\\\\"] {
         for at in memchr::memmem::find_iter(bytes, prefix) {
-            // The letter of the drive.
-            let begin = if prefix.starts_with(':') { at.saturating_sub(1) } else { at };
+            let has_drive = prefix.starts_with(':');
+            if has_drive && !bytes[..at].last().is_some_and(u8::is_ascii_alphabetic) {
+                continue;
+            }
+            let begin = at - usize::from(has_drive);
             let Some(name) = user_name(&bytes[at + prefix.len()..]) else { continue };
             let root = format!("{}{name}", String::from_utf8_lossy(&bytes[begin..at + prefix.len()]));
             if !is_own(home, &root) && starts_path(bytes, begin) && !is_no_person(&root, name) {

@@ -68,7 +68,8 @@ pub fn load_for(world: &World, project: &Project, run: &ArmedLoop) -> Resolved {
 fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
     let Start { given, commands, tasks, limits, engine } = *start;
     let mut warnings = world.ignored.clone();
-    warnings.extend(mistyped_variables());
+    let set = variables::settings();
+    warnings.extend(mistyped_variables(&set));
     let mut files = Files::default();
     let layer = |source, place: &str, values| Layer { source, place: place.into(), values };
     let mut layers = vec![
@@ -77,7 +78,7 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
         layer(Source::Preset, "preset", without_commands(&given.preset)),
     ];
     // A loop that runs has those of its start; what its hooks are given may be anyone's.
-    let given_now = given_variables();
+    let given_now = given_variables(&set);
     if limits.is_none() {
         layers.extend(given_now.iter().cloned());
     }
@@ -141,8 +142,8 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
 pub fn guidance_max_age_ms(world: &World, project: &Project, document: &Document) -> i64 {
     let loops = armed::load_all(world, project, document);
     let alive = loops.loops.iter().filter(|(_, run)| run.is_alive());
-    let ages = alive.map(|(_, run)| load_for(world, project, run).settings().guidance_max_age_ms);
-    ages.max().unwrap_or_else(|| load(world, project).settings().guidance_max_age_ms)
+    let ages = alive.map(|(_, run)| load_for(world, project, run).guidance_max_age_ms());
+    ages.max().unwrap_or_else(|| load(world, project).guidance_max_age_ms())
 }
 
 /// Reads a file's values, or returns its last ones with a warning.
@@ -170,7 +171,7 @@ fn withhold(world: &World, project: &Project, layer: &mut Layer, warnings: &mut 
                 .extend(wrong.iter().map(|wrong| format!("{}: {} {wrong}, ignored", layer.place, key.name)));
             let row = Row { key, value, source: layer.source, place: layer.place.clone() };
             if !is_empty {
-                let verb = if key.kind == Kind::Url { "used" } else { "run" };
+                let verb = if matches!(key.kind, Kind::Url | Kind::ToolRules) { "used" } else { "run" };
                 warnings.push(format!("{}: {} {}", row.place, key.name, trusted.hint_for(verb)));
                 withheld.push(row);
             }
@@ -220,12 +221,15 @@ pub fn take_commands(given: &mut Given) -> Map<String, Value> {
     commands
 }
 
-/// Keeps the checks and limits of a run's start, so that a later change of the project's file cannot weaken them.
+/// Keeps the checks, allowed tools and limits of a run's start, so that a later change of the project's file cannot weaken
+/// them.
 pub fn freeze(run: &mut ArmedLoop, resolved: &Resolved) {
     run.limits = Some(resolved.limits.clone());
-    let commands = resolved.commands(settings::CHECKS);
-    if !commands.is_empty() {
-        run.commands.insert(settings::CHECKS.into(), commands.into());
+    for name in [settings::CHECKS, settings::ALLOWED_TOOLS] {
+        let commands = resolved.commands(name);
+        if !commands.is_empty() {
+            run.commands.insert(name.into(), commands.into());
+        }
     }
 }
 
@@ -241,9 +245,7 @@ fn command_keys() -> impl Iterator<Item = &'static Key> {
 }
 
 /// Returns one layer for each variable that is set, so that a warning names it.
-fn given_variables() -> Vec<Layer> {
-    // Reading all at once is cheaper for a hook than asking for each name.
-    let set = variables::settings();
+fn given_variables(set: &[(String, String)]) -> Vec<Layer> {
     let mut layers = Vec::new();
     for key in KEYS.iter().filter(|_| !set.is_empty()) {
         for name in key.variables() {
@@ -256,8 +258,7 @@ fn given_variables() -> Vec<Layer> {
 }
 
 /// Warns about variables that are a slip away from a setting's. Others that begin like ours may be another program's.
-fn mistyped_variables() -> Vec<String> {
-    let set = variables::settings();
+fn mistyped_variables(set: &[(String, String)]) -> Vec<String> {
     if set.is_empty() {
         return Vec::new();
     }
@@ -274,7 +275,7 @@ fn mistyped_variables() -> Vec<String> {
 /// Returns what the environment gives now, to be kept with the run: its hooks have another environment.
 pub fn environment() -> Values {
     // The strongest variable of a key comes first, so it is inserted last.
-    given_variables().into_iter().rev().flat_map(|layer| layer.values).collect()
+    given_variables(&variables::settings()).into_iter().rev().flat_map(|layer| layer.values).collect()
 }
 
 /// Reads the values of the user's file by dotted key; nested objects and dotted names both work.

@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// A longer line is skipped.
-const MAX_LINE_BYTES: usize = 1 << 20;
+pub const MAX_LINE_BYTES: usize = 1 << 20;
 /// So much is read in one go; the rest waits for the next look.
 const MAX_READ_BYTES: u64 = 32 << 20;
 /// What a file may have before the part that is read. It was not written by us then.
@@ -35,6 +35,8 @@ pub struct Follower {
     identity: Option<(u64, u64)>,
     /// Bytes that were passed over because the file is too large.
     pub skipped_bytes: u64,
+    /// Lines that were too long.
+    pub long_lines: u64,
 }
 
 impl Follower {
@@ -46,6 +48,7 @@ impl Follower {
             skips: false,
             identity: None,
             skipped_bytes: 0,
+            long_lines: 0,
         }
     }
 
@@ -130,8 +133,8 @@ impl Follower {
                 return found(part, news, line);
             }
             self.partial.extend_from_slice(part);
-        } else {
-            self.skips = true;
+        } else if !std::mem::replace(&mut self.skips, true) {
+            self.long_lines += 1;
         }
         if is_end {
             let whole = std::mem::take(&mut self.partial);

@@ -6,10 +6,10 @@
 mod follower;
 mod runs;
 
-pub use follower::{Follower, News};
+pub use follower::{Follower, MAX_LINE_BYTES, News};
 pub use runs::{RunFile, all, ending, find, load, of_project};
 
-use crate::core::event::{Event, Started, What};
+use crate::core::event::{Ended, Event, Started, What};
 use crate::core::record::ArmedLoop;
 use crate::store::{World, file};
 use anyhow::{Context, Result, ensure};
@@ -78,6 +78,14 @@ pub fn note_once(world: &World, run: &mut ArmedLoop, events: &[What]) -> Option<
     failed.filter(|_| !is_known)
 }
 
+/// Adds the ending of a run that has ended, if its events lack it.
+pub fn add_missing_ending(world: &World, run: &ArmedLoop) {
+    let path = folder(world, &run.run_id).map(|folder| folder.join(FILE));
+    if path.is_ok_and(|path| path.is_file() && ending(&path).is_none()) {
+        note(world, run, &[What::Ended(Ended::of(run, world.now))]);
+    }
+}
+
 /// Adds the start of a run, and what changed with it. Makes room for it first. Returns what failed.
 pub fn begin(world: &World, run: &ArmedLoop, started: Started, changes: Vec<What>) -> Option<String> {
     let pruned = runs::prune(world).err().map(|error| format!("could not remove old events: {error:#}"));
@@ -88,7 +96,7 @@ pub fn begin(world: &World, run: &ArmedLoop, started: Started, changes: Vec<What
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{Ended, Warning};
+    use crate::core::event::Warning;
 
     fn world() -> (tempfile::TempDir, World) {
         let folder = tempfile::tempdir().unwrap();

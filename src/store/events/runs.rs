@@ -60,9 +60,9 @@ fn start_of(path: &Path) -> Option<(Event, i64)> {
 }
 
 /// Returns how and when a run ended, from the end of its file; `None` if it has not, or was continued since.
-pub fn ending(run: &RunFile) -> Option<(Stamp, Ended)> {
+pub fn ending(path: &Path) -> Option<(Stamp, Ended)> {
     let mut ended = None;
-    let mut follower = Follower::from_end(&run.path, HEAD_BYTES);
+    let mut follower = Follower::from_end(path, HEAD_BYTES);
     let mut read = |line: &[u8]| match Event::parse(line) {
         Some(Event { timestamp, what: What::Ended(last), .. }) => ended = Some((timestamp, last)),
         Some(Event { what: What::Started(_), .. }) => ended = None,

@@ -15,6 +15,17 @@ pub fn is_alive(pid: u32) -> bool {
     pid > 0
 }
 
+/// Returns the process that started this one; another number once it is gone.
+#[cfg(unix)]
+pub fn parent() -> Option<u32> {
+    Some(std::os::unix::process::parent_id())
+}
+
+#[cfg(not(unix))]
+pub fn parent() -> Option<u32> {
+    None
+}
+
 /// Returns when the process started, as its system counts; `None` if it is not there or cannot be asked. Number and
 /// start time together name a process: a number alone is given again.
 #[cfg(target_os = "linux")]

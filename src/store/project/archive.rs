@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(
             place.read("ralph/logs/iteration-001.log").as_deref(),
             Some("log"),
-            "nobody asked for them"
+            "they were not asked for"
         );
         assert_eq!(place.read("ralph-archive/n/answered/a.txt").as_deref(), Some("a"));
         assert!(!place.1.root.join("ralph/answered").exists() && place.1.root.join("ralph/logs").is_dir());

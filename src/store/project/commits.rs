@@ -1,13 +1,9 @@
 //! What git knows about the work of a run: the commits between two states of HEAD, and what they changed as a whole.
-//!
-//! The repository's settings are the agent's to write, so nothing in them may start a program or a connection: no
-//! pager, no external diff, no conversion of text, no signature check, no fetch of missing objects.
 
-use super::{Project, git};
+use super::{Project, git, git_process};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::store::process::lookup;
-use crate::store::process::program::{self, MAX_ANSWER_BYTES};
+use crate::store::process::program::MAX_ANSWER_BYTES;
 use std::time::Duration;
 
 /// A repository in which this takes longer is shown without its commits.
@@ -68,6 +64,7 @@ pub fn between(project: &Project, from: &str, to: &str) -> Result<Commits, Strin
     Ok(Commits { list, patch, is_cut })
 }
 
+/// What a diff starts by the repository's settings, and what they change of its form, is switched off here.
 const PLAIN_DIFF: &[&str] = &[
     "--no-color",
     "--no-ext-diff",
@@ -79,25 +76,9 @@ const PLAIN_DIFF: &[&str] = &[
     "--src-prefix=a/",
     "--dst-prefix=b/",
 ];
-const SETTINGS: [&str; 5] = [
-    "core.fsmonitor=false",
-    "core.quotePath=false",
-    "log.showSignature=false",
-    "log.diffMerges=off",
-    "protocol.allow=never",
-];
 
 fn ask(project: &Project, args: &[&str], input: &[u8]) -> Result<String, String> {
-    let mut git = lookup::command("git");
-    git.arg("--no-optional-locks").arg("--no-pager");
-    git.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-    git.args(args).current_dir(&project.root);
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS"] {
-        git.env_remove(name);
-    }
-    git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    let said = program::run(git, input, MAX_GIT_WAIT);
-    if said.passed() { Ok(said.stdout) } else { Err(format!("git: {}", said.complaint())) }
+    git_process::ask(&project.root, args, input, MAX_GIT_WAIT)
 }
 
 fn empty_tree(project: &Project) -> Result<String, String> {

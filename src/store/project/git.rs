@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 const STATE: &str = ".claude/ralph-state.*";
 
-const MAX_EXCLUDE_BYTES: u64 = 16 << 20;
+pub const MAX_EXCLUDE_BYTES: u64 = 16 << 20;
 const MAX_PACKED_BYTES: u64 = 64 << 20;
 
 /// Adds what is missing. A project outside git needs nothing.
@@ -154,11 +154,36 @@ pub fn head(root: &Path) -> Option<String> {
     Some(loose.or_else(|| packed(&common, name)).unwrap_or_else(|| name.to_owned()))
 }
 
-/// Returns the path of HEAD if it is there and no regular file.
-pub fn odd_head(root: &Path) -> Option<PathBuf> {
-    let path = dir(root)?.join("HEAD");
-    // A link is an old way to name a branch.
-    path.metadata().is_ok_and(|meta| !meta.is_file()).then_some(path)
+/// The files that git itself reads whole, or waits for, in the folder of a work tree and in the one they share, with
+/// the most that each may hold.
+const READ_BY_GIT: [(&str, u64); 10] = [
+    ("HEAD", MAX_POINTER_BYTES),
+    ("commondir", MAX_POINTER_BYTES),
+    ("config", MAX_EXCLUDE_BYTES),
+    ("config.worktree", MAX_EXCLUDE_BYTES),
+    ("info/attributes", MAX_EXCLUDE_BYTES),
+    ("info/exclude", MAX_EXCLUDE_BYTES),
+    ("index", u64::MAX),
+    ("packed-refs", u64::MAX),
+    ("shallow", u64::MAX),
+    ("objects/info/alternates", MAX_EXCLUDE_BYTES),
+];
+/// One line, however large the repository is.
+const MAX_POINTER_BYTES: u64 = 64 << 10;
+
+/// Returns a file of git's own that would make git wait, or read far too much: a pipe, a device, a huge file.
+pub fn odd_file(root: &Path) -> Option<PathBuf> {
+    let dir = dir(root)?;
+    let folders = [common(&dir), dir];
+    let mut paths =
+        folders.iter().flat_map(|folder| READ_BY_GIT.map(|(name, max_bytes)| (folder.join(name), max_bytes)));
+    paths.find(|(path, max_bytes)| is_odd(path, *max_bytes)).map(|(path, _)| path)
+}
+
+/// Returns whether this is no regular file, or a larger one. A link is followed: it is an old way to name a branch, and
+/// other tools share files of repositories by links.
+pub fn is_odd(path: &Path, max_bytes: u64) -> bool {
+    path.metadata().is_ok_and(|meta| !meta.is_file() || meta.len() > max_bytes)
 }
 
 /// What the work trees of a repository share, by the folder of one of them.

@@ -1,5 +1,6 @@
 //! The folder `ralph/` of a new project: files from templates, and the lines of `.gitignore` for the others.
 
+use crate::core::decide::handover;
 use crate::core::text::clean;
 use crate::store::file::{self, Privacy};
 use crate::store::project::Project;
@@ -13,9 +14,15 @@ const TEMPLATES: [(&str, &str); 4] = [
     ("tasks.json", include_str!("../../../templates/tasks.json")),
     ("progress.txt", include_str!("../../../templates/progress.txt")),
 ];
-/// What Ralph writes below `ralph/` and git ignores.
-pub const IGNORED: [&str; 5] =
-    ["ralph/logs/", "ralph/run.lock", "ralph/blocked.txt", "ralph/decide.txt", "ralph/answered/"];
+/// What Ralph writes below `ralph/` or has its agent write there, and git ignores.
+pub const IGNORED: [&str; 6] = [
+    "ralph/logs/",
+    "ralph/run.lock",
+    "ralph/blocked.txt",
+    "ralph/decide.txt",
+    "ralph/answered/",
+    handover::FILE,
+];
 const MAX_BYTES: u64 = 16 << 20;
 
 /// What happened to a file.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The user's records in the data folder.
-pub const RECORDS: [&str; 17] = [
+pub const RECORDS: [&str; 19] = [
     "sessions",
     "circuit",
     "history",
@@ -19,6 +19,8 @@ pub const RECORDS: [&str; 17] = [
     "prompts",
     "held",
     "handoff",
+    "figures",
+    "ledger",
     "runs",
     "given",
     "asked",

@@ -4,6 +4,7 @@ pub mod archive;
 pub mod commits;
 pub mod door;
 pub mod git;
+pub mod git_process;
 pub mod ignores;
 pub mod layout;
 pub mod leftovers;

@@ -6,26 +6,18 @@ use super::snapshot::{self, Snapshot};
 use crate::core::tasks::{Source, apply_review_cap, keep_review, transitions};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::store::process::{lookup, program};
-use crate::store::project::git;
-use crate::store::project::{Project, fingerprint};
+use crate::store::project::{Project, fingerprint, git, git_process};
 use crate::store::{World, file, state, tasks};
 use anyhow::Result;
 use std::time::Duration;
 
 const MAX_GIT_WAIT: Duration = Duration::from_secs(60);
 const MAX_NAMES: usize = 5;
+const MAX_NAME_CHARS: usize = 200;
 /// More problems with a task list than an agent fixes at once are only counted.
 const MAX_PROBLEMS: usize = 10;
-/// Asks for everything in the project except what Ralph itself writes there.
-const STATUS: &[&str] = &[
-    "-c",
-    "core.fsmonitor=false",
-    "--no-optional-locks",
-    "status",
-    "--porcelain",
-    "--untracked-files=all",
-    "--",
+/// Everything in the project except what Ralph itself writes there.
+const WORK: &[&str] = &[
     ".",
     ":(exclude).claude/ralph-state.*",
     ":(exclude).claude/STOP_LOOP",
@@ -156,23 +148,21 @@ pub fn forget_blocks(world: &World) {
 /// Returns what is not committed; nothing if git cannot be asked.
 fn uncommitted(project: &Project) -> Option<String> {
     git::dir(&project.root)?;
-    let mut git = lookup::command("git");
-    git.args(STATUS).current_dir(&project.root);
-    let said = program::run(git, b"", MAX_GIT_WAIT);
-    if !said.passed() || said.stdout.is_empty() {
-        return None;
-    }
-    // `XY name`, where the names are quoted by git.
-    let text = clean::output(&said.stdout);
-    let names: Vec<&str> =
-        text.lines().filter_map(|line| line.get(3..)).filter(|name| !name.is_empty()).collect();
+    let names =
+        git_process::uncommitted(&project.root, WORK, MAX_GIT_WAIT).ok().filter(|names| !names.is_empty())?;
     let more = names.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let names = names[..names.len().min(MAX_NAMES)].join(", ");
+    let names: Vec<String> = names.iter().take(MAX_NAMES).map(|name| quoted(name)).collect();
+    let names = names.join(", ");
     Some(format!(
         "not committed: {names}{more}. Note in ralph/progress.txt what you did, then commit everything that belongs to \
          this iteration, and remove or ignore the rest"
     ))
+}
+
+fn quoted(name: &str) -> String {
+    let name = clean::excerpt(name, MAX_NAME_CHARS);
+    if name.contains(' ') { format!("\"{name}\"") } else { name }
 }
 
 #[cfg(test)]

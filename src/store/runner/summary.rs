@@ -75,8 +75,17 @@ pub fn totals(project: &Project) -> (u64, u64) {
     (rows.iter().map(Row::seconds).fold(0, u64::saturating_add), stuck as u64)
 }
 
+/// A row is a line, so that a quote without its end costs no other row.
 fn parse(bytes: &[u8]) -> Vec<Row> {
-    csv::ReaderBuilder::new().flexible(true).from_reader(bytes).deserialize().filter_map(Result::ok).collect()
+    let mut records = bytes.split(|byte| *byte == b'\n').filter_map(record);
+    let Some(header) = records.next() else { return Vec::new() };
+    records.filter_map(|record| record.deserialize(Some(&header)).ok()).collect()
+}
+
+fn record(line: &[u8]) -> Option<csv::StringRecord> {
+    let mut reader = csv::ReaderBuilder::new();
+    let reader = reader.has_headers(false).buffer_capacity(line.len().max(1)).from_reader(line);
+    reader.into_records().next()?.ok()
 }
 
 /// Returns the file up to its last line end: a crash may have torn the line after it.
@@ -98,7 +107,8 @@ pub fn add(project: &Project, row: &Row) -> Result<()> {
         file.set_len(whole)?;
     }
     let mut writer = csv::WriterBuilder::new().has_headers(whole == 0).from_writer(Vec::new());
-    writer.serialize(row)?;
+    let one_line = |text: &str| text.replace('\n', " ");
+    writer.serialize(Row { mode: one_line(&row.mode), check: one_line(&row.check), ..row.clone() })?;
     let written = file.write_all(&writer.into_inner()?);
     written.with_context(|| format!("could not write {}", path(project).display()))
 }
@@ -162,7 +172,16 @@ mod tests {
         let row = |check: &&str| Row { check: (*check).to_owned(), tokens: 7, ..Row::default() };
         let rows: Vec<Row> = contents.iter().map(row).collect();
         rows.iter().for_each(|row| add(&project, row).unwrap());
-        assert_eq!(read(&project), rows);
+        let one_line = |row: &Row| Row { check: row.check.replace('\n', " "), ..row.clone() };
+        assert_eq!(read(&project), rows.iter().map(one_line).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_quote_without_its_end_costs_no_other_row() {
+        let rest = |iteration: u32| format!("{iteration},implement,1,,0,0,0,,ok,,0,,1,0\n");
+        let torn = "2,implement,1,,0,0,0,,ok,,0,\"no end\n2,a\"b,\"c\n";
+        let found = parse(format!("{HEADER}\n{}{torn}{}", rest(1), rest(3)).as_bytes());
+        assert_eq!(found.iter().map(|row| row.iteration).collect::<Vec<_>>(), [1, 3]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! a loop costs only that loop, and what this version does not know survives to the letter.
 
 use super::VERSION;
-use super::fields::{Fields, pretty, walk};
+use super::fields::{Fields, needs_no_escape, pretty_inside, walk};
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::Finding;
 use crate::core::record::StoredLoop;
@@ -122,7 +122,7 @@ impl Document {
     }
 
     pub fn set_loop(&mut self, session: &str, run: &StoredLoop) -> Result<()> {
-        self.changed |= self.loops.put(session, pretty(run, 2)?);
+        self.changed |= self.loops.put(session, pretty_inside(run)?);
         Ok(())
     }
 
@@ -226,10 +226,10 @@ impl Document {
 }
 
 fn write_field(out: &mut String, name: &str, raw: &str) {
-    if name.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
-        out.push_str(&serde_json::to_string(name).unwrap_or_default());
-    } else {
+    if needs_no_escape(name) {
         out.extend(["\"", name, "\""]);
+    } else {
+        out.push_str(&serde_json::to_string(name).unwrap_or_default());
     }
     out.push_str(": ");
     out.push_str(raw);

@@ -74,15 +74,22 @@ pub fn takes_answer(run: &ArmedLoop) -> bool {
     }
 }
 
-/// Records the ended loop of a session if the history lacks it, before another takes its place: that may have failed when it
-/// ended.
+/// Records the ended loop of a session if the history or its events lack it, before another takes its place: that may have
+/// failed when it ended.
 pub fn record_missing(world: &World, project: &Project, session: &str, document: &Document) -> Result<()> {
     let ended = armed::load_armed(world, project, session, document)?.filter(|run| !run.is_alive());
-    match ended {
-        Some(run) if !history::contains(world, project, &run.run_id)? => {
-            history::record(world, project, session, &run)
-        }
-        _ => Ok(()),
+    let Some(run) = ended else { return Ok(()) };
+    add_missing_event(world, project, &run);
+    match history::contains(world, project, &run.run_id)? {
+        true => Ok(()),
+        false => history::record(world, project, session, &run),
+    }
+}
+
+/// Adds the ending to the events of a run whose runner was killed after `ralph stop` and before it could add it.
+pub fn add_missing_event(world: &World, project: &Project, run: &ArmedLoop) {
+    if !is_ended_by_its_runner(world, project, run) {
+        events::add_missing_ending(world, run);
     }
 }
 

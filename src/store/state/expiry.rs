@@ -15,9 +15,12 @@ use std::collections::HashSet;
 /// Loops that one call looks at, the oldest first; a state file may hold any number.
 const MAX_LOOKED_AT: usize = 1000;
 
-/// Returns whether the loop's session was not seen for longer than `session_expiration_hours`.
+/// Returns whether the loop's session was not seen for longer than `session_expiration_hours`. One that waits for a time still
+/// to come, such as a weekly reset, is not expected to be seen before.
 pub fn is_expired(run: &StoredLoop, now: Stamp, expiration_ms: i64) -> bool {
-    now - run.last_seen() > expiration_ms
+    let until =
+        run.session.waiting.as_ref().filter(|_| run.is_alive()).and_then(|waiting| waiting.what.until());
+    now - until.map_or(run.last_seen(), |until| run.last_seen().max(until)) > expiration_ms
 }
 
 /// Closes what is too old, and returns the loops that ended with it, to be announced once the state is saved.

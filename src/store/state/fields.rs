@@ -32,7 +32,7 @@ impl Fields {
         value: &T,
     ) -> serde_json::Result<bool> {
         let old = self.get(name).and_then(|raw| serde_json::from_str::<T>(raw).ok());
-        Ok(old.is_none_or(|old| old != *value) && self.put(name, pretty(value, 1)?))
+        Ok(old.is_none_or(|old| old != *value) && self.put(name, pretty(value)?))
     }
 
     /// Replaces a value's text and returns whether that is a change.
@@ -46,11 +46,18 @@ impl Fields {
     }
 }
 
-/// Renders a value as it stands at this depth of the file.
-pub fn pretty(value: &impl Serialize, depth: usize) -> serde_json::Result<Box<str>> {
-    // A newline inside a string is escaped, so every one of these begins a line.
-    let text = serde_json::to_string_pretty(value)?;
-    Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))).into())
+/// Renders a value as it stands in the object that is the file.
+pub fn pretty(value: &impl Serialize) -> serde_json::Result<Box<str>> {
+    Ok(inside(&serde_json::to_string_pretty(&[value])?, "[\n  ", "\n]"))
+}
+
+/// Renders a value as it stands in an object of that object.
+pub fn pretty_inside(value: &impl Serialize) -> serde_json::Result<Box<str>> {
+    Ok(inside(&serde_json::to_string_pretty(&[[value]])?, "[\n  [\n    ", "\n  ]\n]"))
+}
+
+fn inside(text: &str, before: &str, after: &str) -> Box<str> {
+    text[before.len()..text.len() - after.len()].into()
 }
 
 /// Walks through the object that stands at the beginning and returns what follows it. `take` gets each name and the
@@ -71,9 +78,14 @@ pub fn walk<'a>(text: &'a str, mut take: impl FnMut(String, &'a str) -> Option<&
 /// Returns the text of a string; most need no parser.
 fn unescaped(quoted: &str) -> Option<String> {
     match quoted.get(1..quoted.len() - 1) {
-        Some(text) if !text.bytes().any(|byte| byte == b'\\' || byte < b' ') => Some(text.to_owned()),
+        Some(text) if needs_no_escape(text) => Some(text.to_owned()),
         _ => serde_json::from_str(quoted).ok(),
     }
+}
+
+/// Returns whether JSON has this text as it is. Looks at all of it, which the compiler makes fast.
+pub fn needs_no_escape(text: &str) -> bool {
+    text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'))
 }
 
 /// Returns how long the value is that stands at the beginning.
@@ -96,6 +108,10 @@ fn nested_length(bytes: &[u8], opening: u8, closing: u8) -> Option<usize> {
         at += memchr::memchr3(b'"', opening, closing, bytes.get(at..)?)?;
         if bytes[at] == b'"' {
             at = string_end(bytes, at)?;
+            // Most values are as near to their names, and many are strings.
+            if bytes.get(at..at + 3) == Some(b": \"") {
+                at = string_end(bytes, at + 2)?;
+            }
             continue;
         }
         depth = if bytes[at] == opening { depth + 1 } else { depth - 1 };

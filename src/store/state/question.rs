@@ -1,7 +1,7 @@
 //! `ralph/blocked.txt` and `ralph/decide.txt`: what a person must answer before the work can continue.
 
 use crate::core::outcome::Outcome;
-use crate::core::record::StoredLoop;
+use crate::core::record::{StoredLoop, WaitingFor};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::store::file::{self, Privacy};
@@ -103,6 +103,18 @@ fn was_asked(world: &World, project: &Project, name: &str, question: &str) -> bo
 /// Returns the question with which a loop ended, if it is still there; another loop may have asked since.
 pub fn of_loop(project: &Project, run: &StoredLoop) -> Result<Option<Question>> {
     let Some((name, asked)) = question_of(run) else { return Ok(None) };
+    Ok(read(project, name)?.filter(|file| is_same(&file.question, &asked)))
+}
+
+/// Returns the question for whose answer a runner waits. Its record has no ending, but the user's history has one that asks.
+pub fn of_waiting(world: &World, project: &Project, run: &StoredLoop) -> Result<Option<Question>> {
+    let waiting = run.session.waiting.as_ref();
+    if !waiting.is_some_and(|waiting| matches!(waiting.what, WaitingFor::Answer(_))) {
+        return Ok(None);
+    }
+    let asked = history::endings(world, project)?.into_iter().rfind(|ending| ending.run_id == run.run_id);
+    let Some(history::Run { outcome, iterations, ended_at, reason, .. }) = asked else { return Ok(None) };
+    let Some((name, asked)) = question_with(outcome, iterations, ended_at, &reason) else { return Ok(None) };
     Ok(read(project, name)?.filter(|file| is_same(&file.question, &asked)))
 }
 

@@ -147,6 +147,11 @@ fn record(world: &World, project: &Project, session: &str) -> Result<Option<Reco
     Ok(record.filter(|record| record.session_id == session && record.project == root.to_string_lossy()))
 }
 
+/// Returns the path of the session's record, which is there while a run is armed.
+pub fn record_path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
+    path(world, &project.real_root(), session)
+}
+
 /// Returns whether a run is armed for this session here. It looks for the record without reading it.
 pub fn exists(world: &World, project: &Project, session: &str) -> Result<bool> {
     path(world, &project.real_root(), session).map_or(Ok(false), |path| file::exists(&path))

@@ -48,7 +48,10 @@ const MAX_EVENTS: usize = 50;
 
 /// Returns the record's path, which follows from session and project.
 fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
-    let root = project.real_root();
+    path_of(world, &project.real_root(), session)
+}
+
+fn path_of(world: &World, root: &Path, session: &str) -> Result<PathBuf> {
     let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
     Ok(world.data_dir()?.join("circuit").join(format!("{root:016x}-{session:016x}.json")))
 }
@@ -61,10 +64,9 @@ fn read(path: &Path) -> Result<Option<Record>> {
 
 /// Returns the record of a session's breaker.
 pub fn record(world: &World, project: &Project, session: &str) -> Result<Option<Record>> {
-    let Ok(path) = path(world, project, session) else { return Ok(None) };
-    let ours = |record: &Record| {
-        record.session_id == session && record.project == project.real_root().to_string_lossy()
-    };
+    let root = project.real_root();
+    let Ok(path) = path_of(world, &root, session) else { return Ok(None) };
+    let ours = |record: &Record| record.session_id == session && record.project == root.to_string_lossy();
     Ok(read(&path)?.filter(ours))
 }
 
@@ -77,10 +79,11 @@ pub fn load(world: &World, project: &Project, session: &str, run_id: &str) -> Re
 /// Saves a breaker. Counters need not survive a power cut, so they are not synced; a trip is. The caller holds the lock of
 /// the state.
 pub fn save(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Result<()> {
-    let path = path(world, project, session)?;
+    let root = project.real_root();
+    let path = path_of(world, &root, session)?;
     let record = Record {
         session_id: session.to_owned(),
-        project: project.real_root().to_string_lossy().into_owned(),
+        project: root.to_string_lossy().into_owned(),
         run_id: run_id.to_owned(),
         last_activity: world.now,
         circuit: circuit.clone(),
@@ -199,4 +202,21 @@ fn events_path(world: &World, project: &Project) -> Result<PathBuf> {
 pub fn events(world: &World, project: &Project) -> Result<Vec<Event>> {
     let bytes = file::read_bounded(&events_path(world, project)?, MAX_FILE_BYTES)?.unwrap_or_default();
     Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_breaker_is_read_as_it_was_saved_also_with_fields_of_a_later_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::at(folder.path(), &folder.path().join("data"));
+        let project = Project { root: folder.path().to_owned() };
+        let mut circuit = Circuit { length: Some(7), recent: vec!["a message".into()], ..Circuit::default() };
+        circuit.extra.insert("colour".into(), 1.into());
+        save(&world, &project, "s", "r", &circuit).unwrap();
+        assert_eq!(load(&world, &project, "s", "r").unwrap(), circuit);
+        assert_eq!(load(&world, &project, "s", "another run").unwrap(), Circuit::default());
+    }
 }

@@ -138,7 +138,7 @@ pub fn runs(world: &World, project: &Project) -> Result<Vec<Run>> {
 pub fn past(world: &World, project: &Project) -> Result<Vec<Run>> {
     let mut past = runs(world, project)?;
     for file in events::of_project(world, project)? {
-        let Some((ended_at, ended)) = events::ending(&file) else { continue };
+        let Some((ended_at, ended)) = events::ending(&file.path) else { continue };
         let Some(outcome) = ended.outcome else { continue };
         let known = past.iter_mut().find(|run| run.run_id == file.run_id);
         if let Some(known) = known {

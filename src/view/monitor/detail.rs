@@ -132,6 +132,9 @@ impl Monitor {
             let label = if summary.cost_usd.is_some() { "Cost" } else { "Usage" };
             page.row(label, &spent, 1, Tone::Plain);
         }
+        if let Some(quota) = run.shown.as_ref().and_then(|shown| shown.quota(self.now)) {
+            page.row("Quota", &quota, 2, Tone::Plain);
+        }
         self.fill_ends(page, run);
         if let Some(question) = &run.question {
             page.title("Question");

@@ -19,6 +19,7 @@ pub use runs::{ProjectView, RunView};
 pub use theme::{Theme, Tone};
 
 use crate::core::event::account::Entry;
+use crate::core::record::LoopState;
 use crate::core::time::Stamp;
 use crate::store::user::history;
 use input::Input;
@@ -121,7 +122,12 @@ impl Monitor {
 
     /// Takes over the runs as they are now. The selection stays with its run.
     pub fn set_runs(&mut self, mut runs: Vec<RunView>) {
-        runs.sort_by_key(|run| (!run.is_alive(), std::cmp::Reverse(run.last_at()), run.run_id.clone()));
+        runs.sort_by_key(|run| {
+            let is_running = run.is_alive() && run.state() == Some(LoopState::Running);
+            // Loops at work stay in place while their turns end.
+            let at = if run.is_alive() { run.started_at } else { run.last_at() };
+            (!is_running, !run.is_alive(), std::cmp::Reverse(at), run.run_id.clone())
+        });
         let before = self.position();
         self.runs = runs;
         if self.position().is_none() {

@@ -20,6 +20,19 @@ pub fn html(text: &str) -> String {
     out
 }
 
+/// Like [`html`], with what is between two back-quotes as code.
+pub fn html_with_code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return html(text);
+    }
+    let part = |(index, part): (usize, &&str)| match index % 2 {
+        1 => format!("<code>{}</code>", html(part)),
+        _ => html(part),
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
 pub fn html_words(words: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Plain(text) => html(text),
@@ -72,6 +85,12 @@ mod tests {
         );
         assert_eq!(html("a\u{1b}[31m\u{202e}b\u{200b}\u{0}\u{feff}c\n\td"), "a[31mbc\n\td");
         assert_eq!(html("שלום"), "שלום", "letters of every script stay");
+    }
+
+    #[test]
+    fn what_is_between_back_quotes_is_code() {
+        assert_eq!(html_with_code("`a < b` failed"), "<code>a &lt; b</code> failed");
+        assert_eq!(html_with_code("`<b>` and `"), "`&lt;b&gt;` and `", "not all of them have an end");
     }
 
     #[test]

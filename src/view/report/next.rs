@@ -1,6 +1,7 @@
 //! What can be done next: the commands to resume, rewind and archive.
 
 use super::{Facts, Step};
+use crate::core::decide::limits;
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::record::{Engine, StoredLoop};
@@ -41,8 +42,8 @@ fn resume(facts: &Facts, engine: Engine, id: &str) -> Option<String> {
     match engine {
         Engine::Runner if !facts.is_newest => None,
         Engine::InSession if !facts.is_newest => Some(format!("{resume} --run {id}")),
-        _ => Some(match message::limit_flag(outcome) {
-            Some(flag) => format!("{resume} {flag} N"),
+        _ => Some(match limits::raise(outcome, facts.timeline.reason()) {
+            Some(raised) => format!("{resume} {raised}"),
             None if matches!(outcome, Outcome::Stuck | Outcome::Circuit) => format!("{resume} --reset"),
             None => resume.to_owned(),
         }),

@@ -2,6 +2,7 @@
 
 use super::words::{Words, code, dollars, listed, plain, quote};
 use super::{Facts, Review};
+use crate::core::decide::figures::Window;
 use crate::core::event;
 use crate::core::event::timeline::{CheckHistory, SpanKind, Timeline};
 use crate::core::message;
@@ -186,14 +187,21 @@ pub fn figures(facts: &Facts, review: &Review) -> Vec<Figure> {
     let (cost, tokens) = super::iterations::spent(facts);
     let max_iterations = (limits.max_iterations > 0).then(|| limits.max_iterations.to_string());
     let max_runtime = (limits.max_runtime_seconds > 0.0).then(|| span(limits.max_runtime_seconds));
+    let max_tokens = (limits.max_tokens > 0).then(|| message::tokens(limits.max_tokens));
     let mut figures = vec![
         figure("iterations", Some(iterations(&facts.timeline).to_string()), max_iterations),
         figure("runtime", Some(span(runtime)), max_runtime),
         figure("wall clock", wall, None),
         figure("cost", cost.map(dollars), limits.max_cost_usd.map(dollars)),
-        figure("tokens", (tokens > 0).then(|| message::tokens(tokens)), None),
+        figure("tokens", (tokens > 0).then(|| message::tokens(tokens)), max_tokens),
         figure("commits", review.commits.as_ref().ok().map(ToString::to_string), None),
     ];
+    // The levels of its last iteration.
+    let windows = last.map_or(&[][..], |last| &last.quota);
+    let quota: Vec<String> = windows.iter().map(Window::level).collect();
+    if !quota.is_empty() {
+        figures.push(figure("plan used", Some(quota.join(", ")), None));
+    }
     let stories = last.filter(|last| last.stories_total > 0);
     figures.extend(stories.map(|last| {
         let [done, total] = [last.stories_complete, last.stories_total].map(|count| count.to_string());

@@ -2,8 +2,8 @@
 
 use crate::core::event::account::{Entry, Kind};
 use crate::core::event::{
-    BreakerStep, Change, Check, Ended, Event, Findings, GuidanceChange, IterationEnded, Limits, Started,
-    Step, Wait, What,
+    BreakerStep, Change, Check, Ended, Event, Findings, GuidanceChange, IterationEnded, Limits, Permission,
+    Started, Step, Verdict, Wait, What,
 };
 use crate::core::message;
 use crate::core::text::clean;
@@ -84,6 +84,9 @@ pub fn event(event: &Event, paint: Paint) -> Option<String> {
         What::Findings(findings) => (findings_words(findings), false),
         What::Breaker(step) => (breaker_words(step), step.step != Step::Reset),
         What::Waiting(wait) => (wait_words(wait), false),
+        What::Permission(permission) => {
+            (permission_words(permission), permission.decision == Verdict::Denied)
+        }
         What::Paused(paused) => match paused.seconds {
             Some(seconds) => {
                 (format!("paused {}, not counted", time::span(Stamp::from_seconds(seconds).0)), false)
@@ -204,6 +207,19 @@ fn wait_words(wait: &Wait) -> String {
     let until = wait.until.map(|until| format!(" until {}", zone::minute(until))).unwrap_or_default();
     let error = wait.error.as_ref().map(|error| format!("\n{}", clean::line(error))).unwrap_or_default();
     format!("waiting for {}{reason}{until}{error}", clean::excerpt(&wait.what, 40))
+}
+
+fn permission_words(permission: &Permission) -> String {
+    let Permission { call, decision, rule, reason, denials } = permission;
+    let call = clean::line(call);
+    match decision {
+        Verdict::Allowed => format!("allowed by your rule {}: {call}", clean::line(rule)),
+        Verdict::Answered => format!("you answered the prompt for {call}"),
+        Verdict::Denied => {
+            let times = if *denials > 1 { format!(", {denials} times") } else { String::new() };
+            format!("denied{times}: {call}: {}", clean::line(reason))
+        }
+    }
 }
 
 fn ended_words(ended: &Ended) -> String {

@@ -47,6 +47,7 @@ survives! {
     a_run_that_continues_survives: continued_run,
     an_archive_survives: archive,
     an_install_survives: install,
+    an_install_that_registers_survives: registering_install,
 }
 
 fn check(name: &str, scenario: &Scenario) {

@@ -2,6 +2,8 @@
 
 use super::world::{Outside, View};
 use crate::env::{Call, DONE, Env, OTHER, Program, Run, SESSION, copy_program, names_in};
+use crate::setup::{self, install::Home};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -281,6 +283,45 @@ pub fn install() -> Scenario {
         if is_complete { Ok(()) } else { Err("the plugin is not complete".into()) }
     };
     Scenario { prepare, call, again, finish: || drop(fs::remove_dir_all(programs())), ..COMMAND }
+}
+
+/// The user's own settings, in a form that no writer of ours would choose.
+const SETTINGS: &str = "{\r\n\t\"model\" : \"x\",\r\n\t\"n\": 1.50\r\n}";
+
+/// An install that registers the plugin with a scripted client and writes the status line.
+pub fn registering_install() -> Scenario {
+    let prepare = || {
+        let home = Home::new();
+        fs::write(home.settings(), SETTINGS).unwrap();
+        home.env
+    };
+    let again: super::Again = |env, _| {
+        let settings = env.base.join("home/.claude/settings.json");
+        let text = fs::read_to_string(&settings).unwrap_or_default();
+        let is_new = || serde_json::from_str::<Value>(&text).is_ok_and(|now| now["statusLine"].is_object());
+        if text != SETTINGS && !is_new() {
+            return Err(format!("the settings are neither the old nor the new ones: {text}"));
+        }
+        ok(register(env).run(), &[0])?;
+        let folder = env.data().join("plugin");
+        let names = names_in(&folder);
+        let plugins = fs::read_to_string(env.base.join("fake/plugins")).unwrap_or_default();
+        if names != [".claude-plugin", "before.json", "ralph"] || !plugins.contains("ralph@ralph") {
+            return Err(format!(
+                "the plugin is not registered, or something is left over: {names:?} {plugins}"
+            ));
+        }
+        ok(ralph(env, &["uninstall"]).run(), &[0])?;
+        match fs::read_to_string(&settings).ok().as_deref() {
+            Some(SETTINGS) => Ok(()),
+            other => Err(format!("uninstalling does not restore the settings: {other:?}")),
+        }
+    };
+    Scenario { prepare, call: register, again, ..COMMAND }
+}
+
+fn register(env: &Env) -> Call {
+    env.call_at(&setup::install::programs().join("ralph")).args(&["install", "--settings", "--yes"])
 }
 
 fn programs() -> PathBuf {

@@ -3,6 +3,7 @@
 use super::{page, quoted, rows};
 use crate::env::{Env, OTHER, Program, SESSION, wait_until};
 use crate::setup::install::Home;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -59,12 +60,20 @@ fn questions(env: &Env) {
     wait_until("the request failed", || env.data().join("last-notification.json").exists());
     note(env);
     env.ralph(&["answer", "the first"]).ok();
+    status_line(env, 0.0);
     env.start("go", &[]);
+    status_line(env, 0.5);
     env.turn(SESSION, "<promise>BLOCKED:no key</promise>");
     note(env);
     env.ralph(&["answer", "here it is"]).ok();
     env.start("go", &[]);
     env.ralph(&["stop"]).ok();
+}
+
+/// Calls the status line of a session that has cost so much.
+fn status_line(env: &Env, usd: f64) {
+    let input = json!({"session_id": SESSION, "cost": {"total_cost_usd": usd}}).to_string();
+    env.call(Program::Ralph).args(&["statusline"]).stdin(input).run().ok();
 }
 
 /// Keeps the names of the files that exist now; some are gone at the end.
@@ -93,7 +102,8 @@ fn assert_same(section: &str, files: &BTreeSet<String>) {
     let missing: Vec<_> =
         files.iter().filter(|file| !names.iter().any(|name| is_named(file, name))).collect();
     assert!(missing.is_empty(), "not in docs/files.md: {missing:#?}");
-    for row in rows.iter().filter(|row| row[1] != "you" && row[1] != "the official ralph-loop plugin") {
+    let others = ["you", "the agent", "the official ralph-loop plugin"];
+    for row in rows.iter().filter(|row| !others.contains(&row[1].as_str())) {
         for name in quoted(&row[0]) {
             assert!(files.iter().any(|file| is_named(file, &name)), "docs/files.md: Ralph wrote no {name}");
         }

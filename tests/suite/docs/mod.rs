@@ -83,6 +83,7 @@ test "$1 $2" = "ci --prefix" && test -f "$REPOSITORY/$3/package-lock.json"
 
 /// An agent that is done at once.
 const CLAUDE: &str = r#"case "$*" in
+"--bg -- /ralph:start "*) echo "backgrounded"; exit ;;
 "-p --output-format stream-json"*)
     cat > /dev/null
     printf '%s\n' '{"type":"result","is_error":false,"result":"Done.\n\n<promise>COMPLETE</promise>","session_id":"s"}'

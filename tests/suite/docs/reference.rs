@@ -1,7 +1,7 @@
 //! The reference pages and the code they describe. `scripts/update-docs` writes what is generated.
 
 use super::{page, pages, quoted, root, rows, user};
-use crate::env::{SESSION, names_in};
+use crate::env::{SESSION, command_file, names_in};
 use clap::{Arg, Command};
 use ralph::cli::command_line;
 use ralph::cli::loops::{guidance_program, slash};
@@ -83,17 +83,16 @@ fn the_command_reference_is_generated_from_the_command_line() {
 /// The frontmatter of the command files is what the client shows in its menu.
 #[test]
 fn the_slash_commands_are_generated_from_their_files() {
-    let mut files: Vec<_> =
-        fs::read_dir(root().join("commands")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
+    let mut names = slash::COMMANDS;
+    names.sort_unstable();
     let mut now = String::from("\n| command | what it does |\n|---|---|\n");
-    for path in files {
+    for name in names {
+        let path = command_file(root(), name);
         let text = fs::read_to_string(&path).unwrap();
         let field = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
             line.unwrap_or_else(|| panic!("{}: no {name}", path.display())).trim_matches('"').to_owned()
         };
-        let name = path.file_stem().unwrap().to_string_lossy();
         let usage = format!("/ralph:{name} {}", field("argument-hint"));
         now.push_str(&format!("| `{}` | {} |\n", escaped(usage.trim()), escaped(&field("description"))));
     }
@@ -105,14 +104,21 @@ fn the_slash_commands_are_generated_from_their_files() {
 fn everything_that_lists_slash_commands_agrees() {
     let mut known = slash::COMMANDS.to_vec();
     known.sort_unstable();
-    let in_folder = |folder: &std::path::Path| -> Vec<String> {
-        names_in(folder).iter().map(|name| name.trim_end_matches(".md").to_owned()).collect()
+    let in_plugin = |plugin: &std::path::Path| -> Vec<String> {
+        let files = names_in(&plugin.join("commands"));
+        files.iter().map(|name| name.trim_end_matches(".md").to_owned()).collect()
     };
-    assert_eq!(in_folder(&root().join("commands")), known);
+    // A client loads the commands that the manifest names, and skills, which can register hooks.
+    let manifest: Value = serde_json::from_str(&page(".claude-plugin/plugin.json")).unwrap();
+    let named = manifest["commands"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let named = named.map(|path| path.trim_start_matches("./commands/").trim_end_matches(".md").to_owned());
+    let loaded: BTreeSet<String> = named.chain(names_in(&root().join("skills"))).collect();
+    assert_eq!(loaded.into_iter().collect::<Vec<_>>(), known);
+    assert_eq!(in_plugin(root()), known);
     let env = user();
     let target = env.base.join("plugin");
     env.ralph(&["install", "--to", target.to_str().unwrap()]).ok();
-    assert_eq!(in_folder(&target.join("commands")), known);
+    assert_eq!(in_plugin(&target), known);
     let listed = |text: &str| -> Vec<String> {
         let names =
             text.lines().filter_map(|line| line.trim_start_matches(['|', ' ', '`']).strip_prefix("/ralph:"));
@@ -122,7 +128,7 @@ fn everything_that_lists_slash_commands_agrees() {
     assert_eq!(listed(&env.ralph(&["help"]).ok()), known);
     assert_eq!(listed(&page("docs/commands.md")), known);
     for name in known {
-        let text = fs::read_to_string(root().join(format!("commands/{name}.md"))).unwrap();
+        let text = fs::read_to_string(command_file(root(), name)).unwrap();
         let flag = if matches!(name, "encourage" | "forbid") { " --slash" } else { "" };
         let call = format!("{name}{flag} --session ${{CLAUDE_SESSION_ID}}");
         assert!(text.contains(&call), "{name}: {text}");
@@ -138,7 +144,7 @@ fn flags(command: &Command) -> Vec<String> {
 }
 
 /// Flags of other programs that the docs mention.
-const OTHER_FLAGS: [&str; 15] = [
+const OTHER_FLAGS: [&str; 16] = [
     "--help",
     "--version",
     "--bins",
@@ -154,6 +160,7 @@ const OTHER_FLAGS: [&str; 15] = [
     "--test",
     "--plugin-dir",
     "--worktree",
+    "--bg",
 ];
 
 #[test]

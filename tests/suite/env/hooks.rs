@@ -57,6 +57,8 @@ pub struct Answer {
     pub message: Option<String>,
     /// What is added to the agent's context.
     pub context: Option<String>,
+    /// The decision about a permission prompt: `allow`, or `deny` with what the agent reads.
+    pub permission: Option<(String, String)>,
 }
 
 impl Answer {
@@ -68,12 +70,28 @@ impl Answer {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let block = (value["decision"] == "block").then(|| text(&value["reason"]).expect("a reason"));
         let context = text(&value["hookSpecificOutput"]["additionalContext"]);
-        Answer { block, message: text(&value["systemMessage"]), context }
+        let decision = &value["hookSpecificOutput"]["decision"];
+        let said = || text(&decision["message"]).unwrap_or_default();
+        let permission = text(&decision["behavior"]).map(|behavior| (behavior, said()));
+        Answer { block, message: text(&value["systemMessage"]), context, permission }
     }
 
     /// Asserts that the hook answered nothing.
     pub fn silent(&self) {
         assert_eq!(self, &Answer::default(), "nothing was expected");
+    }
+
+    /// Asserts that a permission was denied; returns what the agent reads.
+    pub fn denied(&self) -> &str {
+        match &self.permission {
+            Some((behavior, message)) if behavior == "deny" => message,
+            _ => panic!("it should be denied: {self:?}"),
+        }
+    }
+
+    /// Asserts that a permission was given.
+    pub fn permits(&self) {
+        assert_eq!(self.permission, Some(("allow".into(), String::new())), "it should be allowed: {self:?}");
     }
 
     /// Asserts that the loop continues; returns the agent's next prompt.

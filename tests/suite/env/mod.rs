@@ -329,6 +329,12 @@ pub fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
+/// The file of a slash command in a plugin: a command, or a skill if it registers hooks.
+pub fn command_file(plugin: &Path, name: &str) -> PathBuf {
+    let skill = plugin.join("skills").join(name).join("SKILL.md");
+    if skill.is_file() { skill } else { plugin.join("commands").join(format!("{name}.md")) }
+}
+
 pub fn mode(path: &Path) -> u32 {
     path.symlink_metadata().unwrap().mode() & 0o777
 }

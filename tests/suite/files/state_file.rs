@@ -189,7 +189,7 @@ fn a_damaged_record_costs_only_its_own_loop() {
     let damaged = env.read(file).replacen("\"iteration\": 0,", "\"iteration\": 0,,", 1);
     env.write(file, &damaged);
     env.turn(OTHER, "x").goes_on();
-    assert!(env.read(file).contains("\"iteration\": 0,,"), "a record nobody can read is kept to the letter");
+    assert!(env.read(file).contains("\"iteration\": 0,,"), "an unreadable record is kept to the letter");
     for seen_by in ["status", "doctor"] {
         let shown = env.ralph(&[seen_by]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(shown.contains("is damaged; the other loops"), "{seen_by}: {shown}");

@@ -1,3 +1,4 @@
+mod at_once;
 mod constraints;
 mod constraints_turns;
 mod entries;

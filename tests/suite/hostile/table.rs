@@ -4,8 +4,9 @@
 //! every file. `RALPH_HOSTILE_ALL=1 cargo test --test suite hostile` runs all of them for each pair.
 
 use super::{Hostile, make};
-use crate::env::{Call, OTHER, Program, SESSION};
+use crate::env::{Call, OTHER, Program, SESSION, names_in};
 use crate::setup::install::programs;
+use serde_json::json;
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -56,14 +57,17 @@ enum Kind {
 }
 
 /// The hooks come first.
-const HOOKS: usize = 6;
-const ACTIONS: [&str; 31] = [
+const HOOKS: usize = 9;
+const ACTIONS: [&str; 43] = [
     "Stop",
     "SessionStart",
     "StopFailure",
     "SessionEnd",
     "UserPromptExpansion",
     "UserPromptSubmit",
+    "Notification",
+    "PermissionRequest",
+    "PostToolBatch",
     "status",
     "run",
     "scan",
@@ -89,6 +93,15 @@ const ACTIONS: [&str; 31] = [
     "trust",
     "uninstall",
     "install --to",
+    "pause",
+    "logs",
+    "logs --raw",
+    "report",
+    "report --markdown",
+    "report --all",
+    "history RUN",
+    "notify",
+    "module",
 ];
 
 fn call(hostile: &Hostile, action: &str) -> Call {
@@ -105,6 +118,18 @@ fn call(hostile: &Hostile, action: &str) -> Call {
             event.field("command_name", "ralph:start").field("command_args", "go").call()
         }
         "UserPromptSubmit" => env.submits(SESSION, &format!("/ralph:forbid {}", "x".repeat(900))).call(),
+        "Notification" => {
+            hook(Program::StopHook, "Notification").field("notification_type", "permission_prompt").call()
+        }
+        "PermissionRequest" => {
+            let event = hook(Program::StopHook, "PermissionRequest").field("tool_name", "Bash");
+            event.field("tool_input", json!({"command": "make"})).call()
+        }
+        "PostToolBatch" => hook(Program::StopHook, "PostToolBatch").call(),
+        "module" => {
+            let event = json!({"event": "command", "session_id": SESSION, "running": true, "command": "forbid", "args": "harm"});
+            ralph(&["module"]).stdin(event.to_string())
+        }
         "run" => env.run_with("work; promise COMPLETE", &["--new", "--max-iterations", "2"]),
         "start" => ralph(&["start", "--session", SESSION, "--replace", "task"]),
         "stop" => ralph(&["stop"]),
@@ -118,6 +143,14 @@ fn call(hostile: &Hostile, action: &str) -> Call {
         "start --import" => ralph(&["start", "--session", OTHER, "--import"]),
         "guidance adopt" => env.call(Program::Guidance).args(&["adopt"]),
         "answer --adopt" => ralph(&["answer", "--adopt"]),
+        "logs --raw" => ralph(&["logs", "--raw"]),
+        "report --markdown" => ralph(&["report", "--markdown"]),
+        "report --all" => ralph(&["report", "--all"]),
+        "history RUN" => {
+            let runs = env.data().join("runs");
+            let runs = if runs.is_dir() { names_in(&runs) } else { Vec::new() };
+            ralph(&["history", runs.first().map_or("none", String::as_str)])
+        }
         "uninstall" => ralph(&["uninstall", "--purge", "--force"]),
         "install --to" => env.call_at(&programs().join("ralph")).args(&["install", "--to", "../copy"]),
         command => ralph(&[command]),
@@ -128,6 +161,9 @@ fn call(hostile: &Hostile, action: &str) -> Call {
 fn prepare(hostile: &Hostile, action: &str) {
     match action {
         "archive" | "start --resume" => drop(hostile.run("stop", call(hostile, "stop"))),
+        "logs" | "logs --raw" | "report" | "report --markdown" | "history RUN" => {
+            drop(hostile.run("run", call(hostile, "run")))
+        }
         "answer" | "answer TEXT" => drop(hostile.run("Stop", call(hostile, "Stop"))),
         "start --import" => write_if_free(hostile, ".claude/ralph-loop.local.md", OFFICIAL_LOOP),
         "guidance adopt" => {
@@ -249,6 +285,11 @@ fn in_an_ordinary_project_every_action_works() {
             "uninstall" => !hostile.env.data().exists(),
             "install --to" => hostile.env.exists("../copy/hooks/hooks.json"),
             "archive" => hostile.env.exists("ralph-archive"),
+            "logs" => run.stdout.contains("COMPLETE"),
+            "logs --raw" => run.stdout.contains("<promise>COMPLETE</promise>"),
+            "report --markdown" => run.stdout.contains("complete"),
+            "pause" => run.stdout.contains("pauses at the end"),
+            "module" => run.stdout.contains("\"text\""),
             _ => true,
         };
         assert!(is_done, "{action}: {run:?}");

@@ -139,3 +139,18 @@ fn a_gigabyte_of_events_is_skipped_and_named() {
     terminal.types("G").sees("▌■ stopped   Port");
     terminal.sees("its events are too large");
 }
+
+#[test]
+fn a_file_that_grows_by_a_gigabyte_while_it_is_watched_takes_no_memory() {
+    let env = busy();
+    let terminal =
+        env.call(crate::env::Program::Ralph).args(&["monitor"]).max_memory_mb(400).on_terminal((120, 40));
+    terminal.sees("▌● working");
+    terminal.types("G").sees("▌■ complete  Port");
+    terminal.sees("·x·r·✓");
+    let file = fs::OpenOptions::new().write(true).open(env.events_file(PAST)).unwrap();
+    file.set_len(1 << 30).unwrap();
+    env.add_events(PAST, &[env.started(PAST, 3290, "continued"), iteration(7, 3295, 90.0, "denied")]);
+    terminal.sees("d denied 1");
+    terminal.sees("its events are too large");
+}

@@ -71,6 +71,23 @@ fn a_question_is_answered() {
 }
 
 #[test]
+fn a_runner_that_waits_for_an_answer_gets_it() {
+    let service = crate::webhook::Webhook::start();
+    let env = Env::new();
+    env.var("RALPH_NOTIFY_ANSWERS", &service.url("/answers"));
+    let script = "case $n in 1) work; promise 'DECIDE:Tabs or spaces?';; *) work; promise COMPLETE;; esac";
+    let mut run = env.run_with(script, &["--max-stuck", "0", "x"]).spawn();
+    run.until("waiting for your answer");
+    let terminal = env.monitor((100, 30), &[]);
+    terminal.sees("○ waiting: your answer");
+    assert!(terminal.sees("press a to answer").contains("Tabs or spaces?"));
+    terminal.types("aTabs").sees("answer: Tabs");
+    terminal.types(ENTER).loses("press a to answer");
+    run.until("answer from terminal: \"Tabs\"");
+    assert_eq!(run.wait().code, Some(0));
+}
+
+#[test]
 fn a_loop_is_paused_stopped_and_reset_only_after_yes() {
     let env = busy();
     let terminal = env.monitor((80, 24), &[]);

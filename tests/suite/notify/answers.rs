@@ -100,6 +100,27 @@ fn a_waiting_runner_takes_an_answer_from_a_terminal_and_a_stop() {
 }
 
 #[test]
+fn a_topic_that_never_answers_holds_up_neither_a_stop_nor_an_answer_from_a_terminal() {
+    let (service, env) = asking();
+    service.hang_reads();
+    // Longer than any test waits.
+    env.var("RALPH_NOTIFY_TIMEOUT_SECONDS", "3600");
+    let mut run = run_asking(&env).spawn();
+    run.until("waiting for your answer");
+    wait_until("the topic was asked", || service.polls() > 0);
+    env.ralph(&["stop"]).ok();
+    assert_eq!(run.wait().code, Some(130));
+    let (service, env) = asking();
+    service.hang_reads();
+    env.var("RALPH_NOTIFY_TIMEOUT_SECONDS", "1");
+    let mut run = run_asking(&env).spawn();
+    run.until("could not read the answers at 127.0.0.1: no answer within the time limit; still trying");
+    env.ralph(&["answer", "Tabs"]).ok();
+    run.until("answer from terminal: \"Tabs\"");
+    assert_eq!(run.wait().code, Some(0));
+}
+
+#[test]
 fn a_wait_is_bounded_and_a_killed_runner_leaves_the_question() {
     let (service, env) = asking();
     env.var("RALPH_NOTIFY_ANSWER_HOURS", "2");

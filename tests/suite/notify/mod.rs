@@ -6,7 +6,7 @@ use crate::env::{Env, wait_for};
 use crate::webhook::{Request, Webhook};
 
 /// Waits until the service got so many notifications, and returns them.
-fn posts(service: &Webhook, count: usize) -> Vec<Request> {
+pub fn posts(service: &Webhook, count: usize) -> Vec<Request> {
     wait_for("a notification", || Some(service.posts()).filter(|posts| posts.len() >= count))
 }
 

@@ -216,3 +216,33 @@ fn a_runner_without_progress_is_told_while_it_still_works() {
     let events: Vec<_> = posts(&service, 2).iter().map(|sent| sent.json()["event"].clone()).collect();
     assert_eq!(events, ["no-progress", "ended"]);
 }
+
+/// The one line of the documentation, with our service in place of the public one.
+#[test]
+fn the_documented_command_sends_the_report_of_a_run_that_ended() {
+    let docs =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/notifications.md")).unwrap();
+    let line = docs.lines().find(|line| line.starts_with("ralph config --user notify.command '")).unwrap();
+    let command = line.split('\'').nth(1).unwrap();
+    let service = Webhook::start();
+    let command = command.replace("https://ntfy.sh", &service.base);
+    let env = Env::patient();
+    if !std::process::Command::new("curl").arg("--version").output().is_ok_and(|run| run.status.success()) {
+        return crate::skip::skip("curl is not installed");
+    }
+    let programs = std::path::Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap();
+    env.var("PATH", &format!("{}:/usr/bin:/bin", programs.display())).var("RALPH_NOTIFY", &command);
+    env.ralph(&["notify", "--test"]).ok();
+    env.run_with("work; promise COMPLETE", &["paint the shed"]).run().ok();
+    wait_until("the report has come", || !service.uploads().is_empty());
+    env.start("mow the lawn", &["--max-iterations", "1"]);
+    env.turn(SESSION, "x").ended("max-iterations");
+    wait_until("the second report has come", || service.uploads().len() == 2);
+    let sent = service.uploads();
+    assert!(sent[0].headers.iter().any(|line| line == "Filename: report.html"), "{:?}", sent[0].headers);
+    for (page, task, outcome) in
+        [(&sent[0], "paint the shed", "Task complete"), (&sent[1], "mow the lawn", "Iteration limit reached")]
+    {
+        assert!(page.body.contains(task) && page.body.contains(outcome), "{}", page.body);
+    }
+}

@@ -158,6 +158,21 @@ impl Browser {
         self.ask("Emulation.setEmulatedMedia", json!({"features": [feature]}));
     }
 
+    /// Shows the page as it is printed, to a reader of this scheme.
+    pub fn on_paper(&mut self, scheme: &str) {
+        let feature = json!({"name": "prefers-color-scheme", "value": scheme});
+        self.ask("Emulation.setEmulatedMedia", json!({"media": "print", "features": [feature]}));
+    }
+
+    /// Prints the page, and returns on how many sheets.
+    pub fn print(&mut self, path: &Path) -> usize {
+        let paper = json!({"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": true});
+        let data = self.ask("Page.printToPDF", paper)["data"].as_str().unwrap().to_owned();
+        let pdf = decode(&data);
+        fs::write(path, &pdf).unwrap();
+        String::from_utf8_lossy(&pdf).matches("/Type /Page\n").count()
+    }
+
     pub fn size(&mut self, width: u32, height: u32, scale: f64) {
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false});
         self.ask("Emulation.setDeviceMetricsOverride", metrics);

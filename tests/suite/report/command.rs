@@ -176,7 +176,7 @@ fn outside_code(text: &str) -> String {
 
 /// A repository's settings are the agent's to write.
 #[test]
-fn settings_of_a_repository_start_no_program() {
+fn settings_of_a_repository_start_no_program_and_hide_no_commit() {
     let env = Env::new();
     super::night::git(&env, &["init", "-q", "-b", "main"]);
     env.write("a.txt", "one\n");
@@ -208,9 +208,11 @@ fn settings_of_a_repository_start_no_program() {
         ("color.ui", "always"),
         ("diff.noprefix", "true"),
         ("diff.renames", "copies"),
+        ("i18n.logOutputEncoding", "UTF-16"),
     ] {
         super::night::git(&env, &["config", key, value]);
     }
+    super::night::git(&env, &["replace", "HEAD", "HEAD~1"]);
     env.write(".gitattributes", "* diff=t\n");
     let markdown = env.ralph(&["report", "--markdown"]).ok();
     assert!(markdown.contains("| `a.txt` | +1 −1 | 1 |"), "{markdown}");

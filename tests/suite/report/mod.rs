@@ -2,6 +2,6 @@
 
 mod browser;
 mod command;
-mod night;
+pub mod night;
 mod page;
 mod text;

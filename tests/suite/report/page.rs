@@ -60,6 +60,39 @@ fn the_page_loads_nothing_complains_of_nothing_and_opens_on_demand() {
 }
 
 #[test]
+fn on_paper_it_is_light_and_everything_that_cannot_be_opened_is_open() {
+    let Some(program) = browser::find() else { return skip("chromium is not installed") };
+    let night = night::night();
+    let path = pictures().join("printed.html");
+    fs::write(&path, &night.page).unwrap();
+    let mut browser = Browser::start(&program);
+    browser.size(794, 1123, 1.0);
+    // The reader of a dark screen has white paper, too.
+    browser.on_paper("dark");
+    browser.open(&path);
+    let style = |what: &str| format!("getComputedStyle(document.body).{what}");
+    assert_eq!(browser.value(&style("color")), "rgb(29, 28, 26)");
+    assert_eq!(browser.value(&style("backgroundColor")), "rgb(255, 255, 255)");
+    let closed = "[...document.querySelectorAll('details:not([open]):not(.log):not(.screen-only)')]";
+    let hidden =
+        format!("{closed}.filter(d => d.lastElementChild.getBoundingClientRect().height == 0).length");
+    assert_ne!(browser.value(&format!("{closed}.length")), 0);
+    assert_eq!(browser.value(&hidden), 0, "what is closed on the screen is open on paper");
+    let logs =
+        "[...document.querySelectorAll('.log')].filter(d => d.getBoundingClientRect().height > 0).length";
+    assert_eq!(browser.value(logs), 0, "the ends of the logs stay on the screen");
+    let overflow =
+        browser.value("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+    assert_eq!(overflow, 0, "the page is wider than the sheet");
+    let sheets = browser.print(&pictures().join("report.pdf"));
+    assert!((2..=8).contains(&sheets), "{sheets} sheets");
+    assert_eq!(browser.offences(), [""; 0]);
+    fs::write(&path, &night.all).unwrap();
+    browser.open(&path);
+    browser.print(&pictures().join("runs.pdf"));
+}
+
+#[test]
 fn report_pictures_are_in_the_documentation() {
     let recorded = ["light", "dark"].map(|name| Path::new(ROOT).join(format!("docs/report-{name}.png")));
     if std::env::var_os("RALPH_RECORD").is_some() {

@@ -224,7 +224,7 @@ fn a_start_in_a_session_tells_of_a_mode_in_which_nothing_may_be_edited() {
         (
             json!("default"),
             Some(
-                "Note: in permission mode default edits and commands that no rule allows wait for your permission",
+                "Note: in permission mode default edits and commands that no rule allows need your permission",
             ),
         ),
         (json!("plan"), Some("Note: in permission mode plan the agent may edit nothing; Shift+Tab")),

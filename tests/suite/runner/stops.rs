@@ -1,7 +1,7 @@
 //! A run ends at once, whatever it is waiting for and however it is stopped. Every wait here would last for minutes.
 
 use crate::agents::summary;
-use crate::env::{Access, Env, FileEvents, Running, SESSION};
+use crate::env::{Access, Env, FileEvents, Program, Running, SESSION, wait_until};
 use rustix::process::Signal;
 use std::fs;
 use std::io::Write;
@@ -30,6 +30,8 @@ fn wait_until_stops_are_looked_for(env: &Env) {
 #[test]
 fn a_stop_is_reported_once_the_agent_has_ended() {
     let env = Env::new();
+    // It stands still: the agent has all the time it wants to end.
+    let _clock = env.clock();
     let script =
         "trap 'sleep 0.3; echo over > ../over; exit' TERM; echo at work; while :; do sleep 0.01; done";
     let mut run = env.run_with(script, &["x"]).spawn();
@@ -50,6 +52,35 @@ fn a_stop_ends_what_a_dead_runner_left() {
     assert!(env.ralph(&["stop"]).ok().contains("stopped"));
     env.wait_until_nothing_runs();
     assert!(!env.run_record().exists());
+}
+
+/// The events of a run that a runner should have ended, had it not been killed.
+fn endings_of(env: &Env) -> usize {
+    let path = env.events_file(env.record("ralph-run")["run_id"].as_str().unwrap());
+    fs::read_to_string(path).unwrap().matches(r#""event":"ended""#).count()
+}
+
+#[test]
+fn a_runner_that_is_killed_after_a_stop_leaves_complete_events() {
+    let env = Env::new();
+    let mut run = env.run_with("echo at work; sleep 600", &["x"]).spawn();
+    run.until("at work");
+    // It can no longer see the stop.
+    run.signal(Signal::STOP);
+    let stop = env.call(Program::Ralph).args(&["stop"]).spawn();
+    wait_until("the stop is recorded", || env.record("ralph-run")["state"] == "stopped");
+    assert_eq!(endings_of(&env), 0, "the runner is alive, and may add an iteration before it ends");
+    run.kill();
+    assert_eq!(stop.wait().code, Some(0));
+    assert_eq!(endings_of(&env), 1);
+    // The same if the stop was killed too: the next run adds what is missing.
+    let path = env.events_file(env.record("ralph-run")["run_id"].as_str().unwrap());
+    let events = fs::read_to_string(&path).unwrap();
+    let without: Vec<&str> = events.lines().filter(|line| !line.contains(r#""event":"ended""#)).collect();
+    fs::write(&path, without.join("\n") + "\n").unwrap();
+    env.run_with("promise COMPLETE", &["--new", "y"]).run().ok();
+    let events = fs::read_to_string(&path).unwrap();
+    assert_eq!(events.matches(r#""outcome":"stopped""#).count(), 1, "{events}");
 }
 
 /// Stops a run in each way, once it has printed `ready`.

@@ -3,7 +3,7 @@
 //! The tests read what is printed about a wait, then Enter ends it.
 
 use crate::agents::summary;
-use crate::env::{Call, Env, Running, SESSION, stamp};
+use crate::env::{Call, Env, Running, SESSION, stamp, wait_until};
 use crate::session::statusline::status_line;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -52,28 +52,172 @@ fn assert_within(waits: &[u64], longest: &[u64]) {
     );
 }
 
-/// A service that is away for so long that two iterations are used up; what was waited.
-fn ten_failures() -> Vec<u64> {
+/// A service that is away for nine attempts; what was waited.
+fn nine_failures() -> Vec<u64> {
     let env = Env::new();
-    let flags = ["--json", "--max-iterations", "2", "--max-stuck", "0", "x"];
-    let mut waiter = Waiter::at(env.run_claude("error 529", &flags));
+    let script = "[ $n -lt 10 ] && error 529; work; result '<promise>COMPLETE</promise>'";
+    let flags = ["--json", "--max-iterations", "1", "--max-stuck", "1", "x"];
+    let mut waiter = Waiter::at(env.run_claude(script, &flags));
     let waits = waiter.waits(9);
     let run = waiter.run.wait();
-    assert_eq!((run.code, env.starts()), (Some(1), 10), "{run:?}");
-    assert_eq!(env.outcomes(), ["failed", "max-iterations"], "five failures in a row are one iteration");
+    assert_eq!((run.code, env.starts()), (Some(0), 10), "{run:?}");
+    assert_eq!(env.outcomes(), ["complete"], "no failure of the service is an iteration");
     let count = |event: &str| run.stdout.matches(&format!(r#""event":"{event}""#)).count();
-    assert_eq!((count("iteration_started"), count("iteration_ended")), (10, 2), "{run:?}");
+    assert_eq!((count("iteration_started"), count("iteration_ended")), (10, 1), "{run:?}");
     assert_within(&waits, &[10, 20, 40, 80, 160, 300, 300, 300, 300]);
     waits
 }
 
 #[test]
-fn waits_for_the_service_grow_and_each_fifth_failure_counts_as_an_iteration() {
+fn waits_for_the_service_grow_and_cost_no_iteration() {
     let runs = std::thread::scope(|scope| {
-        let runs: Vec<_> = (0..3).map(|_| scope.spawn(ten_failures)).collect();
+        let runs: Vec<_> = (0..3).map(|_| scope.spawn(nine_failures)).collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
     });
     assert!(runs[0] != runs[1] && runs[1] != runs[2], "many runs do not come back together: {runs:?}");
+}
+
+#[test]
+fn a_service_that_stays_away_ends_the_run_in_its_words_and_the_user_is_told_before() {
+    let env = Env::new();
+    let clock = env.clock();
+    let notify = "echo \"$RALPH_EVENT: $RALPH_REASON\" >> ../told";
+    let flags = ["--max-outage", "1h", "--max-stuck", "1", "--notify", notify, "x"];
+    let call = env.run_claude("error 529", &flags).var("RALPH_NOTIFY_IDLE_MINUTES", "0");
+    let mut run = call.spawn();
+    for failures in 1.. {
+        let is_told = |run: &Running| run.times_printed("; continuing in ") == failures;
+        wait_until("the next failure", || is_told(&run) || run.has_ended());
+        if run.has_ended() {
+            break;
+        }
+        clock.advance(301);
+    }
+    let run = run.wait();
+    assert_eq!(run.code, Some(70), "{run:?}");
+    let reason = summary(&run, "Reason");
+    assert!(reason.starts_with("the service failed for 1h"), "{reason}");
+    assert!(reason.ends_with(": the service is overloaded (529) · API Error"), "{reason}");
+    assert_eq!((env.outcomes(), summary(&run, "Stuck iters")), (vec!["error".to_owned()], "0"));
+    let told = env.wait_for_file("told");
+    let events: Vec<&str> = told.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(events, ["outage", "ended"], "{told}");
+    assert!(told.starts_with("outage: the service has failed for "), "{told}");
+}
+
+#[test]
+fn an_outage_in_which_the_machine_sleeps_is_shorter_than_the_night() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = "[ $n -lt 3 ] && error 529; work; result '<promise>COMPLETE</promise>'";
+    let mut run = env.run_claude(script, &["--max-outage", "1h", "x"]).spawn();
+    run.until("Ralph: the service is overloaded (529); continuing in ");
+    clock.sleep(9 * 3600);
+    run.until("Ralph: the service is overloaded (529); continuing in ");
+    clock.advance_until(10, "the third attempt", || env.starts() == 3);
+    assert_eq!(run.wait().code, Some(0));
+}
+
+#[test]
+fn a_wait_for_a_reset_ends_when_the_machine_wakes_up_after_it() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = format!(
+        "[ $n = 1 ] && limit {}; work; result '<promise>COMPLETE</promise>'",
+        crate::env::T0 + 5 * 3600
+    );
+    let mut run = env.run_claude(&script, &["x"]).spawn();
+    run.until("Ralph: usage limit reached; continuing in ");
+    clock.sleep(8 * 3600);
+    let run = run.wait();
+    assert_eq!((run.code, env.starts()), (Some(0), 2), "{run:?}");
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_no_wait_longer() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = "[ $n = 1 ] && error 529; work; result '<promise>COMPLETE</promise>'";
+    let mut run = env.run_claude(script, &["x"]).spawn();
+    run.until("Ralph: the service is overloaded (529); continuing in ");
+    // The wall goes back two hours while eleven seconds pass.
+    clock.sleep(-2 * 3600 - 11);
+    clock.advance(11);
+    assert_eq!(run.wait().code, Some(0));
+}
+
+#[test]
+fn sleep_of_the_machine_is_neither_runtime_nor_silence_nor_a_timeout() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = "text hello; wait_for go; work; result '<promise>COMPLETE</promise>'";
+    let flags = ["--timeout", "15m", "--heartbeat-interval", "60", "--startup-grace-period", "0", "x"];
+    let mut run = env.run_claude(script, &flags).spawn();
+    run.until("hello");
+    clock.advance(30);
+    clock.sleep(8 * 3600);
+    clock.wait_until_seen();
+    assert!(!run.has_printed("Warning: No agent output"));
+    env.touch("go");
+    let run = run.wait();
+    assert_eq!((run.code, env.outcomes()), (Some(0), vec!["complete".to_owned()]), "{run:?}");
+    let ended = &env.history()[0];
+    let runtime = ended["runtime_seconds"].as_f64().unwrap();
+    assert!((30.0..600.0).contains(&runtime), "{ended}");
+}
+
+#[test]
+fn a_program_that_is_replaced_while_the_run_goes_on_is_tried_again() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = "case $n in 1) mv ../claude.sh ../claude.away; result 'one step'; exit;; esac; \
+                  work; result '<promise>COMPLETE</promise>'";
+    let mut run = env.run_claude(script, &["--max-stuck", "0", "x"]).spawn();
+    let line = run.until("Ralph: the agent could not be started: ../claude.sh: ");
+    assert!(line.contains("; continuing in "), "{line}");
+    std::fs::rename(env.base.join("claude.away"), env.base.join("claude.sh")).unwrap();
+    clock.advance_until(5, "the next start", || env.starts() == 2);
+    let run = run.wait();
+    assert_eq!(
+        (run.code, env.outcomes()),
+        (Some(0), vec!["ok".to_owned(), "complete".to_owned()]),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn a_program_that_stays_away_ends_the_run_within_minutes() {
+    let env = Env::new();
+    let clock = env.clock();
+    let mut run = env
+        .run_claude("mv ../claude.sh ../claude.away; result 'one step'", &["--max-stuck", "0", "x"])
+        .spawn();
+    clock.advance_until(20, "the end", || run.has_ended());
+    let run = run.wait();
+    assert_eq!(run.code, Some(70), "{run:?}");
+    let reason = summary(&run, "Reason");
+    assert!(reason.starts_with("the agent could not be started: ../claude.sh: "), "{reason}");
+    let ended = env.history()[0]["ended_at"].as_str().unwrap().to_owned();
+    assert!(ended < stamp(3600) && ended > stamp(600), "{ended}");
+}
+
+#[test]
+fn a_run_that_waits_for_a_weekly_reset_is_alive() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = format!(
+        "[ $n = 1 ] && limit {}; work; result '<promise>COMPLETE</promise>'",
+        crate::env::T0 + 72 * 3600
+    );
+    let mut run = env.run_claude(&script, &["x"]).spawn();
+    run.until("Ralph: usage limit reached; continuing in ");
+    clock.advance(60 * 3600);
+    let hook = |env: &Env| env.record("ralph-run")["last_hook_timestamp"].as_f64().unwrap();
+    wait_until("the record is refreshed", || hook(&env) >= (crate::env::T0 + 60 * 3600) as f64);
+    env.session_start("another", "startup").run();
+    assert_eq!(env.shown("ralph-run")["waiting"]["for"], "usage-limit");
+    clock.advance(13 * 3600);
+    assert_eq!(run.wait().code, Some(0));
 }
 
 #[test]

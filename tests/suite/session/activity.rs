@@ -28,7 +28,7 @@ fn next(env: &Env) -> String {
 }
 
 /// The number and the start time of a process as the client writes them.
-fn process(pid: u32) -> Value {
+pub fn process(pid: u32) -> Value {
     let start = fs::read_to_string(format!("/proc/{pid}/stat")).ok();
     let start = start.and_then(|stat| Some(stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned()));
     let namespace = fs::read_link("/proc/self/ns/pid").ok();
@@ -37,7 +37,7 @@ fn process(pid: u32) -> Value {
 }
 
 /// Writes what the client says about the session, as a living process or another one.
-fn client_says(env: &Env, process: &Value, fields: Value) {
+pub fn client_says(env: &Env, process: &Value, fields: Value) {
     let folder = env.base.join("home/.claude/sessions");
     fs::create_dir_all(&folder).unwrap();
     let mut entry = json!({"sessionId": SESSION, "kind": "interactive", "future": [1]});
@@ -47,7 +47,7 @@ fn client_says(env: &Env, process: &Value, fields: Value) {
     fs::write(folder.join(format!("{}.json", process["pid"])), entry.to_string()).unwrap();
 }
 
-fn alive() -> Value {
+pub fn alive() -> Value {
     process(std::process::id())
 }
 
@@ -63,12 +63,15 @@ fn the_record_tells_what_a_loop_does() {
     transcript.queue(21, "dequeue", "/ralph:forbid x");
     let building = env.at(30).stop(SESSION).with(&transcript).says("Building.").background("cargo build");
     building.run().allows();
-    shows(&env, "○", "waiting", "waiting: background work: cargo build");
+    shows(&env, "○", "waiting", "waiting: background work: cargo build, 10m left");
     let failed = || env.event(Program::StopHook, SESSION, "StopFailure");
-    failed().field("error", "overloaded_error").run().silent();
-    shows(&env, "○", "waiting", "waiting: your prompt, after an API error: overloaded_error");
+    failed().field("error", "overloaded").run().silent();
+    assert_eq!(env.shown(SESSION)["waiting"]["for"], "service");
+    // Nothing has woken the session.
+    let error = "waiting: your prompt, after an API error: overloaded";
+    shows(env.at(42), "○", "waiting", error);
     assert_eq!(env.shown(SESSION)["waiting"], json!({"for": "prompt", "until": null}));
-    env.at(40).turn(SESSION, "On it again.").goes_on();
+    env.at(43).turn(SESSION, "On it again.").goes_on();
     shows(&env, "●", "working", "working");
     env.at(50).event(Program::StopHook, SESSION, "SessionEnd").field("reason", "other").run();
     shows(&env, "◌", "client-closed", "client closed");
@@ -80,6 +83,31 @@ fn the_record_tells_what_a_loop_does() {
     env.at(70).session_start(SESSION, "resume").run();
     env.at(80).turn(SESSION, DONE).ended("complete");
     shows(&env, "■", "ended", "ended: complete");
+}
+
+#[test]
+fn a_session_in_the_background_is_shown_with_the_command_that_opens_it() {
+    let env = Env::new();
+    env.start("task", &[]);
+    env.at(10).turn(SESSION, "On it.").goes_on();
+    let attach = || env.shown(SESSION)["attach"].clone();
+    client_says(&env, &alive(), json!({"status": "busy"}));
+    assert_eq!(attach(), Value::Null, "a session on a terminal");
+    client_says(&env, &alive(), json!({"status": "busy", "kind": "bg", "jobId": "fc864591"}));
+    assert_eq!(attach(), "claude attach fc864591");
+    assert!(env.ralph(&["status"]).ok().contains("\n  Attach      claude attach fc864591\n"));
+    let asks = json!({"status": "waiting", "waitingFor": "permission prompt", "jobId": "fc864591"});
+    client_says(&env, &alive(), asks);
+    assert_eq!(next(&env), "claude attach fc864591, then answer it");
+    client_says(&env, &alive(), json!({"status": "idle", "jobId": "fc864591"}));
+    assert!(next(&env).starts_with("claude attach fc864591, then send any prompt"), "{}", next(&env));
+    for odd in [json!("x; rm -rf /"), json!(""), json!(7), json!("a\u{1b}[2J")] {
+        client_says(&env, &alive(), json!({"status": "idle", "jobId": odd}));
+        assert_eq!(attach(), Value::Null, "{odd}");
+    }
+    client_says(&env, &process(u32::MAX / 2), json!({"jobId": "gone"}));
+    fs::remove_file(env.base.join(format!("home/.claude/sessions/{}.json", std::process::id()))).unwrap();
+    assert_eq!(attach(), Value::Null, "its process is gone");
 }
 
 #[test]
@@ -144,7 +172,7 @@ fn a_client_that_works_again_has_woken_up() {
     env.start("task", &[]);
     env.at(10).stop(SESSION).says("Building.").background("cargo build").run().allows();
     client_says(&env, &alive(), json!({"status": "idle"}));
-    shows(&env, "○", "waiting", "waiting: background work: cargo build");
+    shows(&env, "○", "waiting", "waiting: background work: cargo build, 10m left");
     client_says(&env, &alive(), json!({"status": "busy"}));
     shows(&env, "●", "working", "working");
 }

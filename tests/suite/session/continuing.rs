@@ -39,7 +39,12 @@ fn the_clients_version_decides_how_a_turn_continues_and_the_text_is_the_same() {
         "claude-code_2-1-163",
     ] {
         let answer = started(Some(client)).at(60).turn(SESSION, "On it.");
-        let expected = Answer { block: None, message: by_block.message.clone(), context: Some(text.into()) };
+        let expected = Answer {
+            block: None,
+            message: by_block.message.clone(),
+            context: Some(text.into()),
+            permission: None,
+        };
         assert_eq!(answer, expected, "{client}");
     }
 }

@@ -1,12 +1,15 @@
 mod activity;
 mod answers;
+mod background;
 mod breaker;
 mod completion;
 mod continuing;
 mod decisions;
 mod endings;
 mod official_failures;
+mod outages;
 mod pausing;
+mod permissions;
 mod regressions;
 mod sessions;
 mod signals;

@@ -1,6 +1,7 @@
 //! Runtime is the time the client was working; wall time is calendar time.
 
 use crate::env::{Env, HOUR, MINUTE, SESSION};
+use crate::transcript::Transcript;
 
 fn runtime(env: &Env) -> f64 {
     env.record(SESSION)["accumulated_runtime_seconds"].as_f64().unwrap()
@@ -210,4 +211,40 @@ fn ralph_now_accepts_both_forms_and_names_a_bad_value() {
     env.var("RALPH_NOW", "tomorrow");
     assert!(env.ralph(&["status"]).fails(64).contains("RALPH_NOW"));
     assert!(env.turn(SESSION, "x").allows().contains("RALPH_NOW"));
+}
+
+/// A Stop at this time, of a machine that has slept for so long since it was started.
+fn slept(env: &Env, seconds: i64, slept: i64, transcript: &Transcript) {
+    let payload = env.at(seconds).stop(SESSION).with(transcript).says("x").payload();
+    let call = env.call(crate::env::Program::StopHook).stdin(payload);
+    call.var("RALPH_NOW", format!("{} slept {slept}", crate::env::T0 + seconds)).run().answer().goes_on();
+}
+
+#[test]
+fn sleep_of_the_machine_is_no_runtime_also_in_the_middle_of_a_tool() {
+    let env = started();
+    let transcript = env.transcript();
+    transcript.prompt(1, "p", "go").call(10, "t1").result(10 * HOUR, "t1").text(10 * HOUR + 20, "x");
+    slept(&env, 10 * HOUR + 20, 9 * HOUR, &transcript);
+    assert_eq!(runtime(&env), (HOUR + 20) as f64);
+    transcript.feedback(10 * HOUR + 21).text(10 * HOUR + 80, "x");
+    slept(&env, 10 * HOUR + 80, 9 * HOUR, &transcript);
+    assert_eq!(runtime(&env), (HOUR + 80) as f64, "and counts on from there");
+    transcript.feedback(10 * HOUR + 81).text(12 * HOUR, "x");
+    slept(&env, 12 * HOUR, 0, &transcript);
+    assert_eq!(runtime(&env), (3 * HOUR) as f64, "a restarted machine has not slept");
+}
+
+#[test]
+fn a_short_sleep_is_left_out_without_a_transcript_too() {
+    let env = started();
+    let stop = |seconds: i64, slept: i64| {
+        let payload = env.at(seconds).stop(SESSION).says("x").payload();
+        let call = env.call(crate::env::Program::StopHook).stdin(payload);
+        call.var("RALPH_NOW", format!("{} slept {slept}", crate::env::T0 + seconds)).run().answer().goes_on();
+    };
+    stop(200, 50);
+    assert_eq!(runtime(&env), 150.0);
+    stop(800, 550);
+    assert_eq!(runtime(&env), 250.0, "ten minutes of which the machine was awake for two");
 }

@@ -76,7 +76,7 @@ fn a_slip_is_answered_with_what_was_probably_meant() {
         (&["man", "histry"], "hint: did you mean ralph-history?"),
         (&["run", "--max-iteration", "3", "x"], "hint: did you mean --max-iterations?"),
         (&["run", "--verfy", "true", "x"], "hint: did you mean --verify?"),
-        (&["run", "--on-limit", "wiat", "x"], "hint: did you mean wait?"),
+        (&["run", "--context", "frsh", "x"], "hint: did you mean fresh?"),
         (&["start", "--max-hour", "3", "x"], "hint: did you mean --max-hours?"),
         (&["stop", "--al"], "hint: did you mean --all?"),
         (&["scan", "--severity", "hihg"], "hint: did you mean high?"),
@@ -265,11 +265,11 @@ fn a_huge_wrong_value_is_quoted_in_short_everywhere() {
 #[test]
 fn an_answer_in_the_conversation_has_a_bound_and_a_terminal_shows_all() {
     let env = Env::new();
-    let keys: serde_json::Map<_, _> = (0..2000).map(|n| (format!("unknown{n}"), json!(1))).collect();
+    let keys: serde_json::Map<_, _> = (0..300).map(|n| (format!("unknown{n}"), json!(1))).collect();
     env.write(".claude/ralph-config.json", json!(keys).to_string());
     let told = env.types(SESSION, "config", "").block.unwrap();
     assert!(told.lines().count() < 130 && told.contains(" more lines"), "{}", told.lines().count());
-    assert!(env.ralph(&["config"]).ok().contains("unknown1999"));
+    assert!(env.ralph(&["config"]).ok().contains("unknown299"));
 }
 
 #[test]

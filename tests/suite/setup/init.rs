@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-const IGNORED: &str = "ralph/logs/\nralph/run.lock\nralph/blocked.txt\nralph/decide.txt\nralph/answered/\n";
+const IGNORED: &str =
+    "ralph/logs/\nralph/run.lock\nralph/blocked.txt\nralph/decide.txt\nralph/answered/\nralph/handover.md\n";
 
 #[test]
 fn it_lays_out_everything_a_run_starts_from() {

@@ -32,10 +32,14 @@ fn monitor() {
             terminal.sees("x failed 1");
             show(&mut page, &env, "80×24: a past run", &terminal);
             terminal.types("kkkl");
-            terminal.sees("Esc back");
+            // The last line is drawn last.
+            terminal.sees("g oldest");
             show(&mut page, &env, "80×24: the log", &terminal);
             terminal.types("q?");
-            terminal.sees("this help");
+            terminal.wait_until("the help", |text| {
+                text.contains("this help") && text.contains("Esc back  j/k scroll")
+            });
+            terminal.loses("Enter open");
             show(&mut page, &env, "80×24: help", &terminal);
             terminal.types("qs");
             terminal.sees("y / n");

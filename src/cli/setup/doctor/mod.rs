@@ -71,13 +71,8 @@ fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
     let (client, version) = client::client(context);
     let (plugin, found) = client::plugin(context, version.is_some());
     let folder = found.folder.as_deref();
-    let checks = vec![
-        client,
-        plugin,
-        hooks::enabled(context),
-        hooks::programs(context, folder),
-        round_trip::round_trip(context, version, folder),
-    ];
+    let mut checks = vec![client, plugin, hooks::enabled(context), hooks::programs(context, folder)];
+    checks.extend(round_trip::round_trip(context, version, folder));
     (Report { checks }, found)
 }
 

@@ -3,8 +3,7 @@
 use super::{Check, CheckContext, CheckNote};
 use crate::core::text::clean;
 use crate::store::process::command::Ended;
-use crate::store::process::lookup;
-use crate::store::project::git;
+use crate::store::project::{git, git_process};
 use crate::store::user::given;
 use crate::store::{config, state, variables};
 use std::time::Duration;
@@ -13,14 +12,13 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 pub fn git(context: &CheckContext) -> Check {
     let root = &context.project.root;
-    // Git would wait for a pipe.
-    if let Some(path) = git::odd_head(root) {
-        let note = format!("{} is not a regular file, so git cannot work here", path.display());
-        return Check::one("git", CheckNote::warning(note, "remove it, or clone the repository again"));
-    }
-    let mut command = lookup::command("git");
-    // Without optional locks git does not write its index.
-    command.env("GIT_OPTIONAL_LOCKS", "0").arg("-C").arg(root).args(["rev-parse", "--is-inside-work-tree"]);
+    let mut command = match git_process::command(root) {
+        Ok(command) => command,
+        Err(why) => {
+            return Check::one("git", CheckNote::warning(why, "remove it, or clone the repository again"));
+        }
+    };
+    command.args(["rev-parse", "--is-inside-work-tree"]);
     let answer = context.run(&mut command, b"", LIMIT);
     let is_repository = git::dir(root).is_some();
     let note = match &answer.ended {

@@ -3,7 +3,7 @@
 //! It uses a temporary home and a fake key; of the user's settings only the switches that disable hooks are copied. It takes
 //! two seconds and no tokens, and no other check proves that the parts work together.
 
-use super::{Check, CheckContext, skipped};
+use super::{Check, CheckContext, CheckNote, skipped};
 use crate::claude::client::Client;
 use crate::claude::client::version::{OLDEST_FOR_PLUGIN, Version};
 use crate::claude::round_trip::{self, Model, RoundTrip};
@@ -16,27 +16,39 @@ use std::path::Path;
 use std::time::Duration;
 
 pub const ID: &str = "round-trip";
+const STEERING: &str = "steering";
 const LIMIT: Duration = Duration::from_secs(60);
 /// What Claude Code needs of the environment.
 const KEPT_VARIABLES: [&str; 9] =
     ["PATH", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SystemRoot", "ComSpec", "PATHEXT"];
 
-pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Option<&Path>) -> Check {
+/// Returns the check of the round trip, and the one of what it shows about steering.
+pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Option<&Path>) -> [Check; 2] {
+    let skipped = |why: &str| [skipped(ID, why), skipped(STEERING, why)];
     let Some(plugin) = plugin.filter(|plugin| plugin.is_dir()) else {
-        return skipped(ID, "no plugin to try");
+        return skipped("no plugin to try");
     };
     let (Some(client), Some(version)) = (&context.client, version) else {
-        return skipped(ID, "no Claude Code to try it with");
+        return skipped("no Claude Code to try it with");
     };
     if version < OLDEST_FOR_PLUGIN {
-        return skipped(ID, "Claude Code is too old");
+        let queue =
+            format!("queue (Claude Code {version}): guidance and commands wait for the end of the turn");
+        let [round_trip, _] = skipped("Claude Code is too old");
+        return [round_trip, Check::one(STEERING, CheckNote::ok(queue))];
     }
     if context.call.flag("quick") {
-        return skipped(ID, "skipped by --quick");
+        return skipped("skipped by --quick");
     }
     match run(context, client, plugin) {
-        Ok(round_trip) => Check::one(ID, round_trip.diagnose()),
-        Err(error) => skipped(ID, &format!("could not be tried: {error:#}")),
+        Ok(round_trip) => {
+            let steering = match round_trip.turns.is_empty() {
+                true => CheckNote::skipped("the round trip called no model"),
+                false => round_trip.steering(version),
+            };
+            [Check::one(ID, round_trip.diagnose()), Check::one(STEERING, steering)]
+        }
+        Err(error) => skipped(&format!("could not be tried: {error:#}")),
     }
 }
 

@@ -84,7 +84,7 @@ fn slack(notice: &Notice) -> Value {
 fn ntfy(notice: &Notice, topic: &str) -> Value {
     let (priority, tag) = match (notice.occasion, notice.outcome) {
         (Occasion::Question | Occasion::Permission, _) => (4, "question"),
-        (Occasion::NoProgress, _) => (3, "hourglass"),
+        (Occasion::NoProgress | Occasion::Outage | Occasion::FullContext, _) => (3, "hourglass"),
         (_, None) => (3, "bell"),
         (_, Some(Outcome::Complete)) => (3, "white_check_mark"),
         (_, Some(Outcome::Stopped | Outcome::Killed | Outcome::Interrupted)) => (2, "stop_sign"),

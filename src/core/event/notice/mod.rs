@@ -5,6 +5,7 @@ pub mod body;
 pub mod reply;
 pub mod terminal;
 
+use crate::core::decide::handover::FILE;
 use crate::core::decide::turn::CheckResult;
 use crate::core::message;
 use crate::core::outcome::Outcome;
@@ -26,6 +27,10 @@ pub enum Occasion {
     /// The client waits for a permission.
     Permission,
     NoProgress,
+    /// The service fails, and the loop waits for it.
+    Outage,
+    /// The context of a session is nearly full.
+    FullContext,
     Test,
 }
 
@@ -37,6 +42,8 @@ impl Occasion {
             Occasion::Question => "question",
             Occasion::Permission => "permission",
             Occasion::NoProgress => "no-progress",
+            Occasion::Outage => "outage",
+            Occasion::FullContext => "full-context",
             Occasion::Test => "test",
         }
     }
@@ -137,6 +144,21 @@ impl Notice {
         Notice { message, reason, ..Notice::new(Occasion::NoProgress, run, project, "no progress", now) }
     }
 
+    /// Tells that the service has failed for so long; `words` are its own.
+    pub fn outage(run: &StoredLoop, project: &str, words: &str, lasted_ms: i64, now: Stamp) -> Notice {
+        let reason = bounded(&format!("the service has failed for {}: {words}", time::span(lasted_ms)));
+        let done = message::iterations(run.iteration);
+        let message = format!("{reason}\n{done} done; the loop continues when the service works again");
+        Notice { message, reason, ..Notice::new(Occasion::Outage, run, project, "service failing", now) }
+    }
+
+    /// Tells that the session's context is nearly full, and that the agent has written its handover.
+    pub fn full_context(run: &StoredLoop, project: &str, now: Stamp) -> Notice {
+        let reason = "the context is nearly full".to_owned();
+        let message = format!("{reason}: type /compact in the session; the agent continues from {FILE}");
+        Notice { message, reason, ..Notice::new(Occasion::FullContext, run, project, "context full", now) }
+    }
+
     pub fn test(project: &str, now: Stamp) -> Notice {
         let notice = Notice::new(Occasion::Test, &StoredLoop::default(), project, "test", now);
         let message = "This is a test by `ralph notify --test`.".to_owned();
@@ -174,6 +196,8 @@ mod tests {
             Notice::question(&run, &project, None, Stamp(0)),
             Notice::permission(&run, &project, &evil, Stamp(0)),
             Notice::no_progress(&run, &project, 60_000, Stamp(0)),
+            Notice::outage(&run, &project, &evil, 60_000, Stamp(0)),
+            Notice::full_context(&run, &project, Stamp(0)),
         ] {
             let hostile = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
             assert!(!notice.title.contains('\n') && !notice.title.contains(hostile), "{}", notice.title);

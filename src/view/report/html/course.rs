@@ -120,7 +120,7 @@ pub fn money(report: &Report) -> String {
         )
     };
     out.push_str(&format!(
-        "<details class=\"more\"><summary>as a table</summary>\n<table><thead><tr><th class=\"n\">iteration</th><th class=\"n\">cost</th>\
+        "<details class=\"more screen-only\"><summary>as a table</summary>\n<table><thead><tr><th class=\"n\">iteration</th><th class=\"n\">cost</th>\
          <th class=\"n\">so far</th><th class=\"n\">tokens</th><th class=\"n\">so far</th></tr></thead>\n<tbody>\n{}</tbody></table></details>\n",
         report.iterations.iter().map(row).collect::<String>()
     ));

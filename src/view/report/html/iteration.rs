@@ -7,7 +7,7 @@ use crate::core::event::account::{Entry, Kind};
 use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::view::report::escape::html;
+use crate::view::report::escape::{html, html_with_code};
 use crate::view::report::summary::Tone;
 use crate::view::report::words::{count, dollars};
 use crate::view::report::{Report, Row};
@@ -45,7 +45,7 @@ fn iteration(row: &Row) -> String {
         if !text.is_empty() {
             out.push_str(&format!(
                 "<p><b>{what}:</b> <span class=\"q\">{}</span></p>\n",
-                html(&clean::excerpt(text, 600))
+                html_with_code(&clean::excerpt(text, 600))
             ));
         }
     }

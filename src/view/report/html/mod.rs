@@ -5,7 +5,7 @@ mod iteration;
 mod review;
 mod style;
 
-use super::escape::{html, html_words};
+use super::escape::{html, html_with_code, html_words};
 use super::summary::{Evidence, Tone};
 use super::{Need, Report, Step};
 use crate::core::message;
@@ -158,7 +158,7 @@ fn rejected(report: &Report) -> String {
         return String::new();
     }
     let items = report.rejected.iter().map(|(number, why)| {
-        format!("<li>iteration {number}: <span class=\"q\">{}</span></li>\n", html(why))
+        format!("<li>iteration {number}: <span class=\"q\">{}</span></li>\n", html_with_code(why))
     });
     format!(
         "<h3>Claims of completion that were rejected</h3>\n<ul class=\"plain small\">\n{}</ul>\n",

@@ -1,10 +1,11 @@
-//! How a page looks: the reader's own fonts, dark and light, on paper and on a phone.
+//! How a page looks: the reader's own fonts, dark and light, on paper and on a phone. On paper nothing can be opened, so all is
+//! open but the ends of the logs and what is told twice; a browser that cannot open it prints the first line of each iteration.
 
 pub const STYLE: &str = r#"
 :root{color-scheme:light dark;--bg:#fbfaf8;--card:#fff;--ink:#1d1c1a;--soft:#65615a;--line:#e4e0d8;--code:#f1eee8;
 --good:#1a7f4b;--warn:#a35c00;--bad:#b3261e;--calm:#3b5b8c;--work:#7d9cc9;--wait:#e2c27a;--pause:#cfcac0;--failure:#cf4d43;
 --stopped:#ece8e0;--give:#7a4fa3}
-@media(prefers-color-scheme:dark){:root{--bg:#161618;--card:#1d1e20;--ink:#e8e6e1;--soft:#9d9a93;--line:#33332f;--code:#27282b;
+@media screen and (prefers-color-scheme:dark){:root{--bg:#161618;--card:#1d1e20;--ink:#e8e6e1;--soft:#9d9a93;--line:#33332f;--code:#27282b;
 --good:#5fc58f;--warn:#e2a84b;--bad:#f1796f;--calm:#8fb0e0;--work:#4a6c9e;--wait:#8a6d2b;--pause:#47453f;--failure:#c2493f;
 --stopped:#28282a;--give:#b796dd}}
 *{box-sizing:border-box}
@@ -20,11 +21,11 @@ h1 code{font-size:.86em;font-weight:500}
 h1 .q{font-weight:400}
 .task{margin:0 0 1.2rem;color:var(--soft);white-space:pre-wrap;padding-left:1.15rem;max-height:9.2em;overflow:auto}
 .good{--tone:var(--good)}.warn{--tone:var(--warn)}.bad{--tone:var(--bad)}.calm{--tone:var(--calm)}
-dl.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(7.2rem,1fr));gap:1px;margin:0 0 .6rem;background:var(--line);
+dl.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(7.2rem,1fr));gap:1px;margin:0 0 .6rem;background:var(--card);
 border:1px solid var(--line);border-radius:.5rem;overflow:hidden}
-dl.figures div{background:var(--card);padding:.5rem .8rem .55rem}
+dl.figures div{box-shadow:0 0 0 1px var(--line);padding:.5rem .8rem .55rem}
 dt{font-size:.74rem;color:var(--soft)}
-dd{margin:0;font-weight:600}dd small{font-weight:400;font-size:.84em;color:var(--soft)}
+dd{margin:0;font-weight:600}dd small{font-weight:400;font-size:.84em;color:var(--soft);white-space:nowrap}
 section{margin-top:2.2rem}
 h2{font-size:1rem;font-weight:650;margin:0 0 .6rem;padding-bottom:.3rem;border-bottom:1px solid var(--line)}
 h3{font-size:.84rem;font-weight:600;margin:1.1rem 0 .35rem;color:var(--soft)}
@@ -98,7 +99,12 @@ footer{margin-top:3rem;color:var(--soft);font-size:.8rem}
 table.fold thead{display:none}table.fold tr{display:block;padding:.45rem 0;border-bottom:1px solid var(--line)}
 table.fold td{display:inline-block;border:0;padding:0 .9rem 0 0;text-align:left}table.fold td:first-child{display:block;width:auto}
 table.fold td[data-l]::before{content:attr(data-l) " ";color:var(--soft);font-size:.8rem}}
-@media print{:root{--bg:#fff;--card:#fff;color-scheme:light}body{font-size:10.5pt}main{max-width:none;padding:0}pre{max-height:none}
-section,details,tr,svg{break-inside:avoid}section.long{break-inside:auto}.task{max-height:none}a{color:inherit}
-rect,i,.churn,.state::before,h1{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+@page{margin:15mm 14mm}
+@media print{:root{--bg:#fff;--card:#fff;--soft:#55514a;color-scheme:light}html,body{background:#fff}body{font-size:10pt;line-height:1.42}
+main{max-width:none;padding:0}h1{font-size:15pt}dl.figures{grid-template-columns:repeat(auto-fit,minmax(5.6rem,1fr))}section{margin-top:1.4rem}footer{margin-top:1.6rem}
+pre,.task{max-height:none;overflow:visible}.scroll{overflow:visible}pre{border:1px solid var(--line)}pre.said{border-width:0 0 0 2px}
+.log,.screen-only{display:none}.more>summary::before,.more[open]>summary::before{content:""}.body{padding-bottom:.5rem}
+h2,h3,summary,thead,dt{break-after:avoid}h1,tr,svg,li,dl,.legend{break-inside:avoid}p,pre{orphans:3;widows:3}
+h1,dl,ul.needs li,rect,i,svg,.churn,.state::before,code,pre{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+@supports selector(::details-content){details::details-content{content-visibility:visible;display:block}.it>summary .what{visibility:hidden}}}
 "#;

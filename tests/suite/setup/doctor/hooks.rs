@@ -1,6 +1,6 @@
 //! `ralph doctor`: hooks and the round trip through Claude Code.
 
-use super::{Doctor, listed, script, whole_plugin};
+use super::{Doctor, hooks_answered, listed, script, whole_plugin};
 use crate::env::{names_in, wait_until};
 use serde_json::json;
 use std::fs;
@@ -50,7 +50,7 @@ fn invalid_settings_of_claude_code_are_reported_and_not_changed() {
 fn a_hook_program_that_does_not_answer_is_reported() {
     let doctor = Doctor::new();
     for (does, verdict, words) in [
-        ("cat > /dev/null", "ok", "8 hooks answered"),
+        ("cat > /dev/null", "ok", hooks_answered().as_str()),
         ("cat > /dev/null; echo boom >&2; exit 101", "failure", "boom (exit code 101)"),
         ("cat > /dev/null; echo hello", "failure", "did not answer in JSON: hello"),
         ("cat > /dev/null; echo '{\"systemMessage\": \"the disk is full\"}'", "warning", "the disk is full"),
@@ -81,7 +81,9 @@ fn the_program_that_only_command_files_call_is_checked_too() {
     fs::create_dir_all(plugin.join("commands")).unwrap();
     fs::copy(whole_plugin().join("commands/forbid.md"), plugin.join("commands/forbid.md")).unwrap();
     doctor.check().says("hook-programs", "failure", &["bin/ralph-guidance is missing", "ralph install"]);
-    for (does, verdict, words) in [("exit 3", "failure", "exit code 3"), ("", "ok", "8 hooks answered")] {
+    for (does, verdict, words) in
+        [("exit 3", "failure", "exit code 3"), ("", "ok", hooks_answered().as_str())]
+    {
         script(&plugin.join("bin/ralph-guidance"), does);
         doctor.check().says("hook-programs", verdict, &[words]);
     }

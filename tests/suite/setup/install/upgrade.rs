@@ -102,17 +102,22 @@ fn a_second_install_at_the_same_time_is_refused() {
 fn an_edited_plugin_is_not_replaced_silently() {
     let home = Home::new();
     home.install(&[]).ok();
-    fs::write(home.plugin().join("commands/start.md"), "mine").unwrap();
+    fs::write(home.plugin().join("commands/stop.md"), "mine").unwrap();
     fs::write(home.plugin().join("commands/mine.md"), "mine, too").unwrap();
+    // The client writes these when it loads the plugin's module.
+    fs::create_dir_all(home.plugin().join(".claude-plugin/types/claude-code")).unwrap();
+    for name in ["tsconfig.json", ".claude-plugin/types/claude-code/index.d.ts"] {
+        fs::write(home.plugin().join(name), "the client's").unwrap();
+    }
     fs::remove_file(home.plugin().join("README.md")).unwrap();
     home.asked();
 
     let told = home.install(&[]).fails(1);
-    for part in ["was edited: README.md, commands/start.md, commands/mine.md", "Nothing was changed. --force"]
+    for part in ["was edited: README.md, commands/stop.md, commands/mine.md", "Nothing was changed. --force"]
     {
         assert!(told.contains(part), "{part}\n{told}");
     }
-    assert_eq!(fs::read_to_string(home.plugin().join("commands/start.md")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(home.plugin().join("commands/stop.md")).unwrap(), "mine");
     assert_eq!(home.asked(), Vec::<String>::new());
     home.uninstall(&[]).fails(1);
 

@@ -1,0 +1,234 @@
+//! Rules for tools that the user allows for a loop, in three of the forms of Claude Code's own permission rules: `Tool`,
+//! `Bash(exact command)` and `Bash(prefix:*)`. Everything else is refused when it is given, and matches nothing.
+
+use crate::core::text::clean;
+
+/// The only tool whose rules may say which call.
+const SHELL: &str = "Bash";
+/// The client's own question to the user, which only an answer settles.
+pub const QUESTION_TOOL: &str = "AskUserQuestion";
+const MAX_CHARS: usize = 2000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRule<'a> {
+    tool: &'a str,
+    calls: Calls<'a>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Calls<'a> {
+    All,
+    /// This command.
+    Exact(&'a str),
+    /// This command with any further words, as long as it is one simple command.
+    Prefix(&'a str),
+}
+
+impl<'a> ToolRule<'a> {
+    /// Parses a rule, or says what is wrong with it.
+    pub fn parse(text: &'a str) -> Result<ToolRule<'a>, String> {
+        let quoted = || clean::excerpt(text, 80);
+        let wrong = |why: &str| Err(format!("'{}' is not a rule for a tool: {why}", quoted()));
+        if text.chars().count() > MAX_CHARS || text.chars().any(char::is_control) {
+            return wrong("give one line of at most 2000 characters");
+        }
+        let (tool, rest) = text.trim().split_at(text.trim().find('(').unwrap_or(text.trim().len()));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if !tool.starts_with(|c: char| c.is_ascii_alphabetic()) || !tool.chars().all(is_name) {
+            return wrong("give Tool, Bash(command) or Bash(prefix:*)");
+        }
+        if tool == QUESTION_TOOL {
+            return wrong("a question needs an answer, not a permission");
+        }
+        if rest.is_empty() {
+            return Ok(ToolRule { tool, calls: Calls::All });
+        }
+        if tool != SHELL {
+            return wrong(
+                "only Bash can name a command; allow the whole tool, or use Claude Code's own permissions",
+            );
+        }
+        let Some(command) = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
+            return wrong("the last parenthesis is missing");
+        };
+        let (command, is_prefix) = match command.strip_suffix(":*") {
+            Some(prefix) => (prefix.trim(), true),
+            None => (command.trim(), false),
+        };
+        if command.is_empty() {
+            return wrong("it would allow every command; if you mean that, give Bash");
+        }
+        if command.contains('*') {
+            return wrong("`*` is understood only as `:*` at the end");
+        }
+        if is_prefix && is_compound(command) {
+            return wrong("a prefix is one simple command");
+        }
+        let calls = if is_prefix { Calls::Prefix(command) } else { Calls::Exact(command) };
+        Ok(ToolRule { tool, calls })
+    }
+
+    /// Returns whether the rule allows a call; `command` is what a shell would be given.
+    pub fn allows(&self, tool: &str, command: Option<&str>) -> bool {
+        let command = command.map(str::trim);
+        tool == self.tool
+            && match (&self.calls, command) {
+                (Calls::All, _) => true,
+                (Calls::Exact(allowed), Some(command)) => command == *allowed,
+                (Calls::Prefix(prefix), Some(command)) => {
+                    let rest = command.strip_prefix(prefix);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) && !is_compound(command)
+                }
+                (_, None) => false,
+            }
+    }
+}
+
+/// Returns the rule that allows exactly this call, as far as a line can say it.
+pub fn for_call(tool: &str, command: Option<&str>) -> String {
+    const MAX_COLUMNS: usize = 160;
+    let exact = command.filter(|_| tool == SHELL).map(|command| format!("{SHELL}({})", command.trim()));
+    // A rule that is shown differently from what it says would match something else.
+    let is_shown = |rule: &String| clean::columns(rule) <= MAX_COLUMNS && clean::line(rule) == *rule;
+    let fits = |rule: &String| is_shown(rule) && ToolRule::parse(rule).is_ok();
+    exact.filter(fits).unwrap_or_else(|| clean::excerpt(tool, MAX_COLUMNS))
+}
+
+/// Returns whether a shell may do more than start one program with these words. Bash, zsh and their globs start programs
+/// from within words too, so quotes are not looked at: what is in doubt is asked.
+fn is_compound(command: &str) -> bool {
+    let starts_more =
+        |c: char| matches!(c, ';' | '&' | '|' | '<' | '>' | '`' | '(' | ')') || (c.is_control() && c != '\t');
+    command.contains(starts_more) || command.contains("${")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_rule_matches_what_it_says_and_nothing_else() {
+        for (rule, tool, command, allowed) in [
+            ("Bash", "Bash", Some("rm -rf x && y"), true),
+            ("Bash", "Bash", None, true),
+            ("Bash", "BashOutput", None, false),
+            ("bash", "Bash", Some("x"), false),
+            ("mcp__files__write", "mcp__files__write", None, true),
+            ("mcp__files", "mcp__files__write", None, false),
+            ("Bash(cargo test)", "Bash", Some("cargo test"), true),
+            ("Bash(cargo test)", "Bash", Some(" cargo test\n"), true),
+            ("Bash(cargo test)", "Bash", Some("cargo test x"), false),
+            ("Bash(cargo test)", "Bash", Some("Cargo test"), false),
+            ("Bash(cargo test)", "Bash", None, false),
+            ("Bash(cargo test)", "Shell", Some("cargo test"), false),
+            ("Bash(a && b)", "Bash", Some("a && b"), true),
+            ("Bash(echo (x))", "Bash", Some("echo (x)"), true),
+            ("Bash(cargo test:*)", "Bash", Some("cargo test"), true),
+            ("Bash(cargo test:*)", "Bash", Some("cargo test --lib 'a b' $HOME {a,b}"), true),
+            ("Bash(cargo test:*)", "Bash", Some("cargo testament"), false),
+            ("Bash(cargo test:*)", "Bash", Some("cargo  test"), false),
+            ("Bash(cargo test:*)", "Bash", Some("X=1 cargo test"), false),
+            ("Bash(cargo test:*)", "Bash", Some("echo cargo test"), false),
+        ] {
+            assert_eq!(
+                ToolRule::parse(rule).unwrap().allows(tool, command),
+                allowed,
+                "{rule}: {tool} {command:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_prefix_never_allows_more_than_one_program() {
+        let rule = ToolRule::parse("Bash(cargo test:*)").unwrap();
+        for more in [
+            "&& rm x",
+            "; rm x",
+            "| sh",
+            "|| rm x",
+            "& rm x",
+            "$(rm x)",
+            "`rm x`",
+            "\nrm x",
+            "\r\nrm x",
+            "> /etc/x",
+            "< x",
+            "2>&1",
+            "<(rm x)",
+            "=(rm x)",
+            "*(e:'rm x':)",
+            "\"$(rm x)\"",
+            "${x@P}",
+            "\0rm",
+            "\u{b}rm",
+        ] {
+            assert!(!rule.allows("Bash", Some(&format!("cargo test {more}"))), "{more:?}");
+        }
+    }
+
+    #[test]
+    fn forms_that_are_not_understood_are_refused() {
+        for (text, why) in [
+            ("", "give Tool"),
+            ("*", "give Tool"),
+            ("Bash(", "parenthesis is missing"),
+            ("Bash(x", "parenthesis is missing"),
+            ("Bash(x) y", "parenthesis is missing"),
+            ("Bash()", "every command"),
+            ("Bash(:*)", "every command"),
+            ("Bash(*)", "`*` is understood only"),
+            ("Bash(git * main)", "`*` is understood only"),
+            ("Bash(npm run*)", "`*` is understood only"),
+            ("Bash(a && b:*)", "one simple command"),
+            ("Edit(src/**)", "only Bash"),
+            ("WebFetch(domain:x.org)", "only Bash"),
+            ("AskUserQuestion", "needs an answer"),
+            ("Ba sh", "give Tool"),
+            ("mcp__x__*", "give Tool"),
+            ("Bash(a\nb)", "one line"),
+        ] {
+            let wrong = ToolRule::parse(text).unwrap_err();
+            assert!(wrong.contains(why), "{text:?}: {wrong}");
+        }
+        assert!(ToolRule::parse(&"x".repeat(2001)).is_err());
+    }
+
+    #[test]
+    fn the_rule_for_a_call_allows_that_call() {
+        for (tool, command, rule) in [
+            ("Bash", Some("npm publish"), "Bash(npm publish)"),
+            ("Bash", Some("a && b"), "Bash(a && b)"),
+            ("Bash", Some("a *.rs"), "Bash"),
+            ("Bash", Some("a\nb"), "Bash"),
+            ("Bash", Some("a  b"), "Bash"),
+            ("Bash", Some("a \u{202e}b"), "Bash"),
+            ("Bash", None, "Bash"),
+            ("Edit", None, "Edit"),
+            ("mcp__x__y", Some("ignored"), "mcp__x__y"),
+        ] {
+            assert_eq!(for_call(tool, command), rule);
+            assert!(ToolRule::parse(rule).unwrap().allows(tool, command), "{rule}");
+        }
+        assert_eq!(for_call("Bash", Some(&"x ".repeat(500))), "Bash");
+        assert!(for_call(&"x".repeat(100_000), None).len() < 200, "a name of any length is bounded");
+    }
+
+    proptest! {
+        /// What a prefix allows is one simple command that begins with it.
+        #[test]
+        fn a_prefix_is_a_prefix(command in "[a-z &;|$(){}<>`\n'\"=*]{0,40}") {
+            let rule = ToolRule::parse("Bash(ls:*)").unwrap();
+            if rule.allows("Bash", Some(&command)) {
+                prop_assert!(command.trim() == "ls" || command.trim().starts_with("ls "));
+                prop_assert!(!command.trim().contains(['&', ';', '|', '<', '>', '`', '(', ')', '\n']));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,60}", command in ".{0,60}") {
+            let _ = for_call(&text, Some(&command));
+            let _ = ToolRule::parse(&text).map(|rule| rule.allows("Bash", Some(&command)));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a session does while it is watched: its transcript, and what the client says about itself.
+
+use super::Watch;
+use crate::claude::client::sessions;
+use crate::claude::transcript;
+use crate::core::record::{ArmedLoop, ClientStatus, Reading};
+use crate::core::time::runtime::Event;
+use crate::store::world::Instant;
+use std::time::Duration;
+
+/// The session counts as idle after this time without a change.
+const IDLE_AFTER: Duration = Duration::from_secs(2);
+/// A client that does not say whether it works may think for so long about what was sent to it.
+const MAX_THINKING: Duration = Duration::from_secs(600);
+
+pub(super) enum Activity {
+    /// Nothing happens, and nothing will by itself.
+    Idle,
+    Busy,
+    /// The model has answered, so another end of a turn will come; or the user pressed Esc, which pauses the loop.
+    Over,
+}
+
+/// The session as it was last seen.
+pub(super) struct Look {
+    reading: Reading,
+    quiet_since: Instant,
+    /// Something may have been sent to the model since.
+    sent: bool,
+}
+
+impl Look {
+    pub(super) fn first(run: &ArmedLoop) -> Look {
+        Look { reading: run.session.transcript.clone(), quiet_since: Instant::now(), sent: false }
+    }
+
+    /// Returns whether what the user had queued has left the queue.
+    pub(super) fn is_queue_empty(&self) -> bool {
+        self.reading.queue.is_empty()
+    }
+
+    /// Looks again. A prompt alone is no turn: a command that the client answers itself may leave one.
+    pub(super) fn again(&mut self, watch: &Watch, run: &ArmedLoop) -> Activity {
+        let Some(path) = watch.input.transcript.as_deref() else { return Activity::Over };
+        if path.symlink_metadata().is_err() {
+            // The agent took it along into another checkout, so it is at work.
+            return Activity::Over;
+        }
+        let mut seen = run.clone();
+        seen.session.transcript = self.reading.clone();
+        if let Some(gained) = transcript::read(path, &seen) {
+            // The transcript lags: what the turn ended with may come after the hook that saw its end.
+            let since = run.session.waiting.as_ref().map_or(run.timing.armed_at, |waiting| waiting.since);
+            let is_over = gained.answered_at.max(gained.interrupted_at).is_some_and(|at| at > since);
+            // After a usage limit the client continues by itself.
+            if is_over || gained.limit_resets_at.is_some() {
+                return Activity::Over;
+            }
+            let sends = |event: &Event| matches!(event, Event::Prompt | Event::Sent);
+            self.sent |= gained.evidence.iter().any(|evidence| sends(&evidence.event));
+            if gained.reading.offset != self.reading.offset {
+                self.quiet_since = Instant::now();
+            }
+            self.reading = gained.reading;
+        }
+        let limit = match sessions::status(watch.world, watch.session) {
+            ClientStatus::Busy | ClientStatus::Asking(_) => {
+                self.quiet_since = Instant::now();
+                return Activity::Busy;
+            }
+            ClientStatus::Idle => IDLE_AFTER,
+            _ if self.sent => MAX_THINKING,
+            _ => IDLE_AFTER,
+        };
+        if self.quiet_since.elapsed() >= limit { Activity::Idle } else { Activity::Busy }
+    }
+}

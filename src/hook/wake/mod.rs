@@ -1,0 +1,102 @@
+//! The waker: an asynchronous hook that continues a loop whose session would sleep.
+//!
+//! It runs beside the hooks of Stop and StopFailure and waits for one thing, each in a file of its own: the turn that the user
+//! queued, the user's answer from elsewhere, background commands, a service that failed, or the reset of a usage limit.
+//! With `asyncRewake` the client wakes the agent for exit code 2 and the text on stderr.
+
+mod answer;
+mod background;
+mod look;
+mod queue;
+mod reset;
+mod service;
+
+use crate::claude::hook::input::{self, Event, Input};
+use crate::core::decide::Note;
+use crate::core::prompt;
+use crate::core::record::{ArmedLoop, LoopState};
+use crate::scan::briefing::{self, BriefingContext};
+use crate::store::user::armed;
+use crate::store::world::{self, World};
+use crate::store::{Project, config, state};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(super) use answer::ANSWERED;
+
+const WAKE: u8 = 2;
+const POLL: Duration = Duration::from_millis(200);
+
+pub fn main() -> ExitCode {
+    // If anything fails here, the session behaves as if there were no waker.
+    std::panic::set_hook(Box::new(|_| std::process::exit(0)));
+    match watch() {
+        Some(text) => {
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            ExitCode::from(WAKE)
+        }
+        None => ExitCode::SUCCESS,
+    }
+}
+
+/// One session that the waker watches.
+#[derive(Clone, Copy)]
+struct Watch<'a> {
+    world: &'a World,
+    project: &'a Project,
+    session: &'a str,
+    input: &'a Input,
+    /// In the terminal's interface this hook is asynchronous; elsewhere the client waits for it.
+    is_interactive: bool,
+}
+
+/// Returns the prompt that wakes the agent, or nothing if it need not be woken.
+fn watch() -> Option<String> {
+    let bytes = super::read_stdin().ok()?;
+    let is_interactive = world::text("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry == "cli");
+    let input = &input::parse(&bytes, "Stop").ok()?;
+    let session = input.session_id.as_deref()?;
+    // Where the client waits for this hook there is no queue, and only a command may need more time than the client.
+    let waits_for_command = input.background().iter().any(|task| !task.is_agent);
+    (is_interactive || waits_for_command).then_some(())?;
+    let world = &World::of_hook().ok()?;
+    let project = &Project::find(world, input.cwd.as_deref());
+    let watch = Watch { world, project, session, input, is_interactive };
+    let is_armed = armed::exists(world, project, session).ok()?;
+    if matches!(input.event, Event::StopFailure { .. }) {
+        return if is_armed { service::tried_again(&watch) } else { None };
+    }
+    let Some(run) = is_armed.then(|| queue::allowed_stop(&watch)).flatten() else {
+        is_interactive.then_some(())?;
+        return reset::passed(&watch).or_else(|| answer::received(&watch));
+    };
+    match background::limit(&run) {
+        Some(until) => background::overdue(&watch, &run, until),
+        None if is_interactive => queue::drained(&watch, &run),
+        None => None,
+    }
+}
+
+impl Watch<'_> {
+    fn running_loop(&self) -> Option<ArmedLoop> {
+        let document = state::peek(self.project).ok()??;
+        let run = armed::load_armed(self.world, self.project, self.session, &document).ok()?;
+        run.filter(|run| run.state == LoopState::Running)
+    }
+
+    /// Returns the prompt that continues the loop.
+    fn continuation(&self, run: &ArmedLoop) -> Option<String> {
+        let Watch { world, project, session, .. } = *self;
+        let document = state::peek(project).ok()??;
+        let resolved = &config::load_for(world, project, run);
+        let context = BriefingContext { world, project, session, run, resolved, told: true };
+        Some(prompt::continuation(
+            run,
+            &Note { earlier_advice: run.pending.advice.clone(), ..Note::default() },
+            &briefing::stored(&context, &document).ok()?,
+            &resolved.settings(),
+            world.later().now,
+        ))
+    }
+}

@@ -1,0 +1,56 @@
+//! What the user queued: a prompt or command for which the Stop hook allowed the stop.
+//!
+//! Most of them lead to a turn, whose own Stop continues the loop. A command without a turn, such as `/compact`, would
+//! leave the loop waiting for ever. So the session is watched and, once it is idle, the agent is woken.
+
+use super::look::{Activity, Look};
+use super::{POLL, Watch, background, reset};
+use crate::core::record::{ArmedLoop, WaitingFor};
+use crate::store::world::Instant;
+use std::time::Duration;
+
+/// A queue that is not empty by then was misread.
+const QUEUE_DEADLINE: Duration = Duration::from_secs(10);
+/// The longest time a dialogue of the user's may take.
+const DEADLINE: Duration = Duration::from_secs(3600);
+
+/// Waits for the Stop hook's decision. Returns the loop if the stop was allowed for the user or for background commands.
+pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
+    let began = Instant::now();
+    loop {
+        std::thread::sleep(POLL);
+        let run = watch.running_loop()?;
+        let decided =
+            run.last_hook_timestamp >= watch.world.now.seconds() - 0.1 || reset::awaited(&run).is_some();
+        let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
+        // A wait for background work that an earlier stop began may still be noted.
+        if matches!(waiting, Some(WaitingFor::User(_))) || (decided && background::limit(&run).is_some()) {
+            return Some(run);
+        }
+        // The hook may be running the check commands.
+        if decided || began.elapsed() > DEADLINE {
+            return None;
+        }
+    }
+}
+
+/// Waits until the queue is empty and the session idle. Returns the prompt that continues the loop.
+pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
+    let began = Instant::now();
+    let mut look = Look::first(run);
+    while began.elapsed() < DEADLINE {
+        std::thread::sleep(POLL);
+        let current = watch.running_loop()?;
+        if current.session.waiting != run.session.waiting {
+            return None;
+        }
+        let activity = look.again(watch, &current);
+        let drained = look.is_queue_empty() || began.elapsed() > QUEUE_DEADLINE;
+        match activity {
+            Activity::Over => return None,
+            Activity::Idle if drained => return watch.continuation(&current),
+            Activity::Idle | Activity::Busy => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,127 @@
+//! The plan's usage level and a cost limit in the real client: what it tells its status line and its stream, and what
+//! the loop does with that. Ralph's clock is moved past the reset, so that no test waits for it.
+
+use std::time::SystemTime;
+
+use crate::client::Session;
+use crate::clock::{Clock, wait_until};
+use crate::messages_api::{Api, Reply};
+use crate::ralph::{SOON, plugin, status, the_loop, working};
+use crate::runner::{DONE, SONNET, in_an_hour, session, start};
+use crate::status_line::with_status_line;
+use crate::tmux::Screen;
+
+const HOUR: i64 = 3600;
+
+/// Says that so much of the five hours is used.
+fn at_level(reply: Reply, used: &str, resets: i64) -> Reply {
+    let resets = resets.to_string();
+    let unified = |name: &str| format!("anthropic-ratelimit-unified-{name}");
+    let status = if used == "1" { "rejected" } else { "allowed" };
+    [
+        ("status", status),
+        ("reset", resets.as_str()),
+        ("representative-claim", "five_hour"),
+        ("5h-status", status),
+        ("5h-reset", resets.as_str()),
+        ("5h-utilization", used),
+        ("overage-status", "rejected"),
+    ]
+    .into_iter()
+    .fold(reply, |reply, (name, value)| reply.header(&unified(name), value))
+}
+
+/// A user of a plan, whose Ralph has this clock.
+fn subscriber(api: &Api) -> Option<(Session, Clock)> {
+    let session = session(api)?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let clock = Clock::new(session.root().join("clock"), i64::try_from(now.as_millis()).unwrap());
+    let session = session.without("ANTHROPIC_API_KEY").env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy");
+    Some((session.env("RALPH_NOW", clock.variable()), clock))
+}
+
+#[test]
+fn a_run_passes_50_92_and_100_percent_of_the_plan() {
+    let (resets, moment) = in_an_hour();
+    let level = |used: &'static str, resets, word| working(word).map(|reply| at_level(reply, used, resets));
+    let later = resets + 5 * HOUR;
+    let before = [level("0.5", resets, "one"), level("0.92", resets, "two"), level("0.93", resets, "landed")];
+    let mut script = before.concat();
+    script.push(at_level(Reply::error(429), "1", later));
+    script.extend(level("0.02", later, DONE));
+    let api = Api::start(script);
+    let Some((session, clock)) = subscriber(&api) else { return };
+
+    let mut running = start(&session, &["--land-at", "90", "--max-stuck", "0"]);
+    running.wait_until(|output| output.stdout.contains("93% of the 5-hour limit"));
+    wait_until("the run waits", || the_loop(&session)["waiting"]["for"] == "usage-limit");
+    let record = the_loop(&session);
+    assert_eq!((&record["iteration"], &record["quota"]["source"]), (&3.into(), &"stream".into()), "{record}");
+    assert_eq!(record["quota"]["windows"][0]["percent"], 93.0, "{record}");
+    assert!(api.requests()[4].text().contains("92% of the 5-hour limit"), "the agent is told to land");
+    assert!(
+        record["waiting"]["until"].as_str().unwrap().replace('T', " ").starts_with(&moment[..16]),
+        "{record}"
+    );
+
+    clock.advance(HOUR + 60);
+    running.wait_until(|output| output.stdout.contains("usage limit reached; continuing in 4h 59m"));
+    clock.advance(5 * HOUR);
+    let output = running.wait();
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(the_loop(&session)["iteration"], 4, "neither wait is an iteration");
+}
+
+#[test]
+fn a_session_lands_waits_and_is_woken_after_the_reset() {
+    let (resets, _) = in_an_hour();
+    let [tool, word] = working("a part is done");
+    let turns = 12;
+    let script = (0..2 * turns).map(|n| {
+        let reply = if n % 2 == 0 { tool.clone() } else { word.clone() };
+        at_level(reply, if n < 2 { "0.5" } else { "0.92" }, resets)
+    });
+    let api = Api::start(script.collect());
+    let Some((session, clock)) = subscriber(&api) else { return };
+    if !Screen::available() {
+        return;
+    }
+    let session = session.plugin(plugin()).allow("Bash");
+    with_status_line(&session);
+    let screen = Screen::start(&session);
+    screen.type_line(&format!("/ralph:start keep going --land-at 90 --max-iterations {turns}"));
+    let waits = || status(&session)["loops"][0]["waiting"]["for"] == "usage-limit";
+    wait_until("the loop waits for the reset", waits);
+    let record = the_loop(&session);
+    assert_eq!(record["quota"]["source"], "status-line", "{record}");
+    assert_eq!(record["quota"]["windows"][0]["percent"], 92.0, "{record}");
+    let asked = api.requests();
+    assert!(asked.last().unwrap().text().contains("92% of the 5-hour limit"), "the agent was told to land");
+    screen.wait_for("92% of the 5-hour limit", SOON);
+
+    clock.advance(HOUR + 60);
+    api.wait_for_requests(asked.len() + 1, SOON);
+    screen.wait_for("Ralph ended (max-iterations)", SOON);
+    assert_eq!(the_loop(&session)["iteration"], turns);
+}
+
+#[test]
+fn a_cost_limit_ends_a_live_session() {
+    let usage = serde_json::json!({"input_tokens": 100_000, "output_tokens": 1000});
+    let [tool, word] = working("a part is done").map(|reply| reply.usage(usage.clone()));
+    let api = Api::start((0..100).map(|n| if n % 2 == 0 { tool.clone() } else { word.clone() }).collect());
+    let Some(session) = session(&api) else { return };
+    if !Screen::available() {
+        return;
+    }
+    let session = session.plugin(plugin()).allow("Bash").arg("--model").arg(SONNET);
+    with_status_line(&session);
+    let screen = Screen::start(&session);
+    screen.type_line("/ralph:start keep going --max-cost 1 --max-iterations 50");
+    screen.wait_for("Ralph ended (max-cost)", SOON);
+    let record = the_loop(&session);
+    assert_eq!(record["usage"]["cost_source"], "status-line", "{record}");
+    let cost = record["usage"]["cost_usd"].as_f64().unwrap();
+    // A scripted model answers at once, so on a busy machine the client's figure comes some turns later.
+    assert!(cost >= 1.0, "{record}");
+}

@@ -1,0 +1,129 @@
+//! Limits of cost, tokens and context in a session, of one loop and of a day.
+
+use super::told;
+use crate::env::{DONE, Env, SESSION, mode, names_in};
+use std::fs;
+
+#[test]
+fn a_cost_limit_acts_at_the_end_of_the_turn_that_crosses_it() {
+    let env = Env::new();
+    told(&env, SESSION).cost(3.0, 100).line();
+    env.start("work", &["--max-cost", "1"]);
+    told(env.at(10), SESSION).cost(3.6, 110).line();
+    let told_user = env.at(20).turn(SESSION, "one").message.unwrap();
+    assert!(told_user.contains("· $0.60"), "what the session had cost before is not the loop's: {told_user}");
+    assert_eq!(env.shown(SESSION)["usage"]["cost_source"], "status-line");
+    assert!(env.ralph(&["status"]).ok().contains("$0.60 (status line)"));
+    told(env.at(30), SESSION).cost(4.0, 130).line();
+    let ended = env.at(40).turn(SESSION, "two");
+    assert!(ended.ended("max-cost").contains("$1.00 of $1.00 spent"), "{ended:?}");
+}
+
+#[test]
+fn a_restarted_client_a_resumed_loop_and_another_session_keep_the_sum() {
+    let env = Env::new();
+    told(&env, SESSION).cost(0.0, 1).line();
+    env.start("work", &["--max-cost", "2"]);
+    told(env.at(10), SESSION).cost(0.5, 11).line();
+    env.at(20).turn(SESSION, "one").goes_on();
+    // The client was closed, and its cost begins at 0.
+    told(env.at(1000), SESSION).cost(0.25, 5).line();
+    env.at(1010).turn(SESSION, "two").goes_on();
+    assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 0.75);
+    env.ralph(&["stop", "--session", SESSION]).ok();
+    // What the user does in between is not the loop's.
+    told(env.at(1100), SESSION).cost(5.25, 105).line();
+    env.ralph(&["start", "--resume", "--session", SESSION]).ok();
+    told(env.at(1200), SESSION).cost(5.75, 205).line();
+    env.at(1210).turn(SESSION, "three").goes_on();
+    assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 1.25);
+    env.ralph(&["stop", "--session", SESSION]).ok();
+    let run = env.shown(SESSION)["run_id"].as_str().unwrap().to_owned();
+    told(&env, "another").cost(9.0, 50).line();
+    env.ralph(&["start", "--resume", "--run", &run, "--session", "another"]).ok();
+    told(env.at(1300), "another").cost(9.75, 150).line();
+    env.at(1310).turn("another", "four").ended("max-cost");
+}
+
+#[test]
+fn figures_of_another_session_or_half_a_file_change_nothing() {
+    let env = Env::new();
+    env.start("work", &["--max-cost", "1", "--land-at", "50"]);
+    told(env.at(10), "another").cost(50.0, 10).window("five_hour", 99.0, None).line();
+    env.at(20).turn(SESSION, "one").goes_on();
+    told(env.at(30), SESSION).cost(0.1, 10).line();
+    let folder = env.data().join("figures");
+    for name in names_in(&folder) {
+        assert_eq!(mode(&folder.join(&name)) & 0o777, 0o600, "{name}");
+        fs::write(folder.join(name), "{\"session_id\": \"s").unwrap();
+    }
+    let answer = env.at(40).turn(SESSION, "two");
+    answer.goes_on();
+    assert!(env.ralph(&["status"]).ok().contains("Quota       unknown"), "{}", env.ralph(&["status"]).ok());
+}
+
+#[test]
+fn a_token_limit_acts_by_the_transcript() {
+    let env = Env::new();
+    let transcript = env.transcript();
+    env.start("work", &["--max-tokens", "40"]);
+    // Each answer is 15 tokens.
+    for turn in 1..4 {
+        transcript.feedback(turn * 10).text(turn * 10 + 5, "x");
+        let answer = env.at(turn * 10 + 6).stop(SESSION).says("x").with(&transcript).run();
+        assert_eq!(answer.block.is_some(), turn < 3, "{answer:?}");
+        if turn < 3 {
+            continue;
+        }
+        let told = answer.ended("max-cost");
+        assert!(told.contains("45 of 40 tokens used"), "{told}");
+        assert!(told.contains("Next: /ralph:start --resume --max-tokens N"), "{told}");
+    }
+}
+
+#[test]
+fn a_day_has_one_budget_for_all_loops_of_the_user() {
+    let env = Env::new();
+    env.ralph(&["config", "--user", "budget.daily_usd", "1"]).ok();
+    for session in ["a", "b"] {
+        told(&env, session).cost(0.0, 1).line();
+        env.start_in(session, "work", &[]);
+    }
+    told(env.at(10), "a").cost(0.6, 10).line();
+    env.at(20).turn("a", "one").goes_on();
+    told(env.at(30), "b").cost(0.5, 30).line();
+    let ended = env.at(40).turn("b", "one");
+    assert!(
+        ended.ended("max-cost").contains("today (UTC): $1.10 of $1.00 spent by all your loops"),
+        "{ended:?}"
+    );
+    let refused = env.ralph(&["start", "more", "--session", "c"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("today (UTC)"), "{refused:?}");
+    // The next day begins at nothing.
+    env.at(86_400);
+    env.start_in("c", "more", &[]);
+    env.at(86_410).turn("c", DONE).ended("complete");
+}
+
+#[test]
+fn a_full_context_is_handed_over_and_the_agent_reads_it_after_compaction() {
+    let env = Env::new();
+    env.start("the whole task", &["--max-context", "80"]);
+    told(env.at(5), SESSION).cost(0.1, 5).context(79.0).line();
+    assert!(!env.at(10).turn(SESSION, "one").goes_on().contains("handover"));
+    told(env.at(15), SESSION).cost(0.2, 15).context(81.5).line();
+    let asked = env.at(20).turn(SESSION, "two");
+    assert!(
+        asked.goes_on().contains("81% of the context is used")
+            && asked.goes_on().contains("ralph/handover.md")
+    );
+    told(env.at(25), SESSION).cost(0.3, 25).context(82.0).line();
+    let written = env.at(30).turn(SESSION, "three");
+    assert!(!written.goes_on().contains("Write ralph/handover.md"), "it is asked for once");
+    assert!(written.message.unwrap().contains("type /compact"));
+    let compacted = env.at(40).session_start(SESSION, "compact").run().context.unwrap();
+    assert!(compacted.starts_with("This context is new. Your handover"), "{compacted}");
+    assert!(compacted.contains("the whole task"));
+    let again = env.at(41).session_start(SESSION, "compact").run().context.unwrap();
+    assert!(!again.contains("handover"), "{again}");
+}
