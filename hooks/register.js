@@ -57,6 +57,7 @@ async function obey($, answer) {
   if (typeof answer.append === 'string') {
     await $.session.append({ message: { type: 'user', content: [{ type: 'text', text: answer.append }] } });
   }
+  if (answer.compact === true) await $.session.compact();
   // The client refuses it while a command runs.
   if (typeof answer.submit === 'string') $.clock.after(1, () => leave($.prompt.submit({ text: answer.submit })));
 }

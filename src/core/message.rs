@@ -12,6 +12,10 @@ use crate::core::text::clean;
 
 const HOUR_MS: i64 = 3_600_000;
 
+/// What the user does about a context that is nearly full, if the client cannot compact it by itself.
+pub const TYPE_COMPACT: &str =
+    "the context is nearly full: type /compact, and the agent continues from its handover";
+
 /// Returns `Ralph 12/50 · Runtime: 3.2h/9.0h | Wall: 15.0h`, with the cost if it is known.
 pub fn position(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     let mut line =
@@ -131,6 +135,9 @@ pub fn waiting(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
             let verb = if queued.text.starts_with('/') { "running" } else { "answering" };
             let then = if queued.text.starts_with("/ralph:stop") { "" } else { ", then continuing" };
             format!("{line} · {verb} your \"{}\" first{then}", clean::excerpt(&queued.text, 40))
+        }
+        Some(WaitingFor::Compaction) => {
+            format!("{line} · compacting the context, then continuing from {HANDOVER}")
         }
         Some(WaitingFor::Background(work)) => {
             let limit = work.until.map(|until| format!(", {} at most", time::span(until - now)));

@@ -462,6 +462,8 @@ pub struct Waiting {
 pub enum WaitingFor {
     /// A prompt or command of the user, which runs first.
     User(Queued),
+    /// The client compacts the context, from which the agent has handed over.
+    Compaction,
     /// Work in the background; the client wakes the session when it ends.
     Background(Awaited),
     /// A permission that the client asks for.
@@ -491,6 +493,7 @@ impl WaitingFor {
     pub fn name(&self) -> &'static str {
         match self {
             WaitingFor::User(_) => "user",
+            WaitingFor::Compaction => "compaction",
             WaitingFor::Background(_) => "background",
             WaitingFor::UsageLimit(_) => "usage-limit",
             WaitingFor::Calls(_) => "calls",
@@ -503,7 +506,7 @@ impl WaitingFor {
     /// Returns when it ends, if that is known.
     pub fn until(&self) -> Option<Stamp> {
         match self {
-            WaitingFor::User(_) => None,
+            WaitingFor::User(_) | WaitingFor::Compaction => None,
             WaitingFor::Background(awaited)
             | WaitingFor::Permission(awaited)
             | WaitingFor::Question(awaited) => awaited.until,

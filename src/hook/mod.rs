@@ -125,6 +125,11 @@ fn takes_stop_context() -> bool {
     version.is_some_and(|version| version >= OLDEST_WITH_STOP_CONTEXT)
 }
 
+/// Returns whether the client shows its interface in a terminal, so that it has dialogs and can be woken.
+fn is_interactive() -> bool {
+    world::text("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry == "cli")
+}
+
 /// Returns the answer of a hook that failed.
 fn failed_open(why: &str) -> Answer {
     Answer::tell(format!("Ralph failed and allowed the stop: {why}"))

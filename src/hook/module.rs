@@ -10,6 +10,7 @@ use crate::claude::settings::statusline as line_settings;
 use crate::claude::transcript;
 use crate::cli::loops::slash;
 use crate::cli::setup::statusline;
+use crate::core::record::{ArmedLoop, LoopState, WaitingFor, is_default};
 use crate::core::text::clean;
 use crate::store::user::armed;
 use crate::store::{Project, World, state};
@@ -40,6 +41,9 @@ struct Answer {
     /// A line for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<String>,
+    /// Whether to compact the context now, between two turns.
+    #[serde(skip_serializing_if = "is_default")]
+    compact: bool,
     /// What the agent reads in the running turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     append: Option<String>,
@@ -79,7 +83,9 @@ fn answer(bytes: &[u8]) -> Option<Answer> {
     let call = Call { world: &world, project: &project, input: &input };
     let answer = match &input.event {
         Event::Session => Answer { pin: Some(!has_status_line(&world)), ..Answer::default() },
-        Event::Refresh => Answer { append: call.news(), ..call.with_line() },
+        Event::Refresh => {
+            Answer { append: call.news(), compact: call.waits_for_compaction(), ..call.with_line() }
+        }
         Event::Aborted { last } => aborted(&call, last),
         Event::Command { name, text } => command(&call, name, text),
     };
@@ -95,11 +101,26 @@ impl Call<'_> {
         news.map(|text| clean::block(&text))
     }
 
+    /// Returns whether the agent has written its handover, and the loop waits for the context that reads it.
+    fn waits_for_compaction(&self) -> bool {
+        let Call { world, project, input } = *self;
+        let run = || -> Option<ArmedLoop> {
+            let document = state::peek(project).ok()??;
+            armed::load_armed(world, project, &input.session_id, &document).ok()?
+        };
+        let waits = |run: &ArmedLoop| {
+            let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
+            waiting == Some(&WaitingFor::Compaction) && run.session.handover.is_some()
+        };
+        !input.running && run().filter(|run| run.state == LoopState::Running).is_some_and(|run| waits(&run))
+    }
+
     /// Returns the line to pin: that of the status line, from the same figures.
     fn with_line(&self) -> Answer {
         let folder = self.world.launch_dir.as_ref().unwrap_or(&self.world.working_dir);
         let mut fields = self.input.figures.clone();
         fields.insert("session_id".into(), json!(self.input.session_id));
+        fields.insert("module".into(), json!(true));
         fields.insert("workspace".into(), json!({"project_dir": folder}));
         let line = statusline::line(Value::Object(fields).to_string().as_bytes());
         Answer { status: Some(line), ..Answer::default() }

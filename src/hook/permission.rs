@@ -17,7 +17,7 @@ use crate::core::time;
 use crate::store::process::{notify, pid};
 use crate::store::state::{self, Locked, stop as stops};
 use crate::store::user::armed;
-use crate::store::world::{self, Instant};
+use crate::store::world::Instant;
 use crate::store::{World, config, events};
 use anyhow::Result;
 use serde_json::Value;
@@ -63,9 +63,8 @@ pub fn requested(call: &Call, tool: &str, input: &Value, by_subagent: bool) -> R
         return Ok(Answer::permission(Decision::Allow).with_notes(&failed));
     }
     // Elsewhere than in the terminal's interface another program asks, or the client denies at once.
-    let is_interactive = world::text("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry == "cli");
     let wait_ms = settings.permission_wait_ms;
-    if wait_ms == 0 || !is_interactive {
+    if wait_ms == 0 || !super::is_interactive() {
         return Ok(Answer::silent());
     }
     Prompt { call, run_id: &run.run_id, tool, resolved, wait_ms, by_subagent }.ask()

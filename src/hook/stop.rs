@@ -58,7 +58,8 @@ fn gather(call: &Call, run: ArmedLoop, state: &Locked, kill_switch: bool) -> Res
     let Call { world, project, work_tree, input, .. } = *call;
     let turn = told_by_client(world, input, &run, kill_switch)?;
     let figures = figures::load(world, call.session);
-    let turn = Turn { work_tree: project.name_of(work_tree), figures, ..turn };
+    let can_compact = super::is_interactive() && figures.as_ref().is_some_and(|figures| figures.has_module);
+    let turn = Turn { work_tree: project.name_of(work_tree), figures, can_compact, ..turn };
     let was_scanned = state.document.scanned_in() == turn.work_tree && !run.session.unscanned;
     let resolved = config::load_for(world, project, &run);
     let tasks = tasks::read(work_tree, &run.tasks);
@@ -142,14 +143,12 @@ fn record_and_answer(
     }
     notes.extend(events::note_once(world, &mut after, &happened));
     // How the loop was resumed without the user in the session.
-    notes.extend(handoff::take(world, session, wake::ANSWERED));
+    notes.extend(handoff::take(world, session, wake::WOKEN));
     let told = std::mem::replace(&mut after.told.warnings, warnings.join("\n"));
     notes.extend(warnings.into_iter().filter(|warning| !told.lines().any(|line| line == warning)));
     let hands_over = decision.note().is_some_and(|note| note.course == Course::NewContext);
     if hands_over {
-        notes.push(
-            "the context is nearly full: type /compact, and the agent continues from its handover".into(),
-        );
+        notes.push(message::TYPE_COMPACT.into());
     }
     let mut answer = match decision {
         Decision::Silent | Decision::RunChecks => Answer::silent(),

@@ -214,6 +214,7 @@ impl Runner<'_> {
             first_usd: None,
             context_percent: report.context_percent().filter(|_| continues),
             windows: report.windows.clone(),
+            has_module: false,
         }
     }
 }

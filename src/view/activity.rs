@@ -99,6 +99,7 @@ impl<'a> Activity<'a> {
             Activity::Waiting(what) => match what {
                 WaitingFor::User(queued) if queued.text.is_empty() => "what you typed".into(),
                 WaitingFor::User(queued) => format!("your \"{}\"", clean::excerpt(&queued.text, 40)),
+                WaitingFor::Compaction => "compaction of the context".into(),
                 WaitingFor::Background(work) => awaited("background work", work),
                 WaitingFor::Permission(call) => awaited("permission", call),
                 WaitingFor::Question(question) => awaited("your answer", question),

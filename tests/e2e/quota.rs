@@ -1,7 +1,9 @@
 //! The plan's usage level and a cost limit in the real client: what it tells its status line and its stream, and what
 //! the loop does with that. Ralph's clock is moved past the reset, so that no test waits for it.
 
-use std::time::SystemTime;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use crate::client::Session;
 use crate::clock::{Clock, wait_until};
@@ -93,7 +95,7 @@ fn a_session_lands_waits_and_is_woken_after_the_reset() {
     let waits = || status(&session)["loops"][0]["waiting"]["for"] == "usage-limit";
     wait_until("the loop waits for the reset", waits);
     let record = the_loop(&session);
-    assert_eq!(record["quota"]["source"], "status-line", "{record}");
+    assert!(["status-line", "module"].contains(&record["quota"]["source"].as_str().unwrap()), "{record}");
     assert_eq!(record["quota"]["windows"][0]["percent"], 92.0, "{record}");
     let asked = api.requests();
     assert!(asked.last().unwrap().text().contains("92% of the 5-hour limit"), "the agent was told to land");
@@ -120,8 +122,49 @@ fn a_cost_limit_ends_a_live_session() {
     screen.type_line("/ralph:start keep going --max-cost 1 --max-iterations 50");
     screen.wait_for("Ralph ended (max-cost)", SOON);
     let record = the_loop(&session);
-    assert_eq!(record["usage"]["cost_source"], "status-line", "{record}");
+    assert!(
+        ["status-line", "module"].contains(&record["usage"]["cost_source"].as_str().unwrap()),
+        "{record}"
+    );
     let cost = record["usage"]["cost_usd"].as_f64().unwrap();
     // A scripted model answers at once, so on a busy machine the client's figure comes some turns later.
     assert!(cost >= 1.0, "{record}");
+}
+
+/// Nothing but the plugin: its module tells the level and compacts, which takes the model longer than the loop's waker
+/// waits in an idle session.
+#[test]
+fn a_full_context_is_compacted_and_the_agent_continues_from_its_handover() {
+    let full = serde_json::json!({"input_tokens": 120_000, "output_tokens": 100});
+    let turn = || working("a part is done").map(|reply| reply.usage(full.clone()));
+    let summary = Reply::text("<summary>The session so far.</summary>").delay(Duration::from_secs(5));
+    let script = [turn(), turn()].concat().into_iter().chain([summary, Reply::text(DONE)]);
+    let api = Api::start_holding(script.collect(), 1);
+    let Some(session) = session(&api) else { return };
+    if !Screen::available() {
+        return;
+    }
+    let session = session.plugin(plugin()).allow("Bash").arg("--model").arg(SONNET);
+    let screen = Screen::start(&session);
+    screen.type_line("/ralph:start keep going --max-context 50 --max-iterations 9");
+    let told = || {
+        files_below(&session.data_dir().join("figures")).any(|text| text.contains("\"context_percent\":60"))
+    };
+    wait_until("the module tells the level", told);
+    api.answer_all();
+    screen.wait_for("compacting the context, then continuing", SOON);
+    screen.wait_for("Ralph ended (complete)", SOON);
+    let requests = api.requests();
+    assert!(requests[2].text().contains("Write ralph/handover.md"), "{}", requests[2].text());
+    let last = requests.last().unwrap().text();
+    assert!(last.contains("Your handover from the earlier one is ralph/handover.md"), "{last}");
+    assert!(last.contains("The session so far."), "{last}");
+    assert!(!last.contains("Bash completed"), "the old context is gone: {last}");
+    assert_eq!(requests.len(), 6, "the agent is not woken while the client compacts");
+    assert!(!screen.text().contains("type /compact"), "{}", screen.text());
+}
+
+fn files_below(folder: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::read_to_string(entry.path()).ok())
 }

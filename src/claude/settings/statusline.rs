@@ -1,6 +1,6 @@
 //! The input of a status line, and the command that Claude Code runs for it.
 
-use crate::core::decide::figures::{self, Told, Window};
+use crate::core::decide::figures::{self, FigureSource, Told, Window};
 use crate::core::time::Stamp;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,7 @@ fn told(input: &Value) -> Told {
         Window::new(name, number(&window["used_percentage"]), Stamp::of_client(&window["resets_at"]))
     });
     Told {
+        source: if input["module"] == true { FigureSource::Module } else { FigureSource::StatusLine },
         cost_usd: number(&cost["total_cost_usd"]),
         duration_ms: cost["total_duration_ms"].as_f64().map(|ms| ms as i64),
         api_duration_ms: cost["total_api_duration_ms"].as_f64().map(|ms| ms as i64),

@@ -12,11 +12,14 @@ const MAX_NAME_CHARS: usize = 40;
 const CLOCK_SLACK_MS: i64 = 60_000;
 
 /// Where a figure comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureSource {
     /// What the client gives to its status line.
+    #[default]
     StatusLine,
+    /// What the client gives to the plugin's module.
+    Module,
     /// The session's transcript.
     Transcript,
     /// What the agent of a runner printed.
@@ -27,6 +30,7 @@ impl FigureSource {
     pub fn words(self) -> &'static str {
         match self {
             FigureSource::StatusLine => "status line",
+            FigureSource::Module => "client",
             FigureSource::Transcript => "transcript",
             FigureSource::Stream => "agent's output",
         }
@@ -99,6 +103,7 @@ pub fn percent(percent: f64) -> String {
 /// What the client tells of cost, context and quota. What is missing or cannot be true is unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Told {
+    pub source: FigureSource,
     /// What this process of the client says the session has cost.
     pub cost_usd: Option<f64>,
     /// How long this process has had the session, in milliseconds.
@@ -126,6 +131,8 @@ pub struct Figures {
     pub first_usd: Option<f64>,
     pub context_percent: Option<f64>,
     pub windows: Vec<Window>,
+    /// The session has the plugin's module, which can compact the context.
+    pub has_module: bool,
 }
 
 impl Figures {
@@ -177,6 +184,7 @@ mod tests {
             first_usd: None,
             context_percent: None,
             windows: Vec::new(),
+            has_module: false,
         };
         let (since, now) = (Stamp(1_000_000), Stamp(2_000_000));
         for (name, given, expected) in [

@@ -227,6 +227,9 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         let level = figures.and_then(|figures| figures.context_percent);
         note.course = handover::judge(&mut run.session.handover, level, settings.max_context_percent);
     }
+    if note.course == Course::NewContext && turn.can_compact {
+        return wait(run, WaitingFor::Compaction, &note, now);
+    }
     let limits = (settings.max_iterations, settings.max_runtime_ms);
     note.limits_changed = run.told.limits.replace(limits).is_some_and(|told| told != limits);
     note.repeat_task = std::mem::take(&mut run.pending.repeat_task);

@@ -26,6 +26,8 @@ pub struct Turn {
     pub gained: Option<Gained>,
     /// What the client told of cost, context and quota, if it did.
     pub figures: Option<Figures>,
+    /// The client compacts the context when it is asked to.
+    pub can_compact: bool,
     /// What all loops of this user had spent today before this turn; nothing if that is not limited.
     pub today: Option<Spent>,
     /// The git worktree in which the agent works, by its path; empty if it works in the project itself. HEAD, tasks,
@@ -133,6 +135,7 @@ impl Default for Turn {
             slept_ms: None,
             gained: None,
             figures: None,
+            can_compact: false,
             today: None,
             work_tree: String::new(),
             head: None,

@@ -1,6 +1,6 @@
 //! The user's answer from `notify.answers` to the question with which the loop of this session ended.
 
-use super::{POLL, Watch};
+use super::{POLL, WOKEN, Watch};
 use crate::cli::loops::answer;
 use crate::core::text::clean;
 use crate::notify::answers::Topic;
@@ -9,8 +9,6 @@ use crate::store::world::{Instant, World};
 use crate::store::{Project, config, state};
 use std::time::Duration;
 
-/// The name of the note for the user about an answer from elsewhere.
-pub(in crate::hook) const ANSWERED: &str = "answered";
 /// As long as the client lets this hook run, see `hooks/steering.json`.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
@@ -54,7 +52,7 @@ fn resumed(world: &World, project: &Project, session: &str, text: &str, host: &s
         Ok(_) => format!("answer from {host}: \"{}\"", clean::excerpt(text, 160)),
         Err(failure) => format!("the answer from {host} was not taken: {failure}"),
     };
-    let _ = handoff::leave(world, session, ANSWERED, &told);
+    let _ = handoff::leave(world, session, WOKEN, &told);
     let for_agent = answered.ok()?.agent?;
     Some(format!(
         "The user has answered your question through {host}, and the loop continues.\n\n{for_agent}"

@@ -17,15 +17,15 @@ use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::user::armed;
-use crate::store::world::{self, World};
+use crate::store::world::World;
 use crate::store::{Project, config, state};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub(super) use answer::ANSWERED;
-
 const WAKE: u8 = 2;
+/// The name of the note that tells the user at the next end of a turn how the loop was woken.
+pub(super) const WOKEN: &str = "woken";
 const POLL: Duration = Duration::from_millis(200);
 
 pub fn main() -> ExitCode {
@@ -54,7 +54,7 @@ struct Watch<'a> {
 /// Returns the prompt that wakes the agent, or nothing if it need not be woken.
 fn watch() -> Option<String> {
     let bytes = super::read_stdin().ok()?;
-    let is_interactive = world::text("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry == "cli");
+    let is_interactive = super::is_interactive();
     let input = &input::parse(&bytes, "Stop").ok()?;
     let session = input.session_id.as_deref()?;
     // Where the client waits for this hook there is no queue, and only a command may need more time than the client.

@@ -1,11 +1,17 @@
 //! What the user queued: a prompt or command for which the Stop hook allowed the stop.
 //!
 //! Most of them lead to a turn, whose own Stop continues the loop. A command without a turn, such as `/compact`, would
-//! leave the loop waiting for ever. So the session is watched and, once it is idle, the agent is woken.
+//! leave the loop waiting for ever. So the session is watched and, once it is idle, the agent is woken. The same holds for a
+//! compaction that the module in the client was asked for.
 
 use super::look::{Activity, Look};
-use super::{POLL, Watch, background, reset};
+use super::{POLL, WOKEN, Watch, background, reset};
+use crate::core::event::notice::Notice;
+use crate::core::message;
 use crate::core::record::{ArmedLoop, WaitingFor};
+use crate::store::config;
+use crate::store::process::notify;
+use crate::store::user::handoff;
 use crate::store::world::Instant;
 use std::time::Duration;
 
@@ -24,7 +30,9 @@ pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
             run.last_hook_timestamp >= watch.world.now.seconds() - 0.1 || reset::awaited(&run).is_some();
         let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
         // A wait for background work that an earlier stop began may still be noted.
-        if matches!(waiting, Some(WaitingFor::User(_))) || (decided && background::limit(&run).is_some()) {
+        if matches!(waiting, Some(WaitingFor::User(_) | WaitingFor::Compaction))
+            || (decided && background::limit(&run).is_some())
+        {
             return Some(run);
         }
         // The hook may be running the check commands.
@@ -48,9 +56,26 @@ pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
         let drained = look.is_queue_empty() || began.elapsed() > QUEUE_DEADLINE;
         match activity {
             Activity::Over => return None,
-            Activity::Idle if drained => return watch.continuation(&current),
+            Activity::Idle if drained => {
+                tell_if_not_compacted(watch, &current);
+                return watch.continuation(&current);
+            }
             Activity::Idle | Activity::Busy => {}
         }
     }
     None
+}
+
+/// Tells the user that the client did not compact the context, which a compaction would have cleared the handover for. The
+/// loop continues in the old one.
+fn tell_if_not_compacted(watch: &Watch, run: &ArmedLoop) {
+    let Watch { world, project, session, .. } = *watch;
+    let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
+    if waiting != Some(&WaitingFor::Compaction) || run.session.handover.is_none() {
+        return;
+    }
+    let _ = handoff::leave(world, session, WOKEN, message::TYPE_COMPACT);
+    let notice = Notice::full_context(run, &project.root.to_string_lossy(), world.later().now);
+    let notice = Notice { session_id: session.to_owned(), ..notice };
+    notify::send(project, &notice, &config::load_for(world, project, run).notify());
 }

@@ -1,5 +1,5 @@
 //! What the client last told of a session's cost, context and quota: one small file for each session, written by
-//! `ralph statusline` and read by the Stop hook. It is in the user's own folder, where no repository can write.
+//! `ralph statusline` and `ralph module`, and read by the Stop hook. It is in the user's own folder, where no repository can write.
 
 use crate::core::decide::figures::{FigureSource, Figures, Told, Window};
 use crate::core::record::lenient_list;
@@ -23,6 +23,8 @@ const START_SLACK_MS: i64 = 2_000;
 struct Record {
     session_id: String,
     at: Stamp,
+    source: FigureSource,
+    has_module: bool,
     /// The running cost of the client's present process, which may begin at 0 when it is restarted.
     cost_usd: Option<f64>,
     /// What it was when the session was first looked at.
@@ -75,11 +77,12 @@ pub fn load(world: &World, session: &str) -> Option<Figures> {
     let record = record(world, session)?;
     Some(Figures {
         at: record.at,
-        source: FigureSource::StatusLine,
+        source: record.source,
         spent_usd: record.spent_usd,
         first_usd: record.first_usd,
         context_percent: record.context_percent,
         windows: record.windows,
+        has_module: record.has_module,
     })
 }
 
@@ -89,6 +92,8 @@ fn next(before: Option<&Record>, session: &str, told: &Told, now: Stamp) -> Opti
     let mut next = Record {
         session_id: session.to_owned(),
         at: now,
+        source: told.source,
+        has_module: told.source == FigureSource::Module,
         cost_usd: told.cost_usd,
         first_usd: told.cost_usd,
         spent_usd: told.cost_usd,
@@ -98,7 +103,10 @@ fn next(before: Option<&Record>, session: &str, told: &Told, now: Stamp) -> Opti
         windows: told.windows.clone(),
     };
     let Some(before) = before else { return Some(next) };
-    let is_same = before.cost_usd == told.cost_usd
+    // A client has both, and each tells the same.
+    next.has_module |= before.has_module;
+    let is_same = before.has_module == next.has_module
+        && before.cost_usd == told.cost_usd
         && before.api_duration_ms == told.api_duration_ms
         && before.context_percent == told.context_percent
         && before.windows == told.windows;

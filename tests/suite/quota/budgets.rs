@@ -1,7 +1,9 @@
 //! Limits of cost, tokens and context in a session, of one loop and of a day.
 
 use super::told;
-use crate::env::{DONE, Env, SESSION, mode, names_in};
+use crate::env::{DONE, Env, Program, SESSION, mode, names_in, wait_until};
+use crate::transcript::Transcript;
+use serde_json::{Value, json};
 use std::fs;
 
 #[test]
@@ -126,4 +128,56 @@ fn a_full_context_is_handed_over_and_the_agent_reads_it_after_compaction() {
     assert!(compacted.contains("the whole task"));
     let again = env.at(41).session_start(SESSION, "compact").run().context.unwrap();
     assert!(!again.contains("handover"), "{again}");
+}
+
+/// The figures as the module in the client tells them, and whether it is to compact.
+fn module_compacts(env: &Env, percent: f64, running: bool) -> bool {
+    let usage = json!({"cost": {"usd": 0.1}, "context": {"percent": percent}});
+    let input = json!({"event": "refresh", "session_id": SESSION, "running": running, "usage": usage});
+    let call = env.call(Program::Ralph).args(&["module"]).var("CLAUDE_PROJECT_DIR", &env.project);
+    let answer: Value = serde_json::from_str(&call.stdin(input.to_string()).run().ok()).unwrap();
+    answer["compact"] == true
+}
+
+/// A loop in a client with the module, whose agent has written its handover.
+fn waits_for_compaction(env: &Env, transcript: &Transcript) {
+    env.var("CLAUDE_CODE_ENTRYPOINT", "cli");
+    env.start("the whole task", &["--max-context", "80"]);
+    assert!(!module_compacts(env.at(15), 81.0, true));
+    env.at(20).stop(SESSION).says("one").with(transcript).run().goes_on();
+    assert!(!module_compacts(env.at(25), 82.0, false), "the agent writes its handover first");
+    let waits = env.at(30).stop(SESSION).says("two").with(transcript).run();
+    assert!(waits.allows().contains("compacting the context, then continuing from ralph/handover.md"));
+    assert!(env.ralph(&["status"]).ok().contains("waiting: compaction of the context"));
+}
+
+#[test]
+fn the_module_compacts_a_full_context_between_turns_and_once() {
+    let env = Env::new();
+    waits_for_compaction(&env, &env.transcript());
+    assert!(!module_compacts(env.at(31), 82.0, true), "not in a running turn");
+    assert!(module_compacts(env.at(32), 82.0, false));
+    env.at(33).session_start(SESSION, "compact").run();
+    assert!(!module_compacts(env.at(34), 10.0, false));
+    let continues = env.at(40).turn(SESSION, "three");
+    assert!(!continues.message.unwrap().contains("type /compact"));
+    assert_eq!(env.shown(SESSION)["iteration"], 3);
+}
+
+#[test]
+fn a_context_that_the_client_did_not_compact_is_told_and_the_loop_continues() {
+    let env = Env::new();
+    env.ralph(&["config", "--user", "notify.command", "echo $RALPH_EVENT > told"]).ok();
+    let transcript = env.transcript();
+    transcript.worked(1);
+    waits_for_compaction(&env, &transcript);
+    let payload = env.stop(SESSION).says("two").with(&transcript).payload();
+    let call = env.call(Program::Ralph).args(&["wake"]);
+    let woken = call.stdin(payload).run();
+    assert_eq!(woken.code, Some(2), "{woken:?}");
+    wait_until("the notification", || env.exists("told"));
+    assert_eq!(env.read("told").trim(), "full-context");
+    let continues = env.at(40).turn(SESSION, "three");
+    continues.goes_on();
+    assert!(continues.message.unwrap().contains("type /compact"));
 }
