@@ -209,7 +209,7 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
             let what = WaitingFor::UsageLimit(until);
             run.session.waiting = Some(Waiting { what, since: call.world.now });
         }
-        // After a reset the client continues by itself.
+        // The waker continues after the reset, if the client does not.
         let resets =
             run.session.waiting.is_some() || limit.as_ref().is_some_and(|limit| limit.resets.is_some());
         let words = clean::excerpt(message, 300);
@@ -220,7 +220,11 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
         };
         let error = clean::excerpt(&error, 100);
         let message = format!("a turn ended with an API error: {error}");
-        if run.state == LoopState::Running && !resets {
+        let is_limit = limit.is_some()
+            || matches!(run.session.waiting, Some(Waiting { what: WaitingFor::UsageLimit(_), .. }));
+        if is_limit && settings.quota.stops && run.state == LoopState::Running {
+            run.end(Outcome::UsageLimit, words, call.world.now);
+        } else if run.state == LoopState::Running && !resets {
             let words = if words.is_empty() { &error } else { &words };
             wait_for_service(call.world, run, failure::passing(&error), words, settings.max_outage_ms);
         }

@@ -6,6 +6,9 @@ use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use serde_json::{Value, json};
 
+/// Client and waker continue a little after a reset, so the loop does not wait for the user yet.
+const AFTER_RESET_MS: i64 = 360_000;
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Activity<'a> {
     Working,
@@ -43,7 +46,10 @@ impl<'a> Activity<'a> {
             (ClientStatus::Unknown, _) if session.closed_at.is_some() => return Activity::ClientClosed,
             _ => {}
         }
-        let in_time = |what: &&WaitingFor| what.until().is_none_or(|until| until > now);
+        let in_time = |what: &&WaitingFor| match what {
+            WaitingFor::UsageLimit(until) => until.plus_ms(AFTER_RESET_MS) > now,
+            what => what.until().is_none_or(|until| until > now),
+        };
         let noted = session.waiting.as_ref().map(|waiting| &waiting.what);
         // The hook that waits for a dialog may have been killed: the client knows whether it is open.
         let (dialog, noted) =
@@ -103,6 +109,7 @@ impl<'a> Activity<'a> {
                 WaitingFor::Background(work) => awaited("background work", work),
                 WaitingFor::Permission(call) => awaited("permission", call),
                 WaitingFor::Question(question) => awaited("your answer", question),
+                WaitingFor::UsageLimit(at) if *at <= now => "usage limit has reset, continues shortly".into(),
                 WaitingFor::UsageLimit(at) => until("usage limit", at),
                 WaitingFor::Calls(at) => until("rate limit", at),
                 WaitingFor::Service(at) => until("service", at),

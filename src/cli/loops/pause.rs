@@ -27,10 +27,13 @@ pub fn pause(world: &World, project: &Project, scope: &Scope) -> Result<String, 
         if run.state != LoopState::Running {
             return Ok(None);
         }
+        let in_turn = run.session.waiting.is_none();
         run.pause(PAUSED_BY_USER);
+        // No end of a turn follows a wait, so nothing would continue the loop but its session.
+        run.told.ending = run.engine == Engine::InSession && !in_turn;
         let paused = What::Paused(Paused { reason: PAUSED_BY_USER.into(), seconds: None });
         events::note(world, run, &[paused]);
-        Ok(Some(format!("{} {}", quoted(run), how_it_pauses(session, run.engine))))
+        Ok(Some(format!("{} {}", quoted(run), how_it_pauses(session, run.engine, in_turn))))
     })?;
     match lines.is_empty() {
         true => Err(Failure::refused(none(scope, "is running")).hint("`ralph status` shows the loops here")),
@@ -38,13 +41,14 @@ pub fn pause(world: &World, project: &Project, scope: &Scope) -> Result<String, 
     }
 }
 
-fn how_it_pauses(session: &str, engine: Engine) -> String {
+fn how_it_pauses(session: &str, engine: Engine, in_turn: bool) -> String {
+    let when = if in_turn { "pauses at the end of this turn" } else { "is paused" };
     match engine {
         Engine::Runner => "pauses before its next iteration. Resume it with `ralph pause --resume`.".into(),
-        Engine::InSession => format!(
-            "pauses at the end of this turn. Resume it with /ralph:start --resume in session {}.",
-            clean::excerpt(session, 36)
-        ),
+        Engine::InSession => {
+            let session = clean::excerpt(session, 36);
+            format!("{when}. Resume it with /ralph:start --resume in session {session}.")
+        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::Watch;
 use crate::claude::client::sessions;
+use crate::claude::hook::input::Event;
 use crate::claude::transcript;
 use crate::core::record::{ArmedLoop, ClientStatus, Reading};
-use crate::core::time::runtime::Event;
+use crate::core::time::runtime::Event as Evidence;
 use crate::store::world::Instant;
 use std::time::Duration;
 
@@ -41,22 +42,23 @@ impl Look {
 
     /// Looks again. A prompt alone is no turn: a command that the client answers itself may leave one.
     pub(super) fn again(&mut self, watch: &Watch, run: &ArmedLoop) -> Activity {
-        let Some(path) = watch.input.transcript.as_deref() else { return Activity::Over };
-        if path.symlink_metadata().is_err() {
-            // The agent took it along into another checkout, so it is at work.
+        let has_failed = matches!(watch.input.event, Event::StopFailure { .. });
+        let path = watch.input.transcript.as_deref().filter(|path| path.symlink_metadata().is_ok());
+        // The agent took it along into another checkout, so it is at work. After a failure nothing is at work.
+        if path.is_none() && !has_failed {
             return Activity::Over;
         }
         let mut seen = run.clone();
         seen.session.transcript = self.reading.clone();
-        if let Some(gained) = transcript::read(path, &seen) {
+        if let Some(gained) = path.and_then(|path| transcript::read(path, &seen)) {
             // The transcript lags: what the turn ended with may come after the hook that saw its end.
             let since = run.session.waiting.as_ref().map_or(run.timing.armed_at, |waiting| waiting.since);
             let is_over = gained.answered_at.max(gained.interrupted_at).is_some_and(|at| at > since);
-            // After a usage limit the client continues by itself.
-            if is_over || gained.limit_resets_at.is_some() {
+            // A usage limit has a waker of its own.
+            if is_over || (gained.limit_resets_at.is_some() && !has_failed) {
                 return Activity::Over;
             }
-            let sends = |event: &Event| matches!(event, Event::Prompt | Event::Sent);
+            let sends = |event: &Evidence| matches!(event, Evidence::Prompt | Evidence::Sent);
             self.sent |= gained.evidence.iter().any(|evidence| sends(&evidence.event));
             if gained.reading.offset != self.reading.offset {
                 self.quiet_since = Instant::now();

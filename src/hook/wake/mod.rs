@@ -57,19 +57,16 @@ fn watch() -> Option<String> {
     let is_interactive = super::is_interactive();
     let input = &input::parse(&bytes, "Stop").ok()?;
     let session = input.session_id.as_deref()?;
-    // Where the client waits for this hook there is no queue, and only a command may need more time than the client.
-    let waits_for_command = input.background().iter().any(|task| !task.is_agent);
-    (is_interactive || waits_for_command).then_some(())?;
     let world = &World::of_hook().ok()?;
     let project = &Project::find(world, input.cwd.as_deref());
     let watch = Watch { world, project, session, input, is_interactive };
     let is_armed = armed::exists(world, project, session).ok()?;
     if matches!(input.event, Event::StopFailure { .. }) {
-        return if is_armed { service::tried_again(&watch) } else { None };
+        return if is_armed && is_interactive { service::tried_again(&watch) } else { None };
     }
+    (is_interactive || (is_armed && watch.may_outlast_the_client())).then_some(())?;
     let Some(run) = is_armed.then(|| queue::allowed_stop(&watch)).flatten() else {
-        is_interactive.then_some(())?;
-        return reset::passed(&watch).or_else(|| answer::received(&watch));
+        return reset::passed(&watch).or_else(|| is_interactive.then(|| answer::received(&watch)).flatten());
     };
     match background::limit(&run) {
         Some(until) => background::overdue(&watch, &run, until),
@@ -79,6 +76,22 @@ fn watch() -> Option<String> {
 }
 
 impl Watch<'_> {
+    /// Returns whether the loop may have to wait for longer than a client that waits for this hook: for a command in the
+    /// background, or for a reset. Such a client has no queue.
+    fn may_outlast_the_client(&self) -> bool {
+        let waits_for_reset = || {
+            let run = self.running_loop()?;
+            let quota = config::load_for(self.world, self.project, &run).settings().quota;
+            (quota.land_at_percent.is_some() || quota.reserve_percent.is_some()).then_some(())
+        };
+        self.input.background().iter().any(|task| !task.is_agent) || waits_for_reset().is_some()
+    }
+
+    /// Returns whether the hook that runs beside this one has done its part.
+    fn is_decided(&self, run: &ArmedLoop) -> bool {
+        run.last_hook_timestamp >= self.world.now.seconds() - 0.1
+    }
+
     fn running_loop(&self) -> Option<ArmedLoop> {
         let document = state::peek(self.project).ok()??;
         let run = armed::load_armed(self.world, self.project, self.session, &document).ok()?;

@@ -26,8 +26,7 @@ pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
     loop {
         std::thread::sleep(POLL);
         let run = watch.running_loop()?;
-        let decided =
-            run.last_hook_timestamp >= watch.world.now.seconds() - 0.1 || reset::awaited(&run).is_some();
+        let decided = watch.is_decided(&run) || reset::awaited(&run).is_some();
         let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
         // A wait for background work that an earlier stop began may still be noted.
         if matches!(waiting, Some(WaitingFor::User(_) | WaitingFor::Compaction))

@@ -1,6 +1,5 @@
-//! The reset of a window of the user's plan, for which the loop waits after its agent has landed.
-//!
-//! A turn that was cut off by the limit itself brings no Stop: the client continues such a turn by itself.
+//! The reset of a window of the user's plan, for which the loop waits after its agent has landed. A turn that was cut off
+//! by the limit itself brings no Stop: see `service`.
 
 use super::{POLL, Watch};
 use crate::claude::client::sessions;
@@ -11,7 +10,7 @@ use crate::store::user::figures;
 
 /// The client ends this hook after a day, see `hooks/steering.json`. Before that it wakes the agent for a moment: the Stop of
 /// that turn brings a new hook.
-const MAX_WATCH_MS: i64 = 23 * 3_600_000;
+pub(super) const MAX_WATCH_MS: i64 = 23 * 3_600_000;
 
 /// Returns what the loop waits for, if that is a reset.
 pub(super) fn awaited(run: &ArmedLoop) -> Option<&Held> {
@@ -30,8 +29,10 @@ pub(super) fn passed(watch: &Watch) -> Option<String> {
         let run = watch.running_loop()?;
         let Held { until, words } = awaited(&run)?;
         let now = watch.world.later().now;
-        // The user may be in the middle of a turn, whose Stop decides.
-        if now < due(*until, began) || sessions::status(watch.world, watch.session) == ClientStatus::Busy {
+        // The user may be in the middle of a turn, whose Stop decides. A client that waits for this hook is always busy.
+        let is_busy =
+            || watch.is_interactive && sessions::status(watch.world, watch.session) == ClientStatus::Busy;
+        if now < due(*until, began) || is_busy() {
             std::thread::sleep(POLL);
             continue;
         }

@@ -2,7 +2,8 @@
 
 use super::told;
 use crate::env::{Answer, Env, HOUR, Program, SESSION, T0, wait_until};
-use serde_json::Value;
+use crate::session::activity::{alive, client_says};
+use serde_json::{Value, json};
 
 fn turn(env: &Env, seconds: i64, percent: f64, resets_at: i64) -> Answer {
     told(env.at(seconds - 5), SESSION)
@@ -138,4 +139,55 @@ fn a_reset_that_is_days_away_costs_a_short_turn_a_day() {
         (&env.shown(SESSION)["iteration"], &env.shown(SESSION)["activity"]),
         (&2.into(), &"waiting".into())
     );
+}
+
+/// With `-p` the client waits for this hook, and would exit before the reset without it.
+#[test]
+fn a_printed_session_waits_for_the_reset_and_continues() {
+    let env = Env::new();
+    env.var("CLAUDE_CODE_ENTRYPOINT", "sdk-cli");
+    env.start("work", &["--land-at", "90"]);
+    let clock = env.clock();
+    let told = |percent| {
+        told(&env, SESSION).cost(percent / 100.0, 9).window("five_hour", percent, Some(T0 + 60)).line();
+        env.write("work.txt", percent.to_string());
+        env.turn(SESSION, &format!("at {percent}"))
+    };
+    clock.advance(1);
+    told(92.0).goes_on();
+    clock.advance(1);
+    told(93.0).allows();
+    let payload = env.stop(SESSION).payload();
+    client_says(&env, &alive(), json!({"status": "busy"}));
+    let mut waker = env.call(Program::Ralph).args(&["wake"]).stdin(payload).spawn();
+    clock.wait_until_seen();
+    assert!(!waker.has_ended(), "the reset is ahead");
+    clock.advance_until(1, "the waker ends", || waker.has_ended());
+    let run = waker.wait();
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.starts_with("Ralph: 2 of 50 iterations done"), "{run:?}");
+}
+
+#[test]
+fn a_printed_session_that_needs_no_reset_is_not_held() {
+    let env = Env::new();
+    env.var("CLAUDE_CODE_ENTRYPOINT", "sdk-cli");
+    env.start("work", &[]);
+    env.at(10).turn(SESSION, "one").goes_on();
+    let run = env.call(Program::Ralph).args(&["wake"]).stdin(env.stop(SESSION).payload()).run();
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_loop_that_waits_is_paused_at_once_and_resumed_in_its_session() {
+    let env = Env::new();
+    env.start("work", &["--land-at", "90"]);
+    turn(&env, 10, 92.0, 3600).goes_on();
+    turn(&env, 20, 92.0, 3600).allows();
+    let told = env.at(30).ralph(&["pause"]).ok();
+    assert!(told.contains("is paused. Resume it with /ralph:start --resume"), "{told}");
+    let refused = env.ralph(&["pause", "--resume"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("its session waits for you"), "{refused:?}");
+    env.ralph(&["start", "--resume", "--session", SESSION]).ok();
+    assert_eq!(env.record(SESSION)["state"], "running");
 }

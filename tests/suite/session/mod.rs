@@ -1,4 +1,4 @@
-mod activity;
+pub mod activity;
 mod answers;
 mod background;
 mod breaker;

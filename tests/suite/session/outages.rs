@@ -1,6 +1,6 @@
 //! A turn that ended with an API error: what the loop does about it, and the waker that tries again.
 
-use crate::env::{Call, Env, HOUR, MINUTE, Program, SESSION, T0};
+use crate::env::{Call, Env, HOUR, MINUTE, Program, Running, SESSION, T0, wait_until};
 use crate::transcript::Transcript;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn an_outage_ends_the_loop_after_its_limit_in_the_words_of_the_service() {
     assert_eq!(env.history()[0]["reason"], reason);
     let told = env.at(721 * MINUTE).session_start(SESSION, "resume").run().message.unwrap();
     assert!(told.contains(&format!("Ralph ended (error): ended by an error: {reason}")), "{told}");
-    crate::env::wait_until("both notifications", || env.wait_for_file("told").lines().count() == 2);
+    wait_until("both notifications", || env.wait_for_file("told").lines().count() == 2);
     let told = env.wait_for_file("told");
     assert!(told.starts_with("outage: the service has failed for 6m: server_error\n"), "{told}");
     assert_eq!(told.lines().last(), Some(format!("ended: {reason}").as_str()));
@@ -179,15 +179,118 @@ fn of_two_wakers_one_wakes_the_agent() {
     assert_eq!(codes, [Some(0), Some(2)]);
 }
 
+const LIMIT: &str = "You've hit your 5-hour limit · resets 8:30am (UTC)";
+
+/// The waker of a turn that a usage limit cut off.
+fn limited(env: &Env, transcript: &Transcript, words: &str) -> Running {
+    let payload = failure(env, transcript, "rate_limit", words);
+    env.call(Program::Ralph).args(&["wake"]).var("CLAUDE_CODE_ENTRYPOINT", "cli").stdin(payload).spawn()
+}
+
 #[test]
-fn the_waker_leaves_a_usage_limit_and_an_ended_loop_to_others() {
+fn the_waker_continues_after_a_usage_limit_if_the_client_does_not() {
     let (env, transcript) = started(&[]);
     let clock = env.clock();
-    fails(&env, &transcript, "rate_limit", "You've hit your 5-hour limit · resets 11:30am (UTC)");
-    assert_eq!(env.shown(SESSION)["waiting"]["for"], "usage-limit");
-    let mut limited = waker(&env, &transcript).spawn();
-    clock.advance_until(10, "the waker ends", || limited.has_ended());
-    assert_eq!(limited.wait().code, Some(0));
+    fails(&env, &transcript, "rate_limit", LIMIT);
+    let mut waker = limited(&env, &transcript, LIMIT);
+    // The client notes the limit in the transcript, late.
+    let limit = json!({"isApiErrorMessage": true, "quotaLimits": {"resetsAt": T0 + 30 * MINUTE},
+        "message": {"content": [{"type": "text", "text": LIMIT}]}});
+    transcript.entry(3, "assistant", limit);
+    clock.wait_until_seen();
+    clock.advance(34 * MINUTE);
+    clock.wait_until_seen();
+    let told = env.ralph(&["status"]).ok();
+    assert!(told.contains("waiting: usage limit has reset, continues shortly"), "{told}");
+    assert!(!waker.has_ended(), "the client may continue by itself");
+    clock.advance_until(10, "the waker ends", || waker.has_ended());
+    let woken = waker.wait();
+    assert_eq!(woken.code, Some(2), "{woken:?}");
+    assert!(woken.stderr.contains("Continue the task: task"), "{woken:?}");
+}
+
+#[test]
+fn the_client_that_continues_by_itself_after_a_usage_limit_is_left_alone() {
+    let (env, transcript) = started(&[]);
+    let clock = env.clock();
+    fails(&env, &transcript, "rate_limit", LIMIT);
+    let mut waker = limited(&env, &transcript, LIMIT);
+    clock.wait_until_seen();
+    transcript
+        .prompt(1860, "q", "Your claude.ai usage limit has reset. Continue the task")
+        .text(1865, "on it");
+    clock.advance_until(10, "the waker ends", || waker.has_ended());
+    assert_eq!(waker.wait().code, Some(0));
+}
+
+#[test]
+fn a_reset_in_another_time_zone_is_noted_by_the_waker() {
+    for (words, what, until) in [
+        ("You've hit your limit · resets 9:30am (Europe/Berlin)", "usage-limit", "2026-11-16T08:30:00.000Z"),
+        ("You've hit your limit · resets 9:30am (Nowhere/Land)", "service", "2026-11-16T08:15:00.000Z"),
+    ] {
+        let (env, transcript) = started(&[]);
+        let _clock = env.clock();
+        fails(&env, &transcript, "rate_limit", words);
+        assert_eq!(env.shown(SESSION)["waiting"]["for"], "prompt", "{words}");
+        let mut waker = limited(&env, &transcript, words);
+        wait_until("the time is noted", || env.shown(SESSION)["waiting"]["for"] != "prompt");
+        let waiting = &env.shown(SESSION)["waiting"];
+        assert_eq!((&waiting["for"], &waiting["until"]), (&json!(what), &json!(until)), "{words}");
+        assert!(!waker.has_ended());
+        env.ralph(&["stop"]).ok();
+        assert_eq!(waker.wait().code, Some(0));
+    }
+}
+
+#[test]
+fn a_dialog_about_the_limit_is_notified_once_and_a_client_that_waits_by_itself_is_not() {
+    let (env, transcript) = started(&["--notify", "echo \"$RALPH_EVENT: $RALPH_REASON\" >> ../told"]);
+    let clock = env.clock();
+    fails(&env, &transcript, "rate_limit", LIMIT);
+    client_says(&env, "idle");
+    let waker = limited(&env, &transcript, LIMIT);
+    clock.wait_until_seen();
+    assert!(!env.project.join("../told").exists());
+    super::activity::client_says(
+        &env,
+        &super::activity::alive(),
+        json!({"status": "waiting", "waitingFor": "dialog open"}),
+    );
+    assert_eq!(env.wait_for_file("told"), "usage-limit: usage limit resets 8:30am (UTC)");
+    clock.wait_until_seen();
+    env.ralph(&["stop"]).ok();
+    assert_eq!(waker.wait().code, Some(0));
+    wait_until("the ending is told", || env.wait_for_file("told").lines().count() == 2);
+    assert!(env.wait_for_file("told").lines().last().unwrap().starts_with("ended: "));
+}
+
+#[test]
+fn a_usage_limit_ends_a_loop_that_is_not_to_wait() {
+    for words in [LIMIT, "You've hit your limit · resets 9:30am (Europe/Berlin)"] {
+        let (env, transcript) = started(&["--on-limit", "stop"]);
+        fails(env.at(10), &transcript, "rate_limit", words);
+        let shown = env.shown(SESSION);
+        assert_eq!((&shown["outcome"], &shown["reason"]), (&json!("usage-limit"), &json!(words)));
+    }
+}
+
+#[test]
+fn the_waker_tries_again_without_a_transcript() {
+    let (env, transcript) = started(&[]);
+    let clock = env.clock();
+    fails(&env, &transcript, "server_error", WORDS);
+    let gone =
+        env.event(Program::StopHook, SESSION, "StopFailure").field("error", "server_error").says(WORDS);
+    let call = env.call(Program::Ralph).args(&["wake"]).var("CLAUDE_CODE_ENTRYPOINT", "cli");
+    let mut waker = call.stdin(gone.field("transcript_path", "/no/such/file").payload()).spawn();
+    clock.advance_until(1, "the attempt", || waker.has_ended());
+    assert_eq!(waker.wait().code, Some(2));
+}
+
+#[test]
+fn the_waker_leaves_an_ended_loop_alone() {
+    let (env, transcript) = started(&[]);
     fails(&env, &transcript, "rate_limit", "API Error: Request rejected (429)");
     assert_eq!(env.shown(SESSION)["waiting"]["for"], "service", "a throttle");
     let stopped = waker(&env, &transcript).spawn();

@@ -83,7 +83,7 @@ fn slack(notice: &Notice) -> Value {
 
 fn ntfy(notice: &Notice, topic: &str) -> Value {
     let (priority, tag) = match (notice.occasion, notice.outcome) {
-        (Occasion::Question | Occasion::Permission, _) => (4, "question"),
+        (Occasion::Question | Occasion::Permission | Occasion::UsageLimit, _) => (4, "question"),
         (Occasion::NoProgress | Occasion::Outage | Occasion::FullContext, _) => (3, "hourglass"),
         (_, None) => (3, "bell"),
         (_, Some(Outcome::Complete)) => (3, "white_check_mark"),

@@ -29,6 +29,8 @@ pub enum Occasion {
     NoProgress,
     /// The service fails, and the loop waits for it.
     Outage,
+    /// The client asks the user what to do about a usage limit.
+    UsageLimit,
     /// The context of a session is nearly full.
     FullContext,
     Test,
@@ -43,6 +45,7 @@ impl Occasion {
             Occasion::Permission => "permission",
             Occasion::NoProgress => "no-progress",
             Occasion::Outage => "outage",
+            Occasion::UsageLimit => "usage-limit",
             Occasion::FullContext => "full-context",
             Occasion::Test => "test",
         }
@@ -150,6 +153,16 @@ impl Notice {
         let done = message::iterations(run.iteration);
         let message = format!("{reason}\n{done} done; the loop continues when the service works again");
         Notice { message, reason, ..Notice::new(Occasion::Outage, run, project, "service failing", now) }
+    }
+
+    /// Tells that the client asks what to do about a usage limit; `words` are about the reset.
+    pub fn usage_limit(run: &StoredLoop, project: &str, words: &str, now: Stamp) -> Notice {
+        let reason = bounded(&format!("usage {words}"));
+        let message = format!(
+            "{reason}\nClaude Code asks what to do. Choose \"Stop and wait\" in the session: the loop continues after \
+             the reset"
+        );
+        Notice { message, reason, ..Notice::new(Occasion::UsageLimit, run, project, "usage limit", now) }
     }
 
     /// Tells that the session's context is nearly full, and that the agent has written its handover.
