@@ -14,11 +14,12 @@ use crate::status_line::with_status_line;
 use crate::tmux::Screen;
 
 const HOUR: i64 = 3600;
+const UNIFIED: &str = "anthropic-ratelimit-unified-";
 
 /// Says that so much of the five hours is used.
 fn at_level(reply: Reply, used: &str, resets: i64) -> Reply {
     let resets = resets.to_string();
-    let unified = |name: &str| format!("anthropic-ratelimit-unified-{name}");
+    let unified = |name: &str| format!("{UNIFIED}{name}");
     let status = if used == "1" { "rejected" } else { "allowed" };
     [
         ("status", status),
@@ -105,6 +106,44 @@ fn a_session_lands_waits_and_is_woken_after_the_reset() {
     api.wait_for_requests(asked.len() + 1, SOON);
     screen.wait_for("Ralph ended (max-iterations)", SOON);
     assert_eq!(the_loop(&session)["iteration"], turns);
+}
+
+/// The client asks what to do about a limit that lasts for days, and stays idle after its reset.
+#[test]
+fn a_session_at_the_weekly_limit_is_notified_and_woken_after_the_reset() {
+    let days = 3 * 24 * HOUR;
+    let resets = (in_an_hour().0 + days).to_string();
+    let header = |reply: Reply, name: &str, value: &str| reply.header(&format!("{UNIFIED}{name}"), value);
+    let limit = [
+        ("status", "rejected"),
+        ("reset", &resets),
+        ("representative-claim", "seven_day"),
+        ("7d-status", "rejected"),
+        ("7d-reset", &resets),
+        ("7d-utilization", "1"),
+        ("overage-status", "rejected"),
+    ];
+    let limit = limit.iter().fold(Reply::error(429), |reply, (name, value)| header(reply, name, value));
+    let script = [working("a part is done").to_vec(), vec![limit], working(DONE).to_vec()].concat();
+    let api = Api::start(script);
+    let Some((session, clock)) = subscriber(&api) else { return };
+    if !Screen::available() {
+        return;
+    }
+    let session = session.plugin(plugin()).allow("Bash");
+    let screen = Screen::start(&session);
+    screen.type_line("/ralph:start keep going --notify 'echo $RALPH_EVENT >> told'");
+    screen.wait_for("What do you want to do?", SOON);
+    let told = || fs::read_to_string(session.project().join("told")).unwrap_or_default();
+    wait_until("the user is notified", || told() == "usage-limit\n");
+    assert_eq!(status(&session)["loops"][0]["state"], "running");
+    screen.key("Enter");
+    let waits = || status(&session)["loops"][0]["waiting"]["for"] == "usage-limit";
+    wait_until("the loop waits for the reset", waits);
+
+    clock.advance(days + 2 * HOUR);
+    screen.wait_for("Ralph ended (complete)", SOON);
+    assert_eq!(the_loop(&session)["iteration"], 2, "the wait is no iteration");
 }
 
 #[test]
