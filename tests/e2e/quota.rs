@@ -108,6 +108,27 @@ fn a_session_lands_waits_and_is_woken_after_the_reset() {
     assert_eq!(the_loop(&session)["iteration"], turns);
 }
 
+#[test]
+fn a_printed_session_that_has_landed_waits_for_the_reset() {
+    let (resets, _) = in_an_hour();
+    let before = (0..8).flat_map(|_| working("a part is done")).map(|reply| at_level(reply, "0.92", resets));
+    let api = Api::start_holding(before.collect(), 1);
+    let Some((session, clock)) = subscriber(&api) else { return };
+    let session = session.plugin(plugin()).allow("Bash");
+    let mut running = session.spawn_print("/ralph:start keep going --land-at 90 --max-iterations 6", &[]);
+    let told =
+        || files_below(&session.data_dir().join("figures")).any(|text| text.contains("\"percent\":92"));
+    wait_until("the module tells the level", told);
+    api.answer_all();
+    let waits = || status(&session)["loops"][0]["waiting"]["for"] == "usage-limit";
+    wait_until("the loop waits for the reset", waits);
+    assert!(!running.has_ended());
+    clock.advance(HOUR + 60);
+    wait_until("the loop ends", || the_loop(&session)["outcome"] == "max-iterations");
+    assert_eq!(the_loop(&session)["iteration"], 6);
+    running.kill();
+}
+
 /// The client asks what to do about a limit that lasts for days, and stays idle after its reset.
 #[test]
 fn a_session_at_the_weekly_limit_is_notified_and_woken_after_the_reset() {

@@ -20,6 +20,8 @@ struct Entry {
     /// The machine and the namespace of the number.
     pid_domain: Option<String>,
     status: Option<String>,
+    /// `cli` with the terminal's interface.
+    entrypoint: Option<String>,
     waiting_for: Option<String>,
     /// The name of a session in the background, by which `claude attach` opens it.
     job_id: Option<String>,
@@ -60,7 +62,10 @@ impl Entry {
         if !self.is_alive() {
             return ClientStatus::Gone;
         }
+        // With `-p` the client waits for our hooks, and calls that busy too.
+        let is_printed = self.entrypoint.is_some_and(|entrypoint| entrypoint.starts_with("sdk"));
         match (self.status.as_deref(), self.waiting_for) {
+            (Some("busy"), _) if is_printed => ClientStatus::Open,
             (Some("busy"), _) => ClientStatus::Busy,
             (Some("idle"), _) => ClientStatus::Idle,
             (Some("waiting"), what) => ClientStatus::Asking(what.unwrap_or_else(|| "answer".into())),

@@ -29,10 +29,8 @@ pub(super) fn passed(watch: &Watch) -> Option<String> {
         let run = watch.running_loop()?;
         let Held { until, words } = awaited(&run)?;
         let now = watch.world.later().now;
-        // The user may be in the middle of a turn, whose Stop decides. A client that waits for this hook is always busy.
-        let is_busy =
-            || watch.is_interactive && sessions::status(watch.world, watch.session) == ClientStatus::Busy;
-        if now < due(*until, began) || is_busy() {
+        // The user may be in the middle of a turn, whose Stop decides.
+        if now < due(*until, began) || sessions::status(watch.world, watch.session) == ClientStatus::Busy {
             std::thread::sleep(POLL);
             continue;
         }

@@ -158,10 +158,11 @@ fn a_printed_session_waits_for_the_reset_and_continues() {
     clock.advance(1);
     told(93.0).allows();
     let payload = env.stop(SESSION).payload();
-    client_says(&env, &alive(), json!({"status": "busy"}));
+    client_says(&env, &alive(), json!({"status": "busy", "entrypoint": "sdk-cli"}));
     let mut waker = env.call(Program::Ralph).args(&["wake"]).stdin(payload).spawn();
     clock.wait_until_seen();
     assert!(!waker.has_ended(), "the reset is ahead");
+    assert_eq!(env.shown(SESSION)["waiting"]["for"], "usage-limit");
     clock.advance_until(1, "the waker ends", || waker.has_ended());
     let run = waker.wait();
     assert_eq!(run.code, Some(2), "{run:?}");
