@@ -75,16 +75,29 @@ fn a_run_passes_50_92_and_100_percent_of_the_plan() {
     assert_eq!(the_loop(&session)["iteration"], 4, "neither wait is an iteration");
 }
 
+/// A model that has used so much of the five hours since its first reply, and answers one.
+fn at_92_percent() -> Api {
+    let (resets, _) = in_an_hour();
+    let replies = (0..8).flat_map(|_| working("a part is done")).map(|reply| at_level(reply, "0.92", resets));
+    Api::start_holding(replies.collect(), 1)
+}
+
+/// Lets the agent land and the loop wait. The level is told before the turn ends, and a moment passes between two turns.
+fn land(api: &Api, session: &Session, clock: &Clock) {
+    let figures = || files_below(&session.data_dir().join("figures")).collect::<String>();
+    wait_until("the client tells the level", || figures().contains("\"percent\":92"));
+    api.answer(2);
+    api.wait_for_requests(3, SOON);
+    assert!(api.requests()[2].text().contains("92% of the 5-hour limit"), "the agent was told to land");
+    clock.advance(10);
+    api.answer_all();
+    let waits = || status(session)["loops"][0]["waiting"]["for"] == "usage-limit";
+    wait_until("the loop waits for the reset", waits);
+}
+
 #[test]
 fn a_session_lands_waits_and_is_woken_after_the_reset() {
-    let (resets, _) = in_an_hour();
-    let [tool, word] = working("a part is done");
-    let turns = 12;
-    let script = (0..2 * turns).map(|n| {
-        let reply = if n % 2 == 0 { tool.clone() } else { word.clone() };
-        at_level(reply, if n < 2 { "0.5" } else { "0.92" }, resets)
-    });
-    let api = Api::start(script.collect());
+    let api = at_92_percent();
     let Some((session, clock)) = subscriber(&api) else { return };
     if !Screen::available() {
         return;
@@ -92,40 +105,31 @@ fn a_session_lands_waits_and_is_woken_after_the_reset() {
     let session = session.plugin(plugin()).allow("Bash");
     with_status_line(&session);
     let screen = Screen::start(&session);
-    screen.type_line(&format!("/ralph:start keep going --land-at 90 --max-iterations {turns}"));
-    let waits = || status(&session)["loops"][0]["waiting"]["for"] == "usage-limit";
-    wait_until("the loop waits for the reset", waits);
+    screen.type_line("/ralph:start keep going --land-at 90 --max-iterations 4");
+    land(&api, &session, &clock);
     let record = the_loop(&session);
     assert!(["status-line", "module"].contains(&record["quota"]["source"].as_str().unwrap()), "{record}");
     assert_eq!(record["quota"]["windows"][0]["percent"], 92.0, "{record}");
-    let asked = api.requests();
-    assert!(asked.last().unwrap().text().contains("92% of the 5-hour limit"), "the agent was told to land");
     screen.wait_for("92% of the 5-hour limit", SOON);
 
+    let asked = api.requests().len();
     clock.advance(HOUR + 60);
-    api.wait_for_requests(asked.len() + 1, SOON);
+    api.wait_for_requests(asked + 1, SOON);
     screen.wait_for("Ralph ended (max-iterations)", SOON);
-    assert_eq!(the_loop(&session)["iteration"], turns);
+    assert_eq!(the_loop(&session)["iteration"], 4);
 }
 
 #[test]
 fn a_printed_session_that_has_landed_waits_for_the_reset() {
-    let (resets, _) = in_an_hour();
-    let before = (0..8).flat_map(|_| working("a part is done")).map(|reply| at_level(reply, "0.92", resets));
-    let api = Api::start_holding(before.collect(), 1);
+    let api = at_92_percent();
     let Some((session, clock)) = subscriber(&api) else { return };
     let session = session.plugin(plugin()).allow("Bash");
-    let mut running = session.spawn_print("/ralph:start keep going --land-at 90 --max-iterations 6", &[]);
-    let told =
-        || files_below(&session.data_dir().join("figures")).any(|text| text.contains("\"percent\":92"));
-    wait_until("the module tells the level", told);
-    api.answer_all();
-    let waits = || status(&session)["loops"][0]["waiting"]["for"] == "usage-limit";
-    wait_until("the loop waits for the reset", waits);
+    let mut running = session.spawn_print("/ralph:start keep going --land-at 90 --max-iterations 4", &[]);
+    land(&api, &session, &clock);
     assert!(!running.has_ended());
     clock.advance(HOUR + 60);
     wait_until("the loop ends", || the_loop(&session)["outcome"] == "max-iterations");
-    assert_eq!(the_loop(&session)["iteration"], 6);
+    assert_eq!(the_loop(&session)["iteration"], 4);
     running.kill();
 }
 
