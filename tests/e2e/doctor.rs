@@ -109,6 +109,7 @@ fn an_installed_plugin_is_found_and_runs_a_loop() {
     assert_says(&report, "hook-programs", "ok", &answered);
     assert_says(&report, "round-trip", "ok", "a loop of 2 turns");
     assert_says(&report, "steering", "ok", "module (Claude Code 2.1.325)");
+    assert_says(&report, "figures", "ok", "the plugin's module tells cost, context and quota");
     assert!(contents(&session.claude_config()) == before, "the user's files are unchanged");
     assert!(!session.data_dir().join("history").exists(), "and no run is recorded");
 
@@ -179,4 +180,9 @@ fn the_way_into_a_running_turn_is_named() {
     let (_, report) = doctor(&session, &["--plugin-dir", plugin().to_str().unwrap()]);
     assert_says(&report, "steering", "ok", "PostToolBatch: the agent reads new guidance after its next tool");
     assert_says(&report, "steering", "ok", "Claude Code 2.1.197");
+    assert_says(&report, "figures", "ok", "nothing tells cost, context and quota");
+    let line = r#"{"statusLine": {"type": "command", "command": "ralph statusline"}}"#;
+    fs::write(session.claude_config().join("settings.json"), line).unwrap();
+    let (_, report) = doctor(&session, &["--plugin-dir", plugin().to_str().unwrap()]);
+    assert_says(&report, "figures", "ok", "the status line tells cost, context and quota");
 }

@@ -158,6 +158,10 @@ impl RoundTrip {
         }
     }
 
+    pub fn loads_module(&self) -> bool {
+        self.events().module
+    }
+
     fn events(&self) -> Events {
         let mut events = Events::default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

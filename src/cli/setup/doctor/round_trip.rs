@@ -7,6 +7,7 @@ use super::{Check, CheckContext, CheckNote, skipped};
 use crate::claude::client::Client;
 use crate::claude::client::version::{OLDEST_FOR_PLUGIN, Version};
 use crate::claude::round_trip::{self, Model, RoundTrip};
+use crate::claude::settings::settings_file::{SettingsFile, StatusLine};
 use crate::claude::settings::{MODES, Scope};
 use crate::store::file::{self, Privacy, temporary};
 use crate::store::process::command::Ended;
@@ -17,14 +18,16 @@ use std::time::Duration;
 
 pub const ID: &str = "round-trip";
 const STEERING: &str = "steering";
+const FIGURES: &str = "figures";
 const LIMIT: Duration = Duration::from_secs(60);
 /// What Claude Code needs of the environment.
 const KEPT_VARIABLES: [&str; 9] =
     ["PATH", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SystemRoot", "ComSpec", "PATHEXT"];
 
-/// Returns the check of the round trip, and the one of what it shows about steering.
-pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Option<&Path>) -> [Check; 2] {
-    let skipped = |why: &str| [skipped(ID, why), skipped(STEERING, why)];
+/// Returns the check of the round trip, and those of what it shows about steering and about the session's figures.
+pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Option<&Path>) -> [Check; 3] {
+    let figures = |module: Option<bool>| Check::one(FIGURES, figures(context, module));
+    let skipped = |why: &str| [skipped(ID, why), skipped(STEERING, why), figures(None)];
     let Some(plugin) = plugin.filter(|plugin| plugin.is_dir()) else {
         return skipped("no plugin to try");
     };
@@ -34,8 +37,8 @@ pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Opti
     if version < OLDEST_FOR_PLUGIN {
         let queue =
             format!("queue (Claude Code {version}): guidance and commands wait for the end of the turn");
-        let [round_trip, _] = skipped("Claude Code is too old");
-        return [round_trip, Check::one(STEERING, CheckNote::ok(queue))];
+        let [round_trip, ..] = skipped("Claude Code is too old");
+        return [round_trip, Check::one(STEERING, CheckNote::ok(queue)), figures(Some(false))];
     }
     if context.call.flag("quick") {
         return skipped("skipped by --quick");
@@ -46,9 +49,26 @@ pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Opti
                 true => CheckNote::skipped("the round trip called no model"),
                 false => round_trip.steering(version),
             };
-            [Check::one(ID, round_trip.diagnose()), Check::one(STEERING, steering)]
+            let module = (!round_trip.turns.is_empty()).then(|| round_trip.loads_module());
+            [Check::one(ID, round_trip.diagnose()), Check::one(STEERING, steering), figures(module)]
         }
         Err(error) => skipped(&format!("could not be tried: {error:#}")),
+    }
+}
+
+/// Says what tells cost, context and quota of a session. Whether the client loads the module may be unknown.
+fn figures(context: &CheckContext, module: Option<bool>) -> CheckNote {
+    let is_ours = |line: &str| line.contains("ralph") && line.contains("statusline");
+    let line = SettingsFile::read(context.world).map(|settings| settings.status_line(""));
+    let has_line = matches!(&line, Ok(StatusLine::Other(line)) if is_ours(line));
+    let what = "cost, context and quota of a session";
+    match module {
+        Some(true) => CheckNote::ok(format!("the plugin's module tells {what}")),
+        _ if has_line => CheckNote::ok(format!("the status line tells {what}")),
+        Some(false) => CheckNote::ok(format!(
+            "nothing tells {what}, so limits by them cannot act; `ralph install --settings` adds the status line"
+        )),
+        None => CheckNote::skipped("only the round trip shows whether the module is loaded"),
     }
 }
 

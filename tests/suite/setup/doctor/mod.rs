@@ -22,13 +22,14 @@ pub fn hooks_answered() -> String {
     format!("{entries} hooks answered")
 }
 
-const IDS: [&str; 15] = [
+const IDS: [&str; 16] = [
     "client",
     "plugin",
     "hooks",
     "hook-programs",
     "round-trip",
     "steering",
+    "figures",
     "block-cap",
     "stop-hooks",
     "files",
