@@ -218,7 +218,7 @@ records! {
         pub limits: Option<(u64, i64)>,
         /// The warnings about settings the user has seen.
         pub warnings: String,
-        /// The user of its session knows that it is paused or has ended.
+        /// The user of its session knows that it is paused or has ended; a runner that is paused has nothing at work.
         pub ending: bool,
         /// The user knows that its events cannot be written.
         pub events_failed: bool,

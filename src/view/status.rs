@@ -193,7 +193,7 @@ impl Shown {
         let activity = self.activity(now);
         let line = clean::excerpt(&activity.line(now), width - 2);
         match activity {
-            Activity::Working => paint.green(format!("● {line}")),
+            Activity::Working | Activity::Pausing => paint.green(format!("● {line}")),
             Activity::Waiting(_) | Activity::Asking(_) | Activity::Idle(_) => {
                 paint.yellow(format!("○ {line}"))
             }
@@ -292,6 +292,7 @@ impl Shown {
                 let open = self.attach.as_ref().map_or_else(String::new, |attach| format!("{attach}, then "));
                 format!("{open}send any prompt; the loop continues at the end of its turn")
             }
+            Activity::Pausing => "`ralph pause --resume` takes the pause back".into(),
             Activity::Paused(_) if self.run.engine == Engine::Runner => {
                 "`ralph pause --resume`, or `ralph stop`".into()
             }

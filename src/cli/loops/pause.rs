@@ -27,7 +27,9 @@ pub fn pause(world: &World, project: &Project, scope: &Scope) -> Result<String, 
         if run.state != LoopState::Running {
             return Ok(None);
         }
+        let is_idle = run.engine == Engine::Runner && run.session.waiting.is_some();
         run.pause(PAUSED_BY_USER);
+        run.told.ending = is_idle;
         let paused = What::Paused(Paused { reason: PAUSED_BY_USER.into(), seconds: None });
         events::note(world, run, &[paused]);
         Ok(Some(format!("{} {}", quoted(run), how_it_pauses(session, run.engine))))

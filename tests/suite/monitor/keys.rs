@@ -128,9 +128,10 @@ fn a_run_of_the_runner_is_followed_paused_and_stopped() {
     let text = terminal.sees("Last message · #1");
     assert!(text.contains("part 1 is done") && text.contains("$0.50"), "{text}");
     terminal.types("l").sees("info  the agent ended");
-    terminal.types("lpy").sees("paused: paused by you");
+    terminal.types("lpy").sees("● working: pauses before the next iteration · iteration 2");
     env.touch("go-2");
     run.until("Ralph: paused by you");
+    terminal.sees("◐ paused: paused by you");
     terminal.types("py").sees("● working · iteration 3");
     terminal.types("sy").sees("▌■ stopped   build it");
     assert_eq!(run.wait().code, Some(130));

@@ -12,9 +12,13 @@ fn a_paused_run_holds_before_its_next_iteration_until_it_is_resumed() {
     run.until("at work 1");
     let told = env.ralph(&["pause"]).ok();
     assert!(told.contains("pauses before its next iteration"), "{told}");
+    let status = env.ralph(&["status"]).ok();
+    assert!(status.contains("working: pauses before the next iteration"), "{status}");
+    assert_eq!(env.shown("ralph-run")["activity"], "working");
     env.touch("go-1");
     run.until("── iteration 1 ok");
     run.until("Ralph: paused by you; `ralph pause --resume` continues");
+    wait_until("the run holds", || env.shown("ralph-run")["activity"] == "paused");
     let shown = env.shown("ralph-run");
     assert_eq!(
         (&shown["state"], &shown["activity"], &shown["iteration"]),
