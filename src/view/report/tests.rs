@@ -152,11 +152,13 @@ fn what_needs_the_user_is_named_with_its_command() {
             "The circuit breaker stays tripped until you reset it. > ralph reset",
             "1 claim of completion rejected in iteration 1: a failed",
             "This check never passed: a",
-            "The agent never claimed completion, so this check never ran: b",
+            "An earlier check failed, so this check never ran: b",
             "The agent was denied Bash and Edit",
             "The agent never read your guidance: forbidden x",
         ]
     );
+    let silent = [(0, started(&["a"])), (8, iteration(1, |_| ())), (9, ended(Outcome::Circuit, "idle", 1))];
+    assert_eq!(needs(facts(silent))[1], "The agent never claimed completion, so this check never ran: a");
     let list = validate(&json!({"userStories": [
         {"id": "1", "title": "done", "passes": true, "reviewStatus": "approved"},
         {"id": "2", "title": "begun", "passes": false, "notes": "half"},
