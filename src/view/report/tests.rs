@@ -179,6 +179,15 @@ fn what_needs_the_user_is_named_with_its_command() {
     assert_eq!(needs(fine), [""; 0]);
 }
 
+#[test]
+fn the_page_of_a_huge_run_has_the_last_iterations_and_says_so() {
+    let many = (1..=720).map(|number| (number as i64, iteration(number, |_| ())));
+    let page = html::page(&Report::of(facts(std::iter::once((0, started(&[]))).chain(many))));
+    assert_eq!(page.matches("<details class=\"it\">").count(), 500);
+    assert!(page.contains("The last 500 of 720;") && page.contains("<span class=\"num\">720</span>"));
+    assert!(!page.contains("<span class=\"num\">220</span>"));
+}
+
 fn commit(id: &str, files: &[(&str, u64, u64)]) -> Commit {
     let file = |(path, added, removed): &(&str, u64, u64)| Changed {
         path: (*path).to_owned(),
