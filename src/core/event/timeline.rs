@@ -45,6 +45,8 @@ pub struct Timeline {
     /// Events that this version does not know, and whether a newer version wrote any.
     pub unknown: u64,
     pub is_newer: bool,
+    /// Bytes between its start and what was read: the file is too large.
+    pub skipped_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
