@@ -263,7 +263,11 @@ impl Shown {
             let width = if run.engine == Engine::Runner { 200 } else { VALUE };
             rows.push(("Last error", clean::excerpt(error, width)));
         }
-        let (label, at) = run.ended_at.map_or(("Last turn", run.last_seen()), |ended| ("Ended", ended));
+        let (label, at) = match run.ended_at {
+            Some(ended) => ("Ended", ended),
+            None if run.iteration == 0 => ("Started", run.started_at),
+            None => ("Last turn", run.last_seen()),
+        };
         let id = message::short_id(&run.run_id);
         rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
         rows
