@@ -566,6 +566,11 @@ impl StoredLoop {
         Stamp::from_seconds(self.accumulated_runtime_seconds).0.max(0)
     }
 
+    /// Returns how long the agent worked in an iteration, on average.
+    pub fn average_seconds(&self) -> Option<u64> {
+        u64::try_from(self.runtime_ms() / 1000).ok()?.checked_div(self.iteration)
+    }
+
     pub fn wall_ms(&self, now: Stamp) -> i64 {
         (self.ended_at.unwrap_or(now) - self.started_at).max(0)
     }
