@@ -137,6 +137,7 @@ fn log(account: &[Entry]) -> String {
             Kind::ToolFailed => ("fail", "failed"),
             Kind::Told => ("", "told"),
             Kind::Reported => ("", "reported"),
+            Kind::Finished => ("", "ended"),
         };
         let at = entry.at.map(clock).unwrap_or_default();
         format!(
