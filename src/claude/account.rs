@@ -28,7 +28,8 @@ pub fn entries(line: &[u8]) -> Vec<Entry> {
         Some("rate_limit_event") => {
             limit(&line.object("rate_limit_info")).map(reported).into_iter().collect()
         }
-        Some("result") => vec![reported(result(&line))],
+        Some("result") if line.is_true("is_error") => vec![reported(result(&line))],
+        Some("result") => vec![(Kind::Finished, result(&line))],
         _ => Vec::new(),
     };
     let at = line.read::<Stamp>("timestamp");
@@ -273,7 +274,7 @@ mod tests {
             found(Kind::Tool, "Bash: exit 3"),
             found(Kind::ToolFailed, "Exit code 3"),
             found(Kind::Said, "finished"),
-            found(Kind::Reported, "the agent ended · 7 turns · $0.00"),
+            found(Kind::Finished, "the agent ended · 7 turns · $0.00"),
         ];
         assert_eq!(told, expected);
     }
@@ -371,7 +372,8 @@ mod tests {
             let expected: Vec<_> = expected.map(|text| found(Kind::Said, text)).into_iter().collect();
             assert_eq!(account(line), expected, "{line}");
         }
-        assert_eq!(of_log(br#"{"type":"result","is_error":false}"#)[0].kind, Kind::Reported);
+        assert_eq!(of_log(br#"{"type":"result","is_error":false}"#)[0].kind, Kind::Finished);
+        assert_eq!(of_log(br#"{"type":"result","is_error":true}"#)[0].kind, Kind::Reported);
     }
 
     #[test]

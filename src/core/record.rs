@@ -218,7 +218,7 @@ records! {
         pub limits: Option<(u64, i64)>,
         /// The warnings about settings the user has seen.
         pub warnings: String,
-        /// The user of its session knows that it is paused or has ended.
+        /// The user of its session knows that it is paused or has ended; a runner that is paused has nothing at work.
         pub ending: bool,
         /// The user knows that its events cannot be written.
         pub events_failed: bool,
@@ -564,6 +564,11 @@ impl StoredLoop {
 
     pub fn runtime_ms(&self) -> i64 {
         Stamp::from_seconds(self.accumulated_runtime_seconds).0.max(0)
+    }
+
+    /// Returns how long the agent worked in an iteration, on average.
+    pub fn average_seconds(&self) -> Option<u64> {
+        u64::try_from(self.runtime_ms() / 1000).ok()?.checked_div(self.iteration)
     }
 
     pub fn wall_ms(&self, now: Stamp) -> i64 {

@@ -79,7 +79,7 @@ pub fn table(runner: &Runner, settings: &Settings, now: Stamp) -> String {
     if let Some(tasks) = tasks::read(runner.project, &run.tasks).filter(|tasks| tasks.unusable.is_none()) {
         rows.push(("Stories", format!("{}/{} complete", tasks.passing, tasks.total)));
     }
-    if let Some(average) = seconds.checked_div(run.iteration) {
+    if let Some(average) = run.average_seconds() {
         rows.push(("Avg/iter", span(average)));
     }
     rows.extend(message::checks(run, settings).iter().map(|check| ("Check", clean::excerpt(check, 120))));

@@ -215,11 +215,17 @@ impl Runner<'_> {
         }));
         let watch = self.watch_answers(ended, open, topic)?;
         let screen = &mut self.screen;
-        let mut told = String::new();
+        let (mut told, mut was_edited) = (String::new(), false);
         let interruption = loop {
             let interruption = self.inbox.wait(deadline, |left| {
                 screen.live(&format!("Ralph: {reason}; {} left", span(left)));
-                let trouble = watch.trouble();
+                let (trouble, is_edited) = watch.seen();
+                if is_edited && !std::mem::replace(&mut was_edited, true) {
+                    screen.warn(
+                        "the answer written into the question's file is not taken: \
+                         `ralph answer --replace TEXT` gives yours",
+                    );
+                }
                 if !trouble.is_empty() && trouble != told {
                     screen.warn(&format!("could not read the answers at {host}: {trouble}; still trying"));
                     told = trouble;
@@ -240,7 +246,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Watches the topic and the question's file for an answer.
+    /// Watches the topic and the question's file for an answer. Anyone who can write the project can write that file, so only
+    /// what the user gave with `ralph answer` counts in it.
     fn watch_answers(&self, ended: &ArmedLoop, open: OpenReply, mut topic: Topic) -> Result<AnswerWatch> {
         let watch = AnswerWatch::default();
         let heard = Arc::downgrade(&watch.0);
@@ -251,8 +258,13 @@ impl Runner<'_> {
             while let Some(heard) = heard.upgrade() {
                 let mut found = None;
                 let present = question::of_loop(&project, &ended).ok().flatten();
-                if let Some(question) = present.clone().filter(|question| !question.answer.is_empty()) {
-                    found = Some((question, "terminal".to_owned()));
+                let written = present.as_ref().filter(|question| !question.answer.is_empty());
+                let given = written.filter(|question| {
+                    answers::is_given(&world, &project, &question.whole()).is_ok_and(|is_given| is_given)
+                });
+                lock(&heard).is_edited |= written.is_some() && given.is_none();
+                if let Some(question) = given {
+                    found = Some((question.clone(), "terminal".to_owned()));
                 } else if Instant::now() >= next {
                     let looked = topic.look();
                     next = Instant::now() + topic.pause();
@@ -310,6 +322,8 @@ struct AnswerWatch(Arc<Mutex<Found>>);
 struct Found {
     answer: Option<(Question, String)>,
     trouble: String,
+    /// An answer that the user did not give was in the question's file.
+    is_edited: bool,
 }
 
 fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
@@ -321,7 +335,9 @@ impl AnswerWatch {
         lock(&self.0).answer.take()
     }
 
-    fn trouble(&self) -> String {
-        lock(&self.0).trouble.clone()
+    /// Returns what is wrong with the topic, and whether the question's file was edited.
+    fn seen(&self) -> (String, bool) {
+        let found = lock(&self.0);
+        (found.trouble.clone(), found.is_edited)
     }
 }

@@ -228,8 +228,10 @@ pub fn wait_while_paused(runner: &mut Runner) -> Result<Waited> {
     if runner.run.state != LoopState::Paused && stored_state(runner) != Some(LoopState::Paused) {
         return Ok(Waited::Elapsed);
     }
-    // The state has it already.
     runner.run.pause(PAUSED_BY_USER);
+    runner.run.told.ending = true;
+    // Unless it was resumed meanwhile.
+    store(runner, |present| present == Some(LoopState::Paused))?;
     let can_skip = runner.has_keyboard && terminal::in_front(std::io::stdin());
     let offer = if can_skip { " or Enter continues" } else { " continues" };
     runner.screen.say(&format!("Ralph: paused by you; `ralph pause --resume`{offer}"));
@@ -247,19 +249,29 @@ pub fn wait_while_paused(runner: &mut Runner) -> Result<Waited> {
         return Ok(Waited::Over);
     }
     (runner.run.state, runner.run.reason) = (LoopState::Running, None);
+    runner.run.told.ending = false;
     runner.screen.say("Ralph: resumed");
     // Written here, because a save takes over the pause that the state has until now.
+    store(runner, |_| true)?;
+    Ok(Waited::Elapsed)
+}
+
+/// Puts the run into the project's state, if that has the run in a state that counts.
+fn store(runner: &mut Runner, counts: impl Fn(Option<LoopState>) -> bool) -> Result<()> {
     match Locked::open(runner.project, runner.now()) {
         Ok(mut state) => {
-            state.document.set_loop(SESSION, &runner.run)?;
-            state.save()?;
+            if counts(state.document.loop_of(SESSION).map(|stored| stored.state)) {
+                state.document.set_loop(SESSION, &runner.run)?;
+                state.save()?;
+            }
+            Ok(())
         }
         Err(StateError::Other(error)) => {
             runner.screen.warn(&format!("could not save the state: {error:#}"));
+            Ok(())
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => Err(error.into()),
     }
-    Ok(Waited::Elapsed)
 }
 
 /// Returns what the project's state says about this run; nothing if it cannot be read now.

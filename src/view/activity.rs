@@ -19,6 +19,8 @@ pub enum Activity<'a> {
     /// Nothing runs until the user sends a prompt; the last turn may have ended with an API error.
     Idle(Option<&'a str>),
     Paused(&'a str),
+    /// A runner whose pause begins when its iteration ends.
+    Pausing,
     ClientClosed,
     /// What took the session or the runner away.
     Orphaned(&'static str),
@@ -33,6 +35,9 @@ impl<'a> Activity<'a> {
             LoopState::Stopped => return Activity::Ended(run.outcome),
             LoopState::Paused if run.engine == Engine::Runner && *client == ClientStatus::Gone => {
                 return Activity::Orphaned("its runner is gone");
+            }
+            LoopState::Paused if run.engine == Engine::Runner && !run.told.ending => {
+                return Activity::Pausing;
             }
             LoopState::Paused => return Activity::Paused(run.reason.as_deref().unwrap_or_default()),
             LoopState::Running => {}
@@ -81,7 +86,7 @@ impl<'a> Activity<'a> {
     /// Returns the word for scripts.
     pub fn name(&self) -> &'static str {
         match self {
-            Activity::Working => "working",
+            Activity::Working | Activity::Pausing => "working",
             Activity::Waiting(_) | Activity::Asking(_) | Activity::Idle(_) => "waiting",
             Activity::Paused(_) => "paused",
             Activity::ClientClosed => "client-closed",
@@ -101,6 +106,7 @@ impl<'a> Activity<'a> {
         };
         let why = match self {
             Activity::Working => return "working".into(),
+            Activity::Pausing => "pauses before the next iteration".into(),
             Activity::ClientClosed => return "client closed".into(),
             Activity::Waiting(what) => match what {
                 WaitingFor::User(queued) if queued.text.is_empty() => "what you typed".into(),

@@ -193,7 +193,7 @@ impl Shown {
         let activity = self.activity(now);
         let line = clean::excerpt(&activity.line(now), width - 2);
         match activity {
-            Activity::Working => paint.green(format!("● {line}")),
+            Activity::Working | Activity::Pausing => paint.green(format!("● {line}")),
             Activity::Waiting(_) | Activity::Asking(_) | Activity::Idle(_) => {
                 paint.yellow(format!("○ {line}"))
             }
@@ -263,7 +263,11 @@ impl Shown {
             let width = if run.engine == Engine::Runner { 200 } else { VALUE };
             rows.push(("Last error", clean::excerpt(error, width)));
         }
-        let (label, at) = run.ended_at.map_or(("Last turn", run.last_seen()), |ended| ("Ended", ended));
+        let (label, at) = match run.ended_at {
+            Some(ended) => ("Ended", ended),
+            None if run.iteration == 0 => ("Started", run.started_at),
+            None => ("Last turn", run.last_seen()),
+        };
         let id = message::short_id(&run.run_id);
         rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
         rows
@@ -292,6 +296,7 @@ impl Shown {
                 let open = self.attach.as_ref().map_or_else(String::new, |attach| format!("{attach}, then "));
                 format!("{open}send any prompt; the loop continues at the end of its turn")
             }
+            Activity::Pausing => "`ralph pause --resume` takes the pause back".into(),
             Activity::Paused(_) if self.run.engine == Engine::Runner => {
                 "`ralph pause --resume`, or `ralph stop`".into()
             }

@@ -53,6 +53,35 @@ fn a_line_that_is_too_long_to_show_is_told() {
 }
 
 #[test]
+fn events_that_are_too_large_are_told_with_what_is_left_of_them() {
+    let env = Env::new();
+    env.start("the task", &[]);
+    env.at(60).turn(SESSION, DONE);
+    let run_id = env.record(SESSION)["run_id"].as_str().unwrap().to_owned();
+    let path = env.data().join("runs").join(&run_id).join("events.jsonl");
+    let told = |env: &Env| {
+        let logs = env.ralph(&["logs", &run_id]).ok();
+        assert!(logs.contains("Ralph: 36 MB at the beginning of ") && logs.contains("the task"), "{logs}");
+        let report = env.ralph(&["report", &run_id, "--markdown"]).ok();
+        assert!(
+            report.contains("36 MB after the start were skipped") && report.contains("the task"),
+            "{report}"
+        );
+        assert!(!report.contains("has no events"), "{report}");
+        report
+    };
+    let whole = fs::read(&path).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(100 << 20).unwrap();
+    assert!(told(&env).contains("No ending was recorded"));
+    // What was written last is read.
+    let mut file = fs::File::options().append(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut file, &[b"\n", &whole[..]].concat()).unwrap();
+    assert!(told(&env).contains("Task complete after 1 iteration"));
+    let raw = env.ralph(&["logs", "--raw", &run_id]).ok();
+    assert!(!raw.contains("Ralph:"), "{raw}");
+}
+
+#[test]
 fn a_session_reads_as_its_transcript_between_start_and_ending() {
     let env = Env::new();
     env.var("TZ", "UTC");

@@ -62,6 +62,7 @@ fn a_watched_status_follows_the_loop_and_gives_the_screen_back() {
         env.start("the task", &["--max-iterations", "9"]);
         let mut watch = OnTerminal::start(&env, &["status", "--watch"]);
         watch.until("9 iterations left");
+        watch.until("q quits");
         assert!(watch.text.contains("\u{1b}[?1049h"), "a screen of its own");
         env.at(10).turn(SESSION, "x").goes_on();
         watch.until("8 iterations left");

@@ -267,8 +267,7 @@ fn save(
         return Err(Failure::refused(format!("already answered: {}", question.answer))
             .hint("overwrite the answer with --replace"));
     }
-    let answered = question::answer(project, question, text)?;
-    // Without the record the next start says that the answer was written into the file.
-    let _ = answers::note_given(world, project, &answered.whole());
-    Ok(answered)
+    // Noted first: a runner that waits takes from the file only what was given.
+    answers::note_given(world, project, &question.with_answer(text).whole())?;
+    Ok(question::answer(project, question, text)?)
 }

@@ -29,8 +29,8 @@ pub fn pause(world: &World, project: &Project, scope: &Scope) -> Result<String, 
         }
         let in_turn = run.session.waiting.is_none();
         run.pause(PAUSED_BY_USER);
-        // No end of a turn follows a wait, so nothing would continue the loop but its session.
-        run.told.ending = run.engine == Engine::InSession && !in_turn;
+        // No turn or iteration has to end before the pause takes effect.
+        run.told.ending = !in_turn;
         let paused = What::Paused(Paused { reason: PAUSED_BY_USER.into(), seconds: None });
         events::note(world, run, &[paused]);
         Ok(Some(format!("{} {}", quoted(run), how_it_pauses(session, run.engine, in_turn))))

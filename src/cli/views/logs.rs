@@ -17,7 +17,7 @@ use crate::store::state;
 use crate::view;
 use crate::view::paint::Paint;
 use std::io::{BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often growing files are looked at, and after how many looks whether the run is still there.
@@ -54,6 +54,7 @@ pub fn command(call: &Invocation) -> Answer {
         has_ended: false,
         told: false,
         skipped: false,
+        events_skipped: false,
         is_titled: false,
         session: run.started.session_id.clone(),
         run,
@@ -97,7 +98,9 @@ struct Reading<'a, W: Write> {
     has_ended: bool,
     /// Something was printed.
     told: bool,
+    /// It was told that the beginning of the source, or of the events, is left out.
     skipped: bool,
+    events_skipped: bool,
     is_titled: bool,
 }
 
@@ -159,6 +162,10 @@ impl<W: Write> Reading<'_, W> {
         loop {
             let mut events = Vec::new();
             let news = self.events.poll(|line| events.extend(Event::parse(line)))?;
+            if self.events.skipped_bytes > 0 && !std::mem::replace(&mut self.events_skipped, true) {
+                let path = self.events.path().to_owned();
+                self.tell_left_out(&path, self.events.skipped_bytes)?;
+            }
             for event in events {
                 is_news = true;
                 self.event(&event)?;
@@ -315,10 +322,17 @@ impl<W: Write> Reading<'_, W> {
             self.print(&format!("Ralph: {lines} of more than {} MB left out\n", MAX_LINE_BYTES >> 20))?;
         }
         let bytes = source.skipped_bytes();
-        if bytes == 0 || self.raw || std::mem::replace(&mut self.skipped, true) {
+        match bytes == 0 || std::mem::replace(&mut self.skipped, true) {
+            true => Ok(()),
+            false => self.tell_left_out(source.path(), bytes),
+        }
+    }
+
+    fn tell_left_out(&mut self, path: &Path, bytes: u64) -> Result<(), Failure> {
+        if self.raw {
             return Ok(());
         }
-        let path = clean::visible(&source.path().display().to_string());
+        let path = clean::visible(&path.display().to_string());
         self.print(&format!("Ralph: {} MB at the beginning of {path} are left out\n", bytes >> 20))
     }
 

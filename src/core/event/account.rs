@@ -22,6 +22,8 @@ pub enum Kind {
     ToolFailed,
     /// What the agent was told: a prompt, guidance, an answer.
     Told,
-    /// What the client or its service reported: a retry, a limit, an error, the result.
+    /// What the client or its service reported: a retry, a limit, an error, the result of an agent that failed.
     Reported,
+    /// The result of an agent that did not fail.
+    Finished,
 }

@@ -312,7 +312,7 @@ facts! {
         pub iterations: u64,
         pub runtime_seconds: f64,
         pub wall_seconds: f64,
-        /// What a runner measured.
+        /// What a runner measured: how long it ran, waits and pauses included; and how long its agent worked per iteration.
         pub duration_seconds: Option<u64>,
         pub average_seconds: Option<u64>,
         pub stuck_iterations: Option<u64>,
@@ -421,7 +421,7 @@ impl Ended {
             runtime_seconds: Stamp(run.runtime_ms()).seconds(),
             wall_seconds: Stamp(run.wall_ms(now)).seconds(),
             duration_seconds: measured(tally.duration_seconds),
-            average_seconds: tally.duration_seconds.checked_div(run.iteration).and_then(measured),
+            average_seconds: run.average_seconds().and_then(measured),
             stuck_iterations: measured(tally.stuck_iterations),
             usage: run.usage.clone(),
             checks: run.checks.clone(),

@@ -28,6 +28,8 @@ pub struct Timeline {
     pub iterations: BTreeMap<u64, Iteration>,
     /// The iteration that runs now in a runner, and since when.
     pub current: Option<(u64, Stamp)>,
+    /// Why the run pauses when that iteration ends.
+    ordered_pause: Option<String>,
     /// In the order in which they first ran or were named.
     pub checks: Vec<CheckHistory>,
     /// Those of a turn come before its end.
@@ -43,6 +45,8 @@ pub struct Timeline {
     /// Events that this version does not know, and whether a newer version wrote any.
     pub unknown: u64,
     pub is_newer: bool,
+    /// Bytes between its start and what was read: the file is too large.
+    pub skipped_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -159,6 +163,9 @@ impl Timeline {
                 let reason = if wait.reason.is_empty() { wait.what } else { wait.reason };
                 self.begin(SpanKind::Wait, at, &reason);
             }
+            What::Paused(Paused { reason, seconds: None }) if self.current.is_some() => {
+                self.ordered_pause = Some(reason);
+            }
             What::Paused(Paused { reason, seconds: None }) => self.begin(SpanKind::Pause, at, &reason),
             What::Paused(Paused { reason, seconds: Some(seconds) }) => {
                 self.insert_pause(Stamp::from_seconds(seconds).0, at, &reason);
@@ -167,7 +174,7 @@ impl Timeline {
             What::Answered(answered) => self.answers.push((at, answered)),
             What::Ended(ended) => {
                 self.spend(SpanKind::Work, at, None, "");
-                self.current = None;
+                (self.current, self.ordered_pause) = (None, None);
                 self.ended = Some((at, ended));
             }
             // After it the agent works again.
@@ -178,6 +185,11 @@ impl Timeline {
     }
 
     fn start(&mut self, started: Started, before: Stamp, at: Stamp) {
+        if self.ordered_pause.take().is_some() {
+            // It is resumed before its iteration ended, so it never paused.
+            self.limits = started.limits;
+            return;
+        }
         if self.ended.take().is_some() || started.continued {
             if self.is_open(SpanKind::Pause) || self.is_open(SpanKind::Wait) {
                 self.close(at);
@@ -211,6 +223,9 @@ impl Timeline {
             (last.kind, last.iteration, last.label) = (kind, Some(number), label);
         }
         self.iterations.insert(number, iteration);
+        if let Some(reason) = self.ordered_pause.take() {
+            self.begin(SpanKind::Pause, at, &reason);
+        }
     }
 
     fn add_check(&mut self, check: Check, at: Stamp) {
@@ -424,6 +439,29 @@ mod tests {
         assert_eq!(total, 260_000, "every second is told once");
         assert_eq!(timeline.seconds_of(3), 40.0);
         assert_eq!(timeline.spent(), (Some(1.5), 30));
+    }
+
+    #[test]
+    fn a_pause_ordered_in_the_middle_of_an_iteration_begins_when_it_ends() {
+        let began = |iteration| What::IterationStarted(IterationStarted { iteration, ..Default::default() });
+        let pause = || What::Paused(Paused { reason: "by you".into(), seconds: None });
+        let resumed = || What::Started(Started { continued: true, ..Started::default() });
+        let (work, paused) = (SpanKind::Work, SpanKind::Pause);
+        let mut timeline = Timeline::of([event(0, started()), event(0, began(1)), event(10, pause())]);
+        assert!(timeline.spans.is_empty() && timeline.current.is_some(), "{timeline:?}");
+        for next in [
+            event(100, ended_iteration(1, None)),
+            event(400, resumed()),
+            event(400, began(2)),
+            event(410, pause()),
+            event(420, resumed()),
+            event(500, ended_iteration(2, None)),
+            event(500, began(3)),
+        ] {
+            timeline.add(next);
+        }
+        assert_eq!(kinds(&timeline), [(work, 100), (paused, 300), (work, 100)], "taken back, it is no pause");
+        assert_eq!((timeline.seconds_of(1), timeline.seconds_of(2)), (100.0, 100.0));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Returns the text as one line: control characters removed, white space folded and trimmed.
+/// Returns the text as one line: control characters removed, white space folded and trimmed. What is printable in an escape
+/// sequence stays: a terminal would hide it, and with it a part of a command that the user is asked about.
 pub fn line(text: &str) -> String {
     // Most lines are clean already.
     if is_printable_ascii(text) && !text.contains("  ") {
@@ -176,7 +177,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Returns how many bytes of the text fit into `width` columns.
-fn fitting(text: &str, width: usize) -> usize {
+pub fn fitting(text: &str, width: usize) -> usize {
     let mut used = 0;
     let mut is_beyond = |c: char| {
         used += c.width().unwrap_or(0);

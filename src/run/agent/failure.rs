@@ -142,6 +142,7 @@ impl Failure {
 
 /// Returns the last line that tells an error, else the last line, safe to show.
 pub fn last_error_line(text: &str) -> Option<String> {
+    let text = clean::output(text);
     let lines = || text.lines().rev().map(|line| clean::excerpt(line, 300)).filter(|line| !line.is_empty());
     let is_error = |line: &String| unmarked(line).0 != Mark::None || signal::error_signature(line).is_some();
     lines().take(MAX_LINES).find(is_error).or_else(|| lines().next())
@@ -384,7 +385,8 @@ mod tests {
             ("loading\nerror: unknown option '--frob'\n", Some("error: unknown option '--frob'")),
             ("Error: no such model\n    at main.js:3\n\nNode.js v22.1.0\n", Some("Error: no such model")),
             ("one\nlast words", Some("last words")),
-            ("error: \u{1b}[31mred\u{7}\n", Some("error: [31mred")),
+            ("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: no\ndone\n", Some("error: no")),
+            ("error: \u{1b}[31mred\u{7}\n", Some("error: red")),
         ] {
             assert_eq!(last_error_line(text).as_deref(), line, "{text}");
         }

@@ -92,11 +92,22 @@ pub fn find(world: &World, prefix: &str) -> Result<Vec<RunFile>> {
     Ok(all(world)?.into_iter().filter(|run| run.run_id.starts_with(prefix)).collect())
 }
 
-/// Reads the events of a run; `None` if it has none.
+/// Reads the events of a run; `None` if it has none. Of a file that is too large these are the start and the last ones.
 pub fn load(world: &World, run_id: &str) -> Result<Option<Timeline>> {
-    let mut timeline = Timeline::default();
-    let mut follower = Follower::new(&folder(world, run_id)?.join(FILE));
-    while follower.poll(|line| Event::parse(line).into_iter().for_each(|event| timeline.add(event)))?.more {}
+    let path = folder(world, run_id)?.join(FILE);
+    let read = |mut timeline: Timeline| -> Result<Timeline> {
+        let mut follower = Follower::new(&path);
+        let mut add = |line: &[u8]| Event::parse(line).into_iter().for_each(|event| timeline.add(event));
+        while follower.poll(&mut add)?.more {}
+        timeline.skipped_bytes = follower.skipped_bytes;
+        Ok(timeline)
+    };
+    let mut timeline = read(Timeline::default())?;
+    if timeline.skipped_bytes > 0
+        && let Some((start, _)) = start_of(&path)
+    {
+        timeline = read(Timeline::of([start]))?;
+    }
     Ok(timeline.last_at.is_some().then_some(timeline))
 }
 

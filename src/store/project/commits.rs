@@ -109,7 +109,35 @@ fn changed(line: &str) -> Option<Changed> {
     let mut parts = line.splitn(3, '\t');
     let (added, removed, path) = (parts.next()?, parts.next()?, parts.next()?);
     let lines = |text: &str| text.parse().unwrap_or(0);
-    Some(Changed { path: clean::visible(path), added: lines(added), removed: lines(removed) })
+    Some(Changed { path: clean::visible(&unquoted(path)), added: lines(added), removed: lines(removed) })
+}
+
+/// Returns a path as it is: git quotes one with a quote, a backslash or a control character like a string of C.
+pub fn unquoted(path: &str) -> String {
+    let Some(inner) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else {
+        return path.to_owned();
+    };
+    let (mut out, mut bytes) = (Vec::new(), inner.bytes());
+    while let Some(byte) = bytes.next() {
+        let escaped = if byte == b'\\' { bytes.next() } else { None };
+        out.push(match escaped {
+            None => byte,
+            Some(digit @ b'0'..=b'7') => [bytes.next(), bytes.next()]
+                .into_iter()
+                .fold(digit - b'0', |code, next| (code << 3) | (next.unwrap_or(b'0') & 7)),
+            Some(letter) => match letter {
+                b'a' => 7,
+                b'b' => 8,
+                b't' => b'\t',
+                b'n' => b'\n',
+                b'v' => 11,
+                b'f' => 12,
+                b'r' => b'\r',
+                quoted => quoted,
+            },
+        });
+    }
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]
@@ -123,8 +151,22 @@ mod tests {
         assert_eq!((commits.len(), commits[0].at, commits[1].at), (2, Stamp(20_000), Stamp(0)));
         assert_eq!(commits[0].subject, "fix: a b 3");
         let files: Vec<_> = commits[0].files.iter().map(|f| (f.path.as_str(), f.added, f.removed)).collect();
-        assert_eq!(files, [("src/a.rs", 1, 2), ("logo.png", 0, 0), ("\"odd\\tname\"", 5, 0)]);
+        assert_eq!(files, [("src/a.rs", 1, 2), ("logo.png", 0, 0), ("odd\\tname", 5, 0)]);
         assert!(commits[1].files.is_empty() && parse("3\t3\tno commit\n").is_empty());
+    }
+
+    #[test]
+    fn a_quoted_path_is_read_as_it_is() {
+        for (quoted, path) in [
+            ("src/a b.rs", "src/a b.rs"),
+            (r#""we<b>ird/f\"ile.txt""#, "we<b>ird/f\"ile.txt"),
+            (r#""a\\b\303\244\033\t\n""#, "a\\bä\u{1b}\t\n"),
+            (r#""\"#, "\"\\"),
+            (r#""\4""#, "\u{0}"),
+            ("\"", "\""),
+        ] {
+            assert_eq!(unquoted(quoted), path, "{quoted}");
+        }
     }
 
     #[test]

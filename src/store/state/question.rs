@@ -34,6 +34,11 @@ impl Question {
         text.chars().take(MAX_PROMPT_CHARS).collect()
     }
 
+    /// Returns the question with this answer, as the file will have it.
+    pub fn with_answer(&self, text: &str) -> Question {
+        Question { answer: trimmed(text), ..self.clone() }
+    }
+
     /// Returns the question alone for the agent's prompt.
     pub fn unanswered(&self) -> String {
         self.question.chars().take(MAX_PROMPT_CHARS).collect()
@@ -174,7 +179,7 @@ fn read(project: &Project, name: &str) -> Result<Option<Question>> {
 
 /// Writes the answer below the question, in place of an earlier one. Returns the question with it.
 pub fn answer(project: &Project, question: &Question, text: &str) -> Result<Question> {
-    let answered = Question { answer: trimmed(text), ..question.clone() };
+    let answered = question.with_answer(text);
     let text = format!("{}\n\n{SEPARATOR}\n{ANSWER}\n{}\n", answered.question, answered.answer);
     project.replace(&question.path, text.as_bytes(), Privacy::Private)?;
     Ok(answered)

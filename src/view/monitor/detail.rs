@@ -412,7 +412,7 @@ impl Monitor {
         if run.shown.is_some() {
             notes.extend(project.notes.iter().cloned());
         }
-        if run.is_read && run.timeline.is_none() {
+        if run.is_read && run.timeline.is_none() && run.fault.is_none() {
             notes.push(
                 "this run has no events: an older version of Ralph wrote it, or they were removed".into(),
             );

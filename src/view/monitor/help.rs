@@ -7,22 +7,24 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 /// Every key, and what it does. `docs/monitor.md` has the same table.
-pub const KEYS: [(&str, &str); 15] = [
+pub const KEYS: [(&str, &str); 17] = [
     ("j k, arrows", "select a run, or scroll the selected one"),
-    ("Enter, Esc", "open the selected run, and back"),
+    ("PgDn, PgUp", "by a page (Ctrl-D, Ctrl-U); g, G: to the end"),
+    ("Enter, Esc", "open the selected run, and back; right, left"),
     ("Tab", "switch between the list and the run"),
     ("/", "filter by task, project, state or run id"),
     ("l", "log: what the agent said and did"),
     ("e", "encourage: tell the agent what to do more of"),
     ("f", "forbid: tell the agent what not to do"),
     ("a", "answer the agent's question"),
-    ("p", "pause when the turn ends, or resume"),
+    ("p", "pause when the turn ends, or resume (asks first)"),
     ("s", "stop the loop (asks first)"),
     ("r", "reset its circuit breaker (asks first)"),
     ("o", "write and open the report of the run"),
     ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-Z", "suspend the monitor; `fg` continues it"),
     ("?", "this help"),
-    ("q", "quit; loops keep running"),
+    ("q, Ctrl-C", "quit; loops keep running"),
 ];
 
 impl Monitor {

@@ -79,6 +79,11 @@ impl Monitor {
             KeyCode::Char('l') if control => return Some(Request::Redraw),
             _ => {}
         }
+        // With Ctrl, a letter is another key: only a text and the pages have such.
+        let is_text = matches!(self.mode, Mode::Filter(_) | Mode::Ask(..));
+        if control && !is_text && matches!(key.code, KeyCode::Char(letter) if !"du".contains(letter)) {
+            return None;
+        }
         self.notice = None;
         match std::mem::take(&mut self.mode) {
             Mode::Browse => self.browse(key, control),

@@ -18,6 +18,7 @@ fn label(kind: Kind) -> (&'static str, Tone) {
         Kind::ToolFailed => ("fail", Tone::Bad),
         Kind::Told => ("told", Tone::Dim),
         Kind::Reported => ("info", Tone::Warn),
+        Kind::Finished => ("info", Tone::Dim),
     }
 }
 

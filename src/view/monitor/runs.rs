@@ -142,7 +142,7 @@ fn of_loop(shown: &Shown, now: Stamp) -> Summary {
     let Shown { run, settings, client, .. } = shown;
     let activity = Activity::of(run, client, now);
     let (sign, tone) = match activity {
-        Activity::Working => ("●", Tone::Good),
+        Activity::Working | Activity::Pausing => ("●", Tone::Good),
         Activity::Waiting(_) => ("○", Tone::Info),
         Activity::Asking(_) | Activity::Idle(_) => ("○", Tone::Warn),
         Activity::Paused(_) => ("◐", Tone::Warn),

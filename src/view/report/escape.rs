@@ -37,7 +37,7 @@ pub fn html_words(words: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Plain(text) => html(text),
         Piece::Code(text) => format!("<code>{}</code>", html(text)),
-        Piece::Quote(text) => format!("<span class=\"q\">{}</span>", html(text)),
+        Piece::Quote(text) => format!("<span class=\"q\">{}</span>", html_with_code(text)),
     };
     words.iter().map(piece).collect()
 }
@@ -91,6 +91,8 @@ mod tests {
     fn what_is_between_back_quotes_is_code() {
         assert_eq!(html_with_code("`a < b` failed"), "<code>a &lt; b</code> failed");
         assert_eq!(html_with_code("`<b>` and `"), "`&lt;b&gt;` and `", "not all of them have an end");
+        let quoted = Piece::Quote("`make` failed".into());
+        assert_eq!(html_words(&[quoted]), "<span class=\"q\"><code>make</code> failed</span>");
     }
 
     #[test]

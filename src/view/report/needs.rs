@@ -98,8 +98,14 @@ fn checks(facts: &Facts) -> Vec<Need> {
             .then(|| Need { what: [vec![plain(begin)], listed(found)].concat(), command: None })
     };
     let failed = need("This check never passed: ", "These checks never passed: ", true);
-    let unused = "The agent never claimed completion, so this check never ran: ";
-    let unused = need(unused, "The agent never claimed completion, so these checks never ran: ", false);
+    let is_claimed = facts.timeline.checks.iter().any(|check| check.runs > 0) || !rejected(facts).is_empty();
+    let why = match is_claimed {
+        true => "An earlier check failed",
+        false => "The agent never claimed completion",
+    };
+    let (one, many) =
+        (format!("{why}, so this check never ran: "), format!("{why}, so these checks never ran: "));
+    let unused = need(&one, &many, false);
     failed.into_iter().chain(unused).collect()
 }
 

@@ -252,6 +252,10 @@ pub fn notes(facts: &Facts) -> Vec<String> {
     if !facts.has_events {
         notes.push("This run has no events (an older version ran it, or they were removed): only its ending is known.".into());
     }
+    if facts.timeline.skipped_bytes > 0 {
+        let skipped = facts.timeline.skipped_bytes >> 20;
+        notes.push(format!("Its events are too large: {skipped} MB after the start were skipped."));
+    }
     if facts.timeline.is_newer {
         notes.push(
             "A newer version of Ralph wrote some of the events; what this one does not know is left out."

@@ -152,11 +152,13 @@ fn what_needs_the_user_is_named_with_its_command() {
             "The circuit breaker stays tripped until you reset it. > ralph reset",
             "1 claim of completion rejected in iteration 1: a failed",
             "This check never passed: a",
-            "The agent never claimed completion, so this check never ran: b",
+            "An earlier check failed, so this check never ran: b",
             "The agent was denied Bash and Edit",
             "The agent never read your guidance: forbidden x",
         ]
     );
+    let silent = [(0, started(&["a"])), (8, iteration(1, |_| ())), (9, ended(Outcome::Circuit, "idle", 1))];
+    assert_eq!(needs(facts(silent))[1], "The agent never claimed completion, so this check never ran: a");
     let list = validate(&json!({"userStories": [
         {"id": "1", "title": "done", "passes": true, "reviewStatus": "approved"},
         {"id": "2", "title": "begun", "passes": false, "notes": "half"},
@@ -175,6 +177,15 @@ fn what_needs_the_user_is_named_with_its_command() {
     assert_eq!(needs(run), expected);
     let fine = facts([(0, started(&[])), (5, iteration(1, |_| ())), (9, ended(Outcome::Complete, "", 1))]);
     assert_eq!(needs(fine), [""; 0]);
+}
+
+#[test]
+fn the_page_of_a_huge_run_has_the_last_iterations_and_says_so() {
+    let many = (1..=720).map(|number| (number as i64, iteration(number, |_| ())));
+    let page = html::page(&Report::of(facts(std::iter::once((0, started(&[]))).chain(many))));
+    assert_eq!(page.matches("<details class=\"it\">").count(), 500);
+    assert!(page.contains("The last 500 of 720;") && page.contains("<span class=\"num\">720</span>"));
+    assert!(!page.contains("<span class=\"num\">220</span>"));
 }
 
 fn commit(id: &str, files: &[(&str, u64, u64)]) -> Commit {

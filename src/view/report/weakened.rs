@@ -1,6 +1,7 @@
 //! Tests that a change deleted, skipped or removed, as far as its lines tell. A hint for a reviewer, not a proof.
 
 use crate::core::text::clean;
+use crate::store::project::commits;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -90,9 +91,8 @@ pub fn of_patch(patch: &str) -> Weakened {
         } else if let Some(path) = line.strip_prefix("--- ").or_else(|| line.strip_prefix("+++ "))
             && path != "/dev/null"
         {
-            let quote = if path.starts_with('"') { "\"" } else { "" };
-            let path = path.trim_matches('"').get(2..).unwrap_or_default();
-            file.path = clean::excerpt(&clean::visible(&format!("{quote}{path}{quote}")), 160);
+            let path = commits::unquoted(path);
+            file.path = clean::excerpt(&clean::visible(path.get(2..).unwrap_or_default()), 160);
         }
     }
     found.take(file);

@@ -48,6 +48,7 @@ pub fn entry(entry: &Entry, paint: Paint) -> String {
         Kind::Tool => lines(entry.at, text, |line| paint.dim(format!("  > {line}"))),
         Kind::ToolFailed => lines(entry.at, text, |line| paint.red(format!("  x {line}"))),
         Kind::Reported => lines(entry.at, text, |line| paint.yellow(format!("  ! {line}"))),
+        Kind::Finished => lines(entry.at, text, |line| paint.dim(format!("  - {line}"))),
         Kind::Told => {
             let all: Vec<&str> = text.lines().collect();
             let mut shown = all[..all.len().min(MAX_TOLD_LINES)].join("\n");

@@ -1,5 +1,6 @@
 //! A terminal whose whole screen is ours for a while. However we leave, the user's screen comes back.
 
+use crate::core::text::clean;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{
@@ -42,21 +43,19 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Shows the beginning of a text, as far as it fits.
-    pub fn show(&self, text: &str, (_, rows): (usize, usize)) {
+    /// Shows the beginning of a text, as far as it fits, and below it the key that leaves.
+    pub fn show(&self, text: &str, (columns, rows): (usize, usize)) {
         let lines: Vec<&str> = text.lines().collect();
-        let room = rows.saturating_sub(1);
-        let shown = if lines.len() > rows { room } else { lines.len() };
+        let shown = lines.len().min(rows.saturating_sub(1));
         let mut out = String::from("\u{1b}[H");
-        for (at, line) in lines[..shown].iter().enumerate() {
-            out.push_str(if at > 0 { "\r\n" } else { "" });
-            out.push_str(&format!("{line}\u{1b}[K"));
+        for line in &lines[..shown] {
+            out.push_str(&format!("{}\u{1b}[K\r\n", fit(line, columns)));
         }
-        if shown < lines.len() {
-            let begin = if shown > 0 { "\r\n" } else { "" };
-            out.push_str(&format!("{begin}… {} more lines\u{1b}[K", lines.len() - shown));
-        }
-        write(&format!("{out}\u{1b}[J"));
+        let last = match lines.len() - shown {
+            0 => "q quits".to_owned(),
+            more => format!("q quits · {more} more lines"),
+        };
+        write(&format!("{out}{}\u{1b}[K\u{1b}[J", fit(&last, columns)));
     }
 
     /// Waits for a key. Returns what the user wants with it, or that nothing came within the time.
@@ -85,6 +84,32 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Returns a line of at most so many columns, which may have colours; a cut is shown by an ellipsis.
+fn fit(line: &str, columns: usize) -> String {
+    // Each code begins with Esc and ends with `m`.
+    let parts = || {
+        line.split_inclusive('m').flat_map(|part| match part.find('\u{1b}') {
+            Some(at) => [&part[..at], &part[at..]],
+            None => [part, ""],
+        })
+    };
+    let width: usize = parts().step_by(2).map(clean::columns).sum();
+    if width <= columns {
+        return line.to_owned();
+    }
+    let (mut out, mut left) = (String::new(), columns.saturating_sub(1));
+    for (at, part) in parts().enumerate() {
+        let is_code = at % 2 == 1;
+        let kept = if is_code { part } else { &part[..clean::fitting(part, left)] };
+        left -= if is_code { 0 } else { clean::columns(kept) };
+        out.push_str(kept);
+        if kept.len() < part.len() {
+            break;
+        }
+    }
+    out + "…\u{1b}[0m"
 }
 
 /// Gives the screen back to the user; done once, however often it is called.
@@ -118,4 +143,22 @@ pub fn size() -> (usize, usize) {
 fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_the_columns_that_it_takes_on_the_screen() {
+        for (line, shown) in [
+            ("1234567", "1234567"),
+            ("12345678", "123456…\u{1b}[0m"),
+            ("\u{1b}[2mam\u{1b}[0m mmm", "\u{1b}[2mam\u{1b}[0m mmm"),
+            ("\u{1b}[2mam\u{1b}[0m mmmmm", "\u{1b}[2mam\u{1b}[0m mmm…\u{1b}[0m"),
+            ("测试测试", "测试测…\u{1b}[0m"),
+        ] {
+            assert_eq!(fit(line, 7), shown);
+        }
+    }
 }

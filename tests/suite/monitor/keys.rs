@@ -18,6 +18,10 @@ fn runs_are_selected_opened_and_filtered() {
     terminal.types(UP).sees("▌◐ paused    Write");
     terminal.types("G").sees("▌■ complete  Port");
     terminal.types("g").sees("▌● working   Migrate");
+    // Ctrl-S, Ctrl-Q, Ctrl-O and Ctrl-P are not the letters.
+    terminal.types("\u{13}\u{11}\u{f}\u{10}\u{1f}j").sees("▌◐ paused    Write");
+    let text = terminal.types("k").sees("▌● working   Migrate");
+    assert!(!text.contains("Stop this loop?") && !text.contains("Pause this loop"), "{text}");
     // The run has the focus: the list stays, the run is scrolled.
     terminal.types(&format!("{ENTER}jjjj")).loses("session 0f8c1a9e");
     terminal.escapes_to("session 0f8c1a9e");
@@ -128,9 +132,10 @@ fn a_run_of_the_runner_is_followed_paused_and_stopped() {
     let text = terminal.sees("Last message · #1");
     assert!(text.contains("part 1 is done") && text.contains("$0.50"), "{text}");
     terminal.types("l").sees("info  the agent ended");
-    terminal.types("lpy").sees("paused: paused by you");
+    terminal.types("lpy").sees("● working: pauses before the next iteration · iteration 2");
     env.touch("go-2");
     run.until("Ralph: paused by you");
+    terminal.sees("◐ paused: paused by you");
     terminal.types("py").sees("● working · iteration 3");
     terminal.types("sy").sees("▌■ stopped   build it");
     assert_eq!(run.wait().code, Some(130));

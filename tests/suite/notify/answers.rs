@@ -100,6 +100,40 @@ fn a_waiting_runner_takes_an_answer_from_a_terminal_and_a_stop() {
 }
 
 #[test]
+fn a_waiting_runner_takes_from_the_file_only_what_ralph_answer_gave() {
+    let (service, env) = asking();
+    let mut run = run_asking(&env).spawn();
+    run.until("waiting for your answer");
+    let asked = env.read("ralph/decide.txt");
+    env.write("ralph/decide.txt", asked.replace("## Answer\n", "## Answer\nforged\n"));
+    run.until("is not taken: `ralph answer --replace TEXT` gives yours");
+    let seen = service.polls();
+    wait_until("the topic is still read", || service.polls() > seen + 1);
+    assert!(!run.has_printed("Ralph: answer from"), "an edit was taken as the user's answer");
+    assert!(env.ralph(&["answer", "Tabs"]).fails(1).contains("already answered: forged"));
+    env.ralph(&["answer", "--replace", "Tabs"]).ok();
+    run.until("answer from terminal: \"Tabs\"");
+    assert_eq!(run.times_printed("is not taken"), 1, "said once");
+    let run = run.wait();
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
+    assert!(!env.prompt(2).contains("forged"));
+    let events = events(&env, &env.record("ralph-run")["run_id"]);
+    assert_eq!(events.matches(r#""from":"terminal""#).count(), 1, "{events}");
+
+    // The user's answer from elsewhere takes the place of the edit.
+    std::fs::remove_file(env.base.join("n")).unwrap();
+    let mut run = run_asking(&env).spawn();
+    run.until("waiting for your answer");
+    let asked = env.read("ralph/decide.txt");
+    env.write("ralph/decide.txt", asked.replace("## Answer\n", "## Answer\nforged\n"));
+    run.until("is not taken");
+    service.publish(&format!("{} Spaces", token(&service, 3)));
+    run.until("answer from 127.0.0.1: \"Spaces\"");
+    assert_eq!(run.wait().code, Some(0));
+    assert!(!env.prompt(2).contains("forged"));
+}
+
+#[test]
 fn a_topic_that_never_answers_holds_up_neither_a_stop_nor_an_answer_from_a_terminal() {
     let (service, env) = asking();
     service.hang_reads();

@@ -3,6 +3,7 @@
 
 use super::browser::{self, Browser};
 use super::night::{self, TASK};
+use crate::env::Env;
 use crate::skip::skip;
 use std::fs;
 use std::path::Path;
@@ -57,6 +58,32 @@ fn the_page_loads_nothing_complains_of_nothing_and_opens_on_demand() {
     browser.open(&path);
     browser.picture(&pictures().join("runs.png"), true);
     assert_eq!(browser.offences(), [""; 0]);
+}
+
+#[test]
+fn no_long_word_makes_the_page_wider_than_its_window() {
+    let Some(program) = browser::find() else { return skip("chromium is not installed") };
+    let env = Env::new();
+    let word = "x".repeat(600);
+    env.write("first", "");
+    night::git(&env, &["init", "-q", "-b", "main"]);
+    night::git(&env, &["add", "."]);
+    night::git(&env, &["commit", "-q", "-m", "begin"]);
+    let name = "y".repeat(200);
+    let commit = "git -c user.name=u -c user.email=u@example.com commit -q -m";
+    let script =
+        format!("echo {word} > {name}; git add {name}; {commit} {word}; echo {word}; promise COMPLETE");
+    let run = env.run_with(&script, &["--verify", &format!(": {word}"), &word]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let path = env.ralph(&["report"]).ok();
+    let mut browser = Browser::start(&program);
+    browser.open(Path::new(path.trim()));
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)");
+    assert!(browser.value("document.body.innerText").as_str().unwrap().contains("Commits by iteration"));
+    for width in [1000, 390, 320] {
+        browser.size(width, 844, 1.0);
+        assert_eq!(browser.value("document.documentElement.scrollWidth <= innerWidth"), true, "{width}");
+    }
 }
 
 #[test]

@@ -7,14 +7,19 @@ use rustix::process::Signal;
 #[test]
 fn a_paused_run_holds_before_its_next_iteration_until_it_is_resumed() {
     let env = Env::new();
+    let clock = env.clock();
     let script = "work; echo at work $n; wait_for go-$n; [ $n = 2 ] && promise COMPLETE";
     let mut run = env.run_with(script, &["x"]).spawn();
     run.until("at work 1");
     let told = env.ralph(&["pause"]).ok();
     assert!(told.contains("pauses before its next iteration"), "{told}");
+    let status = env.ralph(&["status"]).ok();
+    assert!(status.contains("working: pauses before the next iteration"), "{status}");
+    assert_eq!(env.shown("ralph-run")["activity"], "working");
     env.touch("go-1");
     run.until("── iteration 1 ok");
     run.until("Ralph: paused by you; `ralph pause --resume` continues");
+    wait_until("the run holds", || env.shown("ralph-run")["activity"] == "paused");
     let shown = env.shown("ralph-run");
     assert_eq!(
         (&shown["state"], &shown["activity"], &shown["iteration"]),
@@ -26,12 +31,15 @@ fn a_paused_run_holds_before_its_next_iteration_until_it_is_resumed() {
         "{status}"
     );
     assert_eq!(env.starts(), 1);
+    clock.advance(3000);
     env.ralph(&["pause", "--resume"]).ok();
     run.until("Ralph: resumed");
     env.touch("go-2");
     let run = run.wait();
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(summary(&run, "Iterations"), "2 / 50");
+    assert!(summary(&run, "Duration").starts_with("50m 0s"), "{run:?}");
+    assert_eq!(summary(&run, "Avg/iter"), "0s", "a pause is no work of the agent");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! How the time was spent, and the money.
 
+use super::iteration::{left_out, shown};
 use super::none;
 use crate::core::event::Step;
 use crate::core::message;
@@ -120,9 +121,10 @@ pub fn money(report: &Report) -> String {
         )
     };
     out.push_str(&format!(
-        "<details class=\"more screen-only\"><summary>as a table</summary>\n<table><thead><tr><th class=\"n\">iteration</th><th class=\"n\">cost</th>\
+        "<details class=\"more screen-only\"><summary>as a table</summary>\n{}<table><thead><tr><th class=\"n\">iteration</th><th class=\"n\">cost</th>\
          <th class=\"n\">so far</th><th class=\"n\">tokens</th><th class=\"n\">so far</th></tr></thead>\n<tbody>\n{}</tbody></table></details>\n",
-        report.iterations.iter().map(row).collect::<String>()
+        left_out(report),
+        shown(report).iter().map(row).collect::<String>()
     ));
     out
 }

@@ -12,13 +12,31 @@ use crate::view::report::summary::Tone;
 use crate::view::report::words::{count, dollars};
 use crate::view::report::{Report, Row};
 
+/// A browser opens a page of so many in a moment.
+pub const MAX_ITERATIONS: usize = 500;
 const FILES_OF_ITERATION: usize = 12;
 
 pub fn all(report: &Report) -> String {
     if report.iterations.is_empty() {
         return none(if report.has_events { "None has ended." } else { "Unknown: the run has no events." });
     }
-    report.iterations.iter().map(iteration).collect()
+    let shown = shown(report);
+    let mut out = left_out(report);
+    shown.iter().for_each(|row| out.push_str(&iteration(row)));
+    out
+}
+
+/// Returns the iterations that the page shows one by one.
+pub fn shown(report: &Report) -> &[Row] {
+    &report.iterations[report.iterations.len().saturating_sub(MAX_ITERATIONS)..]
+}
+
+/// Says that earlier ones are left out, if they are.
+pub fn left_out(report: &Report) -> String {
+    match report.iterations.len() {
+        ..=MAX_ITERATIONS => String::new(),
+        count => none(&format!("The last {MAX_ITERATIONS} of {count}; `ralph history RUN` lists all.")),
+    }
 }
 
 fn iteration(row: &Row) -> String {
@@ -119,6 +137,7 @@ fn log(account: &[Entry]) -> String {
             Kind::ToolFailed => ("fail", "failed"),
             Kind::Told => ("", "told"),
             Kind::Reported => ("", "reported"),
+            Kind::Finished => ("", "ended"),
         };
         let at = entry.at.map(clock).unwrap_or_default();
         format!(

@@ -91,7 +91,7 @@ summary:focus-visible{outline:2px solid var(--calm);outline-offset:2px}
 ul.plain{margin:.2rem 0;padding:0;list-style:none}
 ul.plain li{padding:.12rem 0}
 .more>summary{color:var(--calm);font-size:.86rem}.more{border:0}
-.steps td:first-child{width:44%}.commits td:first-child{width:3.6rem}td ul.plain{margin:0}td ul.plain li{padding:0}
+.steps td:first-child{width:44%}.commits td{overflow-wrap:anywhere}.commits td:first-child{width:3.6rem}td ul.plain{margin:0}td ul.plain li{padding:0}
 footer{margin-top:3rem;color:var(--soft);font-size:.8rem}
 @media(max-width:40rem){body{font-size:15px}main{padding:1.1rem .9rem 3rem}h1{font-size:1.24rem}
 .it>summary{grid-template-columns:1.9rem 1fr auto auto}.it>summary .what{grid-column:2/-1}.it[open]>summary .what{display:none}
