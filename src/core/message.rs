@@ -253,9 +253,10 @@ pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
     }
     Some(match outcome {
         Outcome::Complete => return None,
-        Outcome::Blocked if let Some(flags) = &run.session.flags_to_allow => {
-            format!("{resume} {}", clean::line(flags))
-        }
+        Outcome::Blocked if let Some(flags) = &run.session.flags_to_allow => match clean::line(flags) {
+            flags if flags.is_empty() => format!("allow it with /permissions in Claude Code, then {resume}"),
+            flags => format!("{resume} {flags}"),
+        },
         Outcome::Blocked if run.engine == Engine::InSession => {
             format!("resolve ralph/blocked.txt, then /ralph:answer TEXT (tells the agent) or {resume}")
         }

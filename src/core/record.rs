@@ -155,7 +155,7 @@ records! {
         pub last_error: Option<String>,
         /// The service fails since then.
         pub outage: Option<Outage>,
-        /// The flags that allow what the agent was denied, if that blocked the run.
+        /// The flags that allow what the agent was denied, if that blocked the run; empty if no rule can.
         pub flags_to_allow: Option<String>,
         /// What was denied because no permission was given in time.
         pub denials: Denials,
@@ -430,11 +430,16 @@ pub struct Queued {
     pub at: Stamp,
 }
 
-/// A call of a tool that was denied, by the rule that would allow it.
+/// A call of a tool that was denied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Denied {
-    pub rule: String,
+    /// Tells it from other calls, also from those that read alike.
+    pub id: u64,
+    /// The call for people.
+    pub call: String,
+    /// The rule that would allow it, if a rule can.
+    pub rule: Option<String>,
     pub count: u64,
     /// It was denied in the turn that has not ended yet.
     pub in_turn: bool,

@@ -210,10 +210,10 @@ impl Prompt<'_> {
 
     /// Denies the call. A state that cannot be saved must not keep the prompt open.
     fn deny(&self, noted: Option<&Waiting>, reason: Reason) -> Answer {
-        let (rule, mut count) = (self.tool.rule(), 1);
+        let mut count = 1;
         let settled = self.settle(noted, |run| match self.tool.question() {
             Some(question) => run.pending.question = Some(question.to_owned()),
-            None => count = permission::count(run, &rule),
+            None => count = permission::count(run, &self.tool),
         });
         let mut notes = Vec::new();
         match settled {
@@ -224,16 +224,14 @@ impl Prompt<'_> {
             }
             Err(error) => notes.push(format!("could not note the denial: {error:#}")),
         }
-        let flags = permission::flags(&[rule]);
+        let way = permission::way_to_allow(&[self.tool.rule()]);
         if count == MAX_DENIALS {
             let denied = format!("denied {count} times: {}", self.tool.shown());
-            self.notify(&format!("{denied}; {}", permission::to_allow(&flags)));
+            self.notify(&format!("{denied}; {way}"));
         }
         let told = match self.tool.question() {
             Some(_) => format!("the agent's question was not answered ({})", reason.words()),
-            None => {
-                format!("denied {}: {}; {}", self.tool.shown(), reason.words(), permission::to_allow(&flags))
-            }
+            None => format!("denied {}: {}; {way}", self.tool.shown(), reason.words()),
         };
         notes.insert(0, told);
         let denial = permission::denial(&self.tool, reason, count);
@@ -241,7 +239,7 @@ impl Prompt<'_> {
     }
 
     fn event(&self, decision: Verdict, reason: String, denials: u64) -> What {
-        let (call, rule) = (event::text(&self.tool.shown()), self.tool.rule());
+        let (call, rule) = (event::text(&self.tool.shown()), self.tool.rule().unwrap_or_default());
         What::Permission(Permission { call, decision, rule, reason, denials })
     }
 

@@ -51,7 +51,11 @@ impl TroubleCount {
             }
             Trouble::Denied(tools) => Some((
                 Outcome::Blocked,
-                permission::blocked(tools, &format!("{count} iterations"), &flags_that_allow(tools)),
+                permission::blocked(
+                    tools,
+                    &format!("{count} iterations"),
+                    &permission::to_allow(&flags_that_allow(tools)),
+                ),
             )),
         }
     }

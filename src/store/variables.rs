@@ -5,6 +5,7 @@ use super::file;
 use super::project::Project;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,13 @@ use std::sync::OnceLock;
 const PREFIX: &str = "RALPH_";
 /// Claude Code's settings in a project.
 const FILES: [&str; 2] = ["settings.local.json", "settings.json"];
-const MAX_FILE_BYTES: u64 = 8 << 20;
+/// Settings are small, and a larger file is taken as if it set every variable.
+const MAX_FILE_BYTES: u64 = 4 << 20;
 /// What is no setting: folders, the clock, and what a runner tells its own programs.
 const OTHERS: [&str; 5] =
     ["RALPH_DATA_DIR", "RALPH_CONFIG_DIR", "RALPH_NOW", "RALPH_RUN_ID", "RALPH_VERIFYING"];
 /// More names in one file are counted, not named.
 const MAX_NAMED: usize = 5;
-/// Far more than there are settings.
-const MAX_NAMES: usize = 1000;
 
 /// Returns a variable that is set, not empty, and not the project's.
 pub fn get(name: &str) -> Option<OsString> {
@@ -43,85 +43,115 @@ fn names() -> impl Iterator<Item = String> {
 
 /// Says which variables the project's own settings set.
 pub fn foreign_notes(project: &Project) -> Vec<String> {
-    let note = |name: &str| {
-        let (path, names) = named_in(project, name)?;
-        let more = names.len().saturating_sub(MAX_NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let (path, names) = (path.display(), names[..names.len().min(MAX_NAMED)].join(", "));
-        Some(format!(
-            "{path} sets {names}{more} for Claude Code: ignored there, a project cannot speak for you; set it in your shell \
-             or with `ralph config`"
-        ))
-    };
-    FILES.iter().filter_map(|name| note(name)).collect()
+    FILES.iter().filter_map(|name| Foreign::read(project, name)?.note()).collect()
 }
 
 /// Says which variables of this process were ignored.
 pub fn ignored() -> Vec<String> {
     // Most projects name none, and then the environment need not be read.
-    if !foreign_names().is_empty() && names().any(|name| is_foreign(&name)) {
-        foreign().iter().flat_map(foreign_notes).collect()
-    } else {
-        Vec::new()
+    if foreign().is_empty() || !names().any(|name| is_foreign(&name)) {
+        return Vec::new();
     }
+    foreign().iter().filter_map(Foreign::note).collect()
 }
 
 fn is_foreign(name: &str) -> bool {
-    foreign_names().iter().any(|foreign| foreign == name)
-}
-
-/// Returns the variables that the project's settings name, as far as this process may have been given them.
-fn foreign_names() -> &'static [String] {
-    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
-    let names = || {
-        let files = foreign().iter().flat_map(|project| FILES.iter().map(move |file| (project, file)));
-        files.filter_map(|(project, file)| named_in(project, file)).flat_map(|(_, names)| names).collect()
-    };
-    NAMES.get_or_init(names)
-}
-
-/// Returns the projects whose settings this process may have been given: none outside the client.
-fn foreign() -> &'static [Project] {
-    static PROJECTS: OnceLock<Vec<Project>> = OnceLock::new();
-    PROJECTS.get_or_init(|| {
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let launched = set("CLAUDE_PROJECT_DIR").map(PathBuf::from);
-        if launched.is_none() && set("CLAUDECODE").is_none() {
-            return Vec::new();
-        }
-        // What the agent runs is not told where the client was launched.
-        let above = || {
-            let folder = std::env::current_dir().unwrap_or_default();
-            folder.ancestors().map(Path::to_owned).collect()
-        };
-        let roots = launched.map_or_else(above, |root| vec![root]);
-        roots.into_iter().map(|root| Project { root }).collect()
+    foreign().iter().any(|file| match &file.sets {
+        Sets::Named(names) => names.contains(name),
+        Sets::Any(_) => true,
     })
 }
 
-/// Returns a file of the project's settings and the names of our variables that it sets.
-fn named_in(project: &Project, name: &str) -> Option<(PathBuf, Vec<String>)> {
-    let path = project.claude_dir().join(name);
-    // Links are followed, as the client follows them: nothing but the names is taken from it. Which links the user allows
-    // is unknown before the data folder is.
-    let names: Vec<String> = match file::read_bounded(&path, MAX_FILE_BYTES) {
-        Ok(bytes) => serde_json::from_slice::<ClientSettings>(&bytes?).ok()?.env.names,
-        // The client may read what we do not, so any setting may be the project's.
-        Err(_) => self::names().filter(|name| !OTHERS.contains(&name.as_str())).collect(),
-    };
-    (!names.is_empty()).then_some((path, names))
+/// Returns the files of settings that set variables which this process may have been given.
+fn foreign() -> &'static [Foreign] {
+    static FOREIGN: OnceLock<Vec<Foreign>> = OnceLock::new();
+    FOREIGN.get_or_init(|| {
+        let projects = projects();
+        let files = projects.iter().flat_map(|project| FILES.iter().map(move |file| (project, file)));
+        files.filter_map(|(project, file)| Foreign::read(project, file)).collect()
+    })
 }
 
-/// The part of Claude Code's settings that we look at. The rest is passed over without being kept.
+/// Returns the projects whose settings this process may have been given: none outside the client.
+fn projects() -> Vec<Project> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let launched = set("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+    if launched.is_none() && set("CLAUDECODE").is_none() {
+        return Vec::new();
+    }
+    // What the agent runs is not told where the client was launched.
+    let above = || {
+        let folder = std::env::current_dir().unwrap_or_default();
+        folder.ancestors().map(Path::to_owned).collect()
+    };
+    let roots = launched.map_or_else(above, |root| vec![root]);
+    roots.into_iter().map(|root| Project { root }).collect()
+}
+
+/// A file of the project's settings that sets variables of ours.
+struct Foreign {
+    path: PathBuf,
+    sets: Sets,
+}
+
+enum Sets {
+    Named(BTreeSet<String>),
+    /// Why the file could not be read whole: the client may read what we do not.
+    Any(String),
+}
+
+impl Foreign {
+    fn read(project: &Project, name: &str) -> Option<Foreign> {
+        let path = project.claude_dir().join(name);
+        // Links are followed, as the client follows them: nothing but the names is taken from it. Which links the user
+        // allows is unknown before the data folder is.
+        let sets = match file::read_bounded(&path, MAX_FILE_BYTES).map(|bytes| bytes.unwrap_or_default()) {
+            Ok(bytes) if bytes.trim_ascii().is_empty() => return None,
+            Ok(bytes) => match serde_json::from_slice::<ClientSettings>(&bytes) {
+                Ok(settings) => Sets::Named(settings.env.unwrap_or_default().names),
+                Err(error) => Sets::Any(format!("Ralph cannot read its line {}", error.line())),
+            },
+            Err(_) if path.metadata().is_err() => return None,
+            Err(_) => Sets::Any("Ralph cannot read it".into()),
+        };
+        let sets_none = matches!(&sets, Sets::Named(names) if names.is_empty());
+        (!sets_none).then_some(Foreign { path, sets })
+    }
+
+    /// Says what it sets, unless that is unknown and there is nothing to ignore.
+    fn note(&self) -> Option<String> {
+        let path = self.path.display();
+        match &self.sets {
+            Sets::Any(_) if names().next().is_none() => None,
+            Sets::Any(why) => Some(format!(
+                "{path} may set any RALPH_* variable for Claude Code ({why}): all ignored there, a project cannot speak for \
+                 you; repair the file"
+            )),
+            Sets::Named(names) => {
+                let more = names.len().saturating_sub(MAX_NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let names: Vec<_> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
+                let names = names.join(", ");
+                Some(format!(
+                    "{path} sets {names}{more} for Claude Code: ignored there, a project cannot speak for you; set it in \
+                     your shell or with `ralph config`"
+                ))
+            }
+        }
+    }
+}
+
+/// The part of Claude Code's settings that we look at. The rest is passed over without being kept. A key that is there
+/// twice is an error: of the two the client takes one.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ClientSettings {
-    env: OurNames,
+    env: Option<OurNames>,
 }
 
 #[derive(Default)]
 struct OurNames {
-    names: Vec<String>,
+    names: BTreeSet<String>,
 }
 
 impl<'de> Deserialize<'de> for OurNames {
@@ -137,8 +167,8 @@ impl<'de> Deserialize<'de> for OurNames {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OurNames, A::Error> {
                 let mut ours = OurNames::default();
                 while let Some((name, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
-                    if name.starts_with(PREFIX) && ours.names.len() < MAX_NAMES {
-                        ours.names.push(name);
+                    if name.starts_with(PREFIX) {
+                        ours.names.insert(name);
                     }
                 }
                 Ok(ours)

@@ -6,6 +6,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+/// Far above any real call of a tool, which is read into values.
+const MAX_REQUEST_BYTES: usize = 16 << 20;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     pub session_id: Option<String>,
@@ -73,8 +76,8 @@ impl Input {
     }
 }
 
-/// Parses the input of a hook; `assumed` is the event if the input names none. Only input that is not a JSON object
-/// is an error.
+/// Parses the input of a hook; `assumed` is the event if the input names none. Only input that is not a JSON object,
+/// or a request for a permission of an absurd size, is an error.
 pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
     // Replacing what is no text is slow, and nearly all input is text.
     let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
@@ -98,6 +101,9 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
             Event::Expansion { command: text("command_name"), arguments: text("command_args") }
         }
         "Notification" => Event::Notification { kind: text("notification_type"), message: text("message") },
+        "PermissionRequest" if bytes.len() > MAX_REQUEST_BYTES => {
+            return Err("the request for a permission is larger than 16 MB; it is left to Claude Code".into());
+        }
         "PermissionRequest" => Event::Permission {
             tool: text("tool_name"),
             input: fields.read("tool_input").unwrap_or_default(),
@@ -237,6 +243,21 @@ mod tests {
             assert!(parse(broken.as_bytes(), "Stop").is_err(), "{broken}");
         }
         assert!(parse(b"{\"session_id\":\"a\xffb\"}", "Stop").is_ok(), "invalid UTF-8");
+    }
+
+    #[test]
+    fn a_request_of_an_absurd_size_is_not_read() {
+        let request = |bytes: usize, event: &str| {
+            let command = "x".repeat(bytes);
+            parse(
+                format!(r#"{{"hook_event_name":"{event}","tool_name":"Bash","tool_input":{{"command":"{command}"}}}}"#)
+                    .as_bytes(),
+                "Stop",
+            )
+        };
+        assert!(request(MAX_REQUEST_BYTES - 200, "PermissionRequest").is_ok());
+        assert!(request(MAX_REQUEST_BYTES, "PermissionRequest").unwrap_err().contains("larger than 16 MB"));
+        assert!(request(MAX_REQUEST_BYTES, "Stop").is_ok());
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use crate::cli::{Failure, Invocation, Project, World, help};
 use crate::core::guidance::List;
 use crate::core::guidance::finding::Severity;
 use crate::core::request::StartRequest;
+use crate::core::settings;
 use crate::core::text::clean;
 use crate::core::text::nearest::nearest;
 use crate::store::user::handoff;
@@ -56,11 +57,40 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     passed(call, named(call)?)
 }
 
+/// Runs a command whose text the agent passed: the command file allows it to do so, so nothing proves that the user typed it.
 fn passed(call: &Invocation, command: &str) -> Result<String, Failure> {
     let text = stdin()?;
     let session = call.session().unwrap_or_default();
+    let is_foreign = world::text("CLAUDE_CODE_SESSION_ID").is_some_and(|own| own != session);
+    if is_foreign || handoff::was_served(&call.world, session) {
+        return Err(Failure::refused(format!(
+            "/ralph:{command} takes no text from the agent in this session"
+        ))
+        .hint(format!("the user types /ralph:{command} in Claude Code")));
+    }
+    if let Some(key) = reserved(command, &text) {
+        return Err(Failure::refused(format!("{key} cannot be set by text that the agent passed"))
+            .hint("the user sets it in a terminal, with `ralph start` or `ralph config`"));
+    }
     let reply = run(&call.world, &call.project, session, command, text.trim_end_matches('\n'))?;
     Ok(reply.agent.map_or(reply.user.clone(), |agent| format!("{}\n\n{agent}", reply.user)))
+}
+
+/// Returns the setting in a command's text that only the user may change: what runs a command, allows a tool or sends
+/// something, and how long a permission waits for the user.
+fn reserved(command: &str, text: &str) -> Option<&'static str> {
+    let is_reserved = |key: &&settings::Key| {
+        key.kind.is_executed() || ["permission.", "notify."].iter().any(|group| key.name.starts_with(group))
+    };
+    let key = |name: &str| settings::find(name).filter(is_reserved).map(|key| key.name);
+    match command {
+        "start" => StartRequest::from_text(text).ok()?.flags.keys().find_map(|name| key(name)),
+        "config" => {
+            let (name, value) = text.trim().split_once(char::is_whitespace)?;
+            config::find(name).ok().filter(|_| !value.trim().is_empty()).and_then(|found| key(found.name))
+        }
+        _ => None,
+    }
 }
 
 fn named(call: &Invocation) -> Result<&'static str, Failure> {
@@ -244,7 +274,11 @@ pub fn guidance(call: &Invocation) -> Result<String, Failure> {
 fn handed(call: &Invocation, command: &str, program: &str, arguments: &str) -> String {
     let session = call.session().unwrap_or_default();
     if let Some(text) = handoff::take(&call.world, session, command) {
+        handoff::note_served(&call.world, session);
         return text;
+    }
+    if handoff::was_served(&call.world, session) {
+        return format!("Ralph did not get the command's text. Ask the user to type /ralph:{command} again.");
     }
     let beside = |path: PathBuf| path.with_file_name(format!("{program}{EXE_SUFFIX}")).display().to_string();
     let program = std::env::current_exe().map_or_else(|_| program.to_owned(), beside);

@@ -137,7 +137,8 @@ fn show(world: &World, project: &Project, only: Option<&Key>, request: &Request)
     }
 }
 
-fn find(name: &str) -> Result<&'static Key, Failure> {
+/// Finds a setting by its name or its flag.
+pub fn find(name: &str) -> Result<&'static Key, Failure> {
     settings::find(name).or_else(|| settings::find_flag(name.trim_start_matches("--"))).ok_or_else(|| {
         let names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
         Failure::usage(format!("unknown setting: {}", clean::excerpt(name, 60)))

@@ -2,10 +2,11 @@
 //! answer, and when a loop cannot continue without it.
 
 use crate::core::record::{Denied, StoredLoop};
-use crate::core::settings::tool_rule::{self, QUESTION_TOOL, ToolRule};
+use crate::core::settings::tool_rule::{self, QUESTION_TOOL, SHELL, ToolRule};
 use crate::core::text::clean;
 use crate::core::time;
 use serde_json::Value;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// So many denials of the same call are told to the user, and so many turns with nothing else end the loop.
 pub const MAX_DENIALS: u64 = 3;
@@ -18,13 +19,17 @@ pub struct ToolCall {
     tool: String,
     command: Option<String>,
     question: Option<String>,
+    /// Nothing beside the command changes what a shell may do, such as a way out of the sandbox.
+    is_plain: bool,
 }
 
 impl ToolCall {
     pub fn new(tool: &str, input: &Value) -> ToolCall {
         let command = input.get("command").and_then(Value::as_str).map(str::to_owned);
         let question = (tool == QUESTION_TOOL).then(|| question(input));
-        ToolCall { tool: tool.to_owned(), command, question }
+        let is_plain =
+            tool != SHELL || input.as_object().is_some_and(|fields| fields.iter().all(is_harmless));
+        ToolCall { tool: tool.to_owned(), command, question, is_plain }
     }
 
     /// Returns the agent's question, if it asks the user one.
@@ -37,12 +42,20 @@ impl ToolCall {
         let allows = |rule: &&String| {
             ToolRule::parse(rule).is_ok_and(|rule| rule.allows(&self.tool, self.command.as_deref()))
         };
-        rules.iter().find(allows).map(String::as_str).filter(|_| self.question.is_none())
+        let rule = rules.iter().find(allows).map(String::as_str);
+        rule.filter(|_| self.question.is_none() && self.is_plain)
     }
 
-    /// Returns the rule that would allow the call.
-    pub fn rule(&self) -> String {
-        tool_rule::for_call(&self.tool, self.command.as_deref())
+    /// Returns the rule that would allow the call, if a rule can.
+    pub fn rule(&self) -> Option<String> {
+        tool_rule::for_call(&self.tool, self.command.as_deref()).filter(|_| self.is_plain)
+    }
+
+    /// Returns a number that tells calls apart, also those that read alike.
+    fn id(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.tool, &self.command, self.is_plain).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Returns the call for people, such as `Bash(cargo test)`.
@@ -58,6 +71,15 @@ impl ToolCall {
             Some(command) => format!("{tool}({})", clean::excerpt(command, 80)),
             None => tool,
         }
+    }
+}
+
+/// Returns whether a field of a shell's input is its command, or changes nothing about what that may do.
+fn is_harmless((name, value): (&String, &Value)) -> bool {
+    match name.as_str() {
+        "command" | "description" | "timeout" | "run_in_background" => true,
+        "dangerouslyDisableSandbox" => *value == Value::Bool(false),
+        _ => false,
     }
 }
 
@@ -132,13 +154,13 @@ pub fn denial(call: &ToolCall, reason: Reason, count: u64) -> String {
 }
 
 /// Counts a denial. Returns how often this call was denied in the run.
-pub fn count(run: &mut StoredLoop, rule: &str) -> u64 {
-    let calls = &mut run.session.denials.calls;
-    let index = calls.iter().position(|denied| denied.rule == rule).unwrap_or_else(|| {
+pub fn count(run: &mut StoredLoop, call: &ToolCall) -> u64 {
+    let (calls, id) = (&mut run.session.denials.calls, call.id());
+    let index = calls.iter().position(|denied| denied.id == id).unwrap_or_else(|| {
         if calls.len() >= MAX_REMEMBERED {
             calls.remove(0);
         }
-        calls.push(Denied { rule: rule.to_owned(), ..Denied::default() });
+        calls.push(Denied { id, call: call.shown(), rule: call.rule(), ..Denied::default() });
         calls.len() - 1
     });
     calls[index].in_turn = true;
@@ -150,10 +172,11 @@ pub fn count(run: &mut StoredLoop, rule: &str) -> u64 {
 /// cannot continue, if every one of the last turns was denied something and made no progress.
 pub fn end_turn(run: &mut StoredLoop, progress: Option<bool>) -> Option<String> {
     let denials = &mut run.session.denials;
-    let mut denied = Vec::new();
+    let (mut denied, mut rules) = (Vec::new(), Vec::new());
     for call in &mut denials.calls {
         if std::mem::take(&mut call.in_turn) {
-            denied.push(call.rule.clone());
+            denied.push(call.call.clone());
+            rules.push(call.rule.clone());
         }
     }
     denials.turns_in_a_row = match progress {
@@ -165,10 +188,19 @@ pub fn end_turn(run: &mut StoredLoop, progress: Option<bool>) -> Option<String> 
     if denied.is_empty() || denials.turns_in_a_row < MAX_DENIALS {
         return None;
     }
-    let flags = flags(&denied);
-    let reason = blocked(&denied, &format!("{} turns", denials.turns_in_a_row), &flags);
-    run.session.flags_to_allow = Some(flags);
+    let reason = blocked(&denied, &format!("{} turns", denials.turns_in_a_row), &way_to_allow(&rules));
+    run.session.flags_to_allow = Some(flags(&rules.into_iter().flatten().collect::<Vec<_>>()));
     Some(reason)
+}
+
+/// Says how to allow calls, each by its rule or, without one, in the client.
+pub fn way_to_allow(rules: &[Option<String>]) -> String {
+    let flags = flags(&rules.iter().flatten().cloned().collect::<Vec<_>>());
+    match (flags.is_empty(), rules.contains(&None)) {
+        (true, _) => "no rule of Ralph's can allow exactly this; use /permissions in Claude Code".into(),
+        (false, true) => format!("{}; for the rest use /permissions in Claude Code", to_allow(&flags)),
+        (false, false) => to_allow(&flags),
+    }
 }
 
 /// Returns the flags that allow calls by these rules, as they are typed.
@@ -186,8 +218,8 @@ pub fn flag(name: &str, value: &str) -> String {
 }
 
 /// Says that a loop is blocked by what it was denied.
-pub fn blocked(denied: &[String], times: &str, flags: &str) -> String {
-    format!("{}, {times} in a row; {}", was_denied(denied), to_allow(flags))
+pub fn blocked(denied: &[String], times: &str, way: &str) -> String {
+    format!("{}, {times} in a row; {way}", was_denied(denied))
 }
 
 pub fn was_denied(denied: &[String]) -> String {
@@ -232,6 +264,20 @@ mod tests {
         assert_eq!(call("cargo test x").allowed_by(&rules), Some("Bash(cargo test:*)"));
         assert_eq!(call("cargo build").allowed_by(&rules), None);
         assert_eq!(call("x").allowed_by(&[]), None);
+        for (more, value, rule) in [
+            ("timeout", json!(5), Some("Bash(cargo test:*)")),
+            ("run_in_background", json!(true), Some("Bash(cargo test:*)")),
+            ("dangerouslyDisableSandbox", json!(false), Some("Bash(cargo test:*)")),
+            ("dangerouslyDisableSandbox", json!(true), None),
+            ("dangerouslyDisableSandbox", json!("false"), None),
+            ("sandbox", json!(false), None),
+        ] {
+            let call = ToolCall::new("Bash", &json!({"command": "cargo test", more: value}));
+            assert_eq!(call.allowed_by(&rules), rule, "{more}");
+            assert_eq!(call.allowed_by(&["Bash".to_owned()]).is_some(), rule.is_some(), "{more}");
+            assert_eq!(call.rule().is_some(), rule.is_some(), "{more}");
+        }
+        assert_eq!(ToolCall::new("Bash", &json!(["x"])).allowed_by(&["Bash".to_owned()]), None);
         let asked = ToolCall::new("AskUserQuestion", &json!({"command": "x"}));
         assert_eq!(asked.allowed_by(&["AskUserQuestion".to_owned(), "Bash".to_owned()]), None);
     }
@@ -273,12 +319,12 @@ mod tests {
     fn three_turns_of_nothing_but_denials_block_the_loop_with_the_rule_that_helps() {
         let run = &mut StoredLoop::default();
         let turn = |run: &mut StoredLoop, denied: &[&str], progress| {
-            for rule in denied {
-                count(run, rule);
+            for denied in denied {
+                count(run, &call(denied));
             }
             end_turn(run, progress)
         };
-        let rule = "Bash(npm publish)";
+        let rule = "npm publish";
         let (none, some, unknown) = (Some(false), Some(true), None);
         for (denied, progress) in [
             (&[rule][..], none),
@@ -292,7 +338,9 @@ mod tests {
         ] {
             assert_eq!(turn(run, denied, progress), None);
         }
-        let reason = turn(run, &[rule, "Edit"], none).unwrap();
+        let other = run.clone();
+        count(run, &ToolCall::new("Edit", &json!({"file_path": "/x"})));
+        let reason = turn(run, &[rule], none).unwrap();
         assert_eq!(
             reason,
             "the agent was denied Bash(npm publish), Edit, 3 turns in a row; to allow it: \
@@ -302,14 +350,39 @@ mod tests {
             run.session.flags_to_allow.as_deref(),
             Some("--allow-tool 'Bash(npm publish)' --allow-tool Edit")
         );
+        // A call that no rule names exactly is not answered by a rule for every command.
+        for (denied, way, flags) in [
+            (
+                &["ls *.rs"][..],
+                "no rule of Ralph's can allow exactly this; use /permissions in Claude Code",
+                "",
+            ),
+            (
+                &[rule, "a\nb"],
+                "to allow it: --allow-tool 'Bash(npm publish)'; for the rest use /permissions in Claude Code",
+                "--allow-tool 'Bash(npm publish)'",
+            ),
+        ] {
+            let run = &mut other.clone();
+            let reason = turn(run, denied, none).unwrap();
+            assert!(reason.ends_with(&format!("3 turns in a row; {way}")), "{reason}");
+            assert_eq!(run.session.flags_to_allow.as_deref(), Some(flags));
+        }
     }
 
     #[test]
     fn denials_are_counted_by_call_and_bounded() {
         let run = &mut StoredLoop::default();
-        assert_eq!((1..=3).map(|_| count(run, "Edit")).collect::<Vec<_>>(), [1, 2, 3]);
+        let edit = ToolCall::new("Edit", &json!({"file_path": "/x"}));
+        assert_eq!((1..=3).map(|_| count(run, &edit)).collect::<Vec<_>>(), [1, 2, 3]);
+        let long = "x".repeat(10_000);
+        for other in
+            ["echo a\necho b", "ls *.rs", "git commit -F - <<EOF", &format!("{long} 1"), &format!("{long} 2")]
+        {
+            assert_eq!(count(run, &call(other)), 1, "{other:.40}");
+        }
         for n in 0..500 {
-            count(run, &n.to_string());
+            count(run, &call(&format!("{n} {long}")));
         }
         assert_eq!(run.session.denials.calls.len(), MAX_REMEMBERED);
     }
@@ -328,7 +401,7 @@ mod tests {
                 input = json!({key.clone(): [input.clone(), null, 3], "command": text});
             }
             let call = ToolCall::new(&tool, &input);
-            let said = [call.shown(), call.rule(), denial(&call, Reason::NoAnswer(1000), 1)].concat();
+            let said = [call.shown(), call.rule().unwrap_or_default(), denial(&call, Reason::NoAnswer(1000), 1)].concat();
             prop_assert!(!said.contains('\u{1b}') || tool.contains('\u{1b}'), "{said:?}");
             let asked = ToolCall::new(QUESTION_TOOL, &input);
             prop_assert!(asked.question().is_some_and(|question| !question.is_empty()));

@@ -279,7 +279,7 @@ facts! {
         /// The call, such as `Bash(cargo test)`.
         pub call: String,
         pub decision: Verdict,
-        /// The rule that allowed it, or would allow it.
+        /// The rule that allowed it, or would allow it; empty if none can.
         pub rule: String,
         pub reason: String,
         /// How often the same was denied in this run.

@@ -4,7 +4,7 @@
 use crate::core::text::clean;
 
 /// The only tool whose rules may say which call.
-const SHELL: &str = "Bash";
+pub const SHELL: &str = "Bash";
 /// The client's own question to the user, which only an answer settles.
 pub const QUESTION_TOOL: &str = "AskUserQuestion";
 const MAX_CHARS: usize = 2000;
@@ -32,7 +32,8 @@ impl<'a> ToolRule<'a> {
         if text.chars().count() > MAX_CHARS || text.chars().any(char::is_control) {
             return wrong("give one line of at most 2000 characters");
         }
-        let (tool, rest) = text.trim().split_at(text.trim().find('(').unwrap_or(text.trim().len()));
+        let trimmed = trim(text);
+        let (tool, rest) = trimmed.split_at(trimmed.find('(').unwrap_or(trimmed.len()));
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if !tool.starts_with(|c: char| c.is_ascii_alphabetic()) || !tool.chars().all(is_name) {
             return wrong("give Tool, Bash(command) or Bash(prefix:*)");
@@ -52,8 +53,8 @@ impl<'a> ToolRule<'a> {
             return wrong("the last parenthesis is missing");
         };
         let (command, is_prefix) = match command.strip_suffix(":*") {
-            Some(prefix) => (prefix.trim(), true),
-            None => (command.trim(), false),
+            Some(prefix) => (trim(prefix), true),
+            None => (trim(command), false),
         };
         if command.is_empty() {
             return wrong("it would allow every command; if you mean that, give Bash");
@@ -61,8 +62,8 @@ impl<'a> ToolRule<'a> {
         if command.contains('*') {
             return wrong("`*` is understood only as `:*` at the end");
         }
-        if is_prefix && is_compound(command) {
-            return wrong("a prefix is one simple command");
+        if is_prefix && !is_simple(command) {
+            return wrong(&format!("a prefix is one simple command: letters, digits, spaces and {HARMLESS}"));
         }
         let calls = if is_prefix { Calls::Prefix(command) } else { Calls::Exact(command) };
         Ok(ToolRule { tool, calls })
@@ -70,36 +71,44 @@ impl<'a> ToolRule<'a> {
 
     /// Returns whether the rule allows a call; `command` is what a shell would be given.
     pub fn allows(&self, tool: &str, command: Option<&str>) -> bool {
-        let command = command.map(str::trim);
+        let command = command.map(trim);
         tool == self.tool
             && match (&self.calls, command) {
                 (Calls::All, _) => true,
                 (Calls::Exact(allowed), Some(command)) => command == *allowed,
                 (Calls::Prefix(prefix), Some(command)) => {
                     let rest = command.strip_prefix(prefix);
-                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) && !is_compound(command)
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) && is_simple(command)
                 }
                 (_, None) => false,
             }
     }
 }
 
-/// Returns the rule that allows exactly this call, as far as a line can say it.
-pub fn for_call(tool: &str, command: Option<&str>) -> String {
+/// Returns the rule that allows exactly this call of a shell, or the whole of another tool; `None` if no rule can say so.
+pub fn for_call(tool: &str, command: Option<&str>) -> Option<String> {
     const MAX_COLUMNS: usize = 160;
-    let exact = command.filter(|_| tool == SHELL).map(|command| format!("{SHELL}({})", command.trim()));
+    let rule = if tool == SHELL { format!("{SHELL}({})", trim(command?)) } else { tool.to_owned() };
     // A rule that is shown differently from what it says would match something else.
     let is_shown = |rule: &String| clean::columns(rule) <= MAX_COLUMNS && clean::line(rule) == *rule;
-    let fits = |rule: &String| is_shown(rule) && ToolRule::parse(rule).is_ok();
-    exact.filter(fits).unwrap_or_else(|| clean::excerpt(tool, MAX_COLUMNS))
+    Some(rule)
+        .filter(is_shown)
+        .filter(|rule| ToolRule::parse(rule).is_ok_and(|rule| rule.allows(tool, command)))
 }
 
-/// Returns whether a shell may do more than start one program with these words. Bash, zsh and their globs start programs
-/// from within words too, so quotes are not looked at: what is in doubt is asked.
-fn is_compound(command: &str) -> bool {
-    let starts_more =
-        |c: char| matches!(c, ';' | '&' | '|' | '<' | '>' | '`' | '(' | ')') || (c.is_control() && c != '\t');
-    command.contains(starts_more) || command.contains("${")
+/// Removes what a shell passes over at both ends. Other white space is part of a word there, and so of a program's name.
+fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n'])
+}
+
+/// What a command may have besides letters, digits and blanks if a prefix is to allow it. Quotes group words; none of these
+/// makes any shell start a program, read a variable or open a file.
+const HARMLESS: &str = "'\"_-./,:=+@%~*?#";
+
+/// Returns whether a shell starts one program with these words and does nothing else. Shells start programs from within
+/// words, quotes and arithmetic too, so what is not known to be harmless is asked.
+fn is_simple(command: &str) -> bool {
+    command.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '\t') || HARMLESS.contains(c))
 }
 
 #[cfg(test)]
@@ -125,7 +134,22 @@ mod tests {
             ("Bash(a && b)", "Bash", Some("a && b"), true),
             ("Bash(echo (x))", "Bash", Some("echo (x)"), true),
             ("Bash(cargo test:*)", "Bash", Some("cargo test"), true),
-            ("Bash(cargo test:*)", "Bash", Some("cargo test --lib 'a b' $HOME {a,b}"), true),
+            (
+                "Bash(cargo test:*)",
+                "Bash",
+                Some("cargo test --lib 'a b' \"c\" -j=2 ~/x ./a,b:c@d%e+f# *.r? é"),
+                true,
+            ),
+            ("Bash(cargo test:*)", "Bash", Some("\n cargo test\tx \t"), false),
+            ("Bash(cargo test:*)", "Bash", Some("\n cargo test x \t"), true),
+            ("Bash(/usr/bin/make)", "Bash", Some("\u{a0}/usr/bin/make"), false),
+            ("Bash(/usr/bin/make)", "Bash", Some("/usr/bin/make\u{3000}"), false),
+            ("Bash(/usr/bin/make)", "Bash", Some("\u{85}/usr/bin/make"), false),
+            ("Bash(/usr/bin/make)", "Bash", Some("\u{b}/usr/bin/make"), false),
+            ("Bash(/usr/bin/make)", "Bash", Some("\u{c}/usr/bin/make"), false),
+            ("Bash(/usr/bin/make)", "Bash", Some("/usr/bin/make\r"), false),
+            ("Bash(/usr/bin/make:*)", "Bash", Some("\u{a0}/usr/bin/make x"), false),
+            ("Bash(/usr/bin/make:*)", "Bash", Some("/usr/bin/make x\u{2028}"), false),
             ("Bash(cargo test:*)", "Bash", Some("cargo testament"), false),
             ("Bash(cargo test:*)", "Bash", Some("cargo  test"), false),
             ("Bash(cargo test:*)", "Bash", Some("X=1 cargo test"), false),
@@ -162,6 +186,25 @@ mod tests {
             "${x@P}",
             "\0rm",
             "\u{b}rm",
+            // Arithmetic is expanded once more after its quotes are gone.
+            "$[$'a[\\x24\\x28touch pwn\\x29]']",
+            "$((a[$(rm x)]))",
+            "$[x]",
+            "$HOME",
+            "$x[1]",
+            "$'\\x3b rm'",
+            "$\"x\"",
+            "'$x'",
+            "\\",
+            "\\\nrm x",
+            "{a,b}",
+            "a[x]",
+            "!rm",
+            "^a^b",
+            "x\rrm",
+            "<<EOF",
+            "\u{a0}x",
+            "\u{202e}x",
         ] {
             assert!(!rule.allows("Bash", Some(&format!("cargo test {more}"))), "{more:?}");
         }
@@ -181,6 +224,10 @@ mod tests {
             ("Bash(git * main)", "`*` is understood only"),
             ("Bash(npm run*)", "`*` is understood only"),
             ("Bash(a && b:*)", "one simple command"),
+            ("Bash(echo $[:*)", "one simple command"),
+            ("Bash(a \\:*)", "one simple command"),
+            ("\u{a0}Edit", "give Tool"),
+            ("Bash(\u{a0}:*)", "one simple command"),
             ("Edit(src/**)", "only Bash"),
             ("WebFetch(domain:x.org)", "only Bash"),
             ("AskUserQuestion", "needs an answer"),
@@ -195,33 +242,50 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_for_a_call_allows_that_call() {
+    fn the_rule_for_a_call_allows_that_call_and_no_other() {
         for (tool, command, rule) in [
             ("Bash", Some("npm publish"), "Bash(npm publish)"),
             ("Bash", Some("a && b"), "Bash(a && b)"),
-            ("Bash", Some("a *.rs"), "Bash"),
-            ("Bash", Some("a\nb"), "Bash"),
-            ("Bash", Some("a  b"), "Bash"),
-            ("Bash", Some("a \u{202e}b"), "Bash"),
-            ("Bash", None, "Bash"),
             ("Edit", None, "Edit"),
             ("mcp__x__y", Some("ignored"), "mcp__x__y"),
         ] {
-            assert_eq!(for_call(tool, command), rule);
+            assert_eq!(for_call(tool, command).as_deref(), Some(rule));
             assert!(ToolRule::parse(rule).unwrap().allows(tool, command), "{rule}");
         }
-        assert_eq!(for_call("Bash", Some(&"x ".repeat(500))), "Bash");
-        assert!(for_call(&"x".repeat(100_000), None).len() < 200, "a name of any length is bounded");
+        let (long, long_name) = ("x ".repeat(500), "x".repeat(100_000));
+        for (tool, command) in [
+            ("Bash", Some("a *.rs")),
+            ("Bash", Some("a\nb")),
+            ("Bash", Some("a  b")),
+            ("Bash", Some("a \u{202e}b")),
+            ("Bash", Some("")),
+            ("Bash", None),
+            ("Bash", Some("\u{a0}make")),
+            ("Bash", Some(&long)),
+            ("New\u{1b}[2JTool", None),
+            ("AskUserQuestion", None),
+            ("", None),
+            (&long_name, None),
+        ] {
+            assert_eq!(for_call(tool, command), None, "{tool:.20} {command:?}");
+        }
     }
 
     proptest! {
         /// What a prefix allows is one simple command that begins with it.
         #[test]
-        fn a_prefix_is_a_prefix(command in "[a-z &;|$(){}<>`\n'\"=*]{0,40}") {
-            let rule = ToolRule::parse("Bash(ls:*)").unwrap();
+        fn a_prefix_is_a_prefix(
+            begin in "(ls|ls |)",
+            rest in "[a-z \\t\\n\\r\\x0b\\x0c\u{85}\u{a0}\u{3000}\u{202e};&|$(){}<>`'\"=*\\[\\]\\\\!^#~?/.-]{0,12}",
+        ) {
+            let (rule, command) = (ToolRule::parse("Bash(ls:*)").unwrap(), begin + &rest);
             if rule.allows("Bash", Some(&command)) {
-                prop_assert!(command.trim() == "ls" || command.trim().starts_with("ls "));
-                prop_assert!(!command.trim().contains(['&', ';', '|', '<', '>', '`', '(', ')', '\n']));
+                let words = command.trim_matches([' ', '\t', '\n']);
+                prop_assert!(words == "ls" || words.starts_with("ls "));
+                prop_assert!(!words.contains(|c: char| c.is_control() && c != '\t'));
+                prop_assert!(words.chars().all(|c| c == ' ' || !c.is_whitespace() || c == '\t'));
+                let more = words.contains(['&', ';', '|', '<', '>', '`', '(', ')', '$', '\\', '{', '}', '[', ']', '!', '^']);
+                prop_assert!(!more, "{words:?}");
             }
         }
 

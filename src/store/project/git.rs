@@ -2,7 +2,7 @@
 //! which worktrees share, and reads which commit HEAD names.
 
 use crate::store::file::{self, lock::Lock};
-use crate::store::project::{Project, layout};
+use crate::store::project::{Project, includes, layout};
 use anyhow::{Context, Result};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -168,6 +168,7 @@ const READ_BY_GIT: [(&str, u64); 10] = [
     ("shallow", u64::MAX),
     ("objects/info/alternates", MAX_EXCLUDE_BYTES),
 ];
+const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 /// One line, however large the repository is.
 const MAX_POINTER_BYTES: u64 = 64 << 10;
 
@@ -177,7 +178,9 @@ pub fn odd_file(root: &Path) -> Option<PathBuf> {
     let folders = [common(&dir), dir];
     let mut paths =
         folders.iter().flat_map(|folder| READ_BY_GIT.map(|(name, max_bytes)| (folder.join(name), max_bytes)));
-    paths.find(|(path, max_bytes)| is_odd(path, *max_bytes)).map(|(path, _)| path)
+    let odd = paths.find(|(path, max_bytes)| is_odd(path, *max_bytes)).map(|(path, _)| path);
+    let settings = || folders.iter().flat_map(|folder| SETTINGS.map(|name| folder.join(name)));
+    odd.or_else(|| settings().find_map(|path| includes::odd(&path)))
 }
 
 /// Returns whether this is no regular file, or a larger one. A link is followed: it is an old way to name a branch, and

@@ -95,7 +95,7 @@ pub fn uncommitted(folder: &Path, paths: &[&str], limit: Duration) -> Result<Vec
     if git::is_odd(&ignores, git::MAX_EXCLUDE_BYTES) {
         return Err(odd(&ignores));
     }
-    let filters = filters(folder, top)?;
+    let filters = filters(folder, top, limit)?;
     let mut git = command(folder)?;
     for name in &filters {
         for setting in ["clean=", "smudge=", "process=", "required=false"] {
@@ -111,7 +111,7 @@ pub fn uncommitted(folder: &Path, paths: &[&str], limit: Duration) -> Result<Vec
     let seems_changed: Vec<&str> = rows.iter().filter(|(xy, _)| *xy == " M").map(|(_, path)| *path).collect();
     let converted = match filters.is_empty() || seems_changed.is_empty() {
         true => BTreeSet::new(),
-        false => converted(top, &seems_changed, &filters)?,
+        false => converted(top, &seems_changed, &filters, limit)?,
     };
     let is_known = |(xy, path): &&(&str, &str)| *xy != " M" || !converted.contains(*path);
     Ok(rows.iter().filter(is_known).map(|(_, path)| (*path).to_owned()).collect())
@@ -119,11 +119,11 @@ pub fn uncommitted(folder: &Path, paths: &[&str], limit: Duration) -> Result<Vec
 
 /// Returns the names of all filters that any settings define. It is an error if one cannot be switched off, if the
 /// settings name another folder as the work tree, or a file that git would wait for or read without end.
-fn filters(folder: &Path, top: &Path) -> Result<BTreeSet<String>, String> {
+fn filters(folder: &Path, top: &Path, limit: Duration) -> Result<BTreeSet<String>, String> {
     let mut git = command(folder)?;
     git.args(["config", "-z", "--type=path", "--get-regexp"]);
     git.arg(r"^(filter\..*|core\.(worktree|attributesfile|excludesfile))$");
-    let said = program::run(git, b"", MAX_LOOKUP_WAIT);
+    let said = program::run(git, b"", limit.min(MAX_LOOKUP_WAIT));
     if said.ended == Ended::Exit(1) && said.stdout.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -157,9 +157,14 @@ fn filters(folder: &Path, top: &Path) -> Result<BTreeSet<String>, String> {
 }
 
 /// Returns those of the paths that one of the filters converts. Git looks that up in its attributes.
-fn converted(top: &Path, paths: &[&str], filters: &BTreeSet<String>) -> Result<BTreeSet<String>, String> {
-    let answer =
-        ask(top, &["check-attr", "-z", "--stdin", "filter"], paths.join("\0").as_bytes(), MAX_LOOKUP_WAIT)?;
+fn converted(
+    top: &Path,
+    paths: &[&str],
+    filters: &BTreeSet<String>,
+    limit: Duration,
+) -> Result<BTreeSet<String>, String> {
+    let (args, input) = (["check-attr", "-z", "--stdin", "filter"], paths.join("\0"));
+    let answer = ask(top, &args, input.as_bytes(), limit.min(MAX_LOOKUP_WAIT))?;
     // Three fields for each path: the path, `filter`, and its name.
     let fields: Vec<&str> = answer.split_terminator('\0').collect();
     let rows = fields.chunks_exact(3).filter(|row| filters.contains(row[2]));

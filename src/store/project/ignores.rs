@@ -58,7 +58,7 @@ fn named(settings: &str, home: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Parses a value as git does: with quotes, escapes and comments.
-fn unquoted(value: &str) -> String {
+pub(super) fn unquoted(value: &str) -> String {
     let (mut text, mut quoted) = (String::new(), false);
     let mut chars = value.chars();
     while let Some(c) = chars.next() {

@@ -6,6 +6,7 @@ pub mod door;
 pub mod git;
 pub mod git_process;
 pub mod ignores;
+mod includes;
 pub mod layout;
 pub mod leftovers;
 pub mod links;

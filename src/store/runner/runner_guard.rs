@@ -11,7 +11,8 @@ use crate::store::{World, file, state, tasks};
 use anyhow::Result;
 use std::time::Duration;
 
-const MAX_GIT_WAIT: Duration = Duration::from_secs(60);
+/// A hook waits for it, and a repository can make git wait for ever.
+const MAX_GIT_WAIT: Duration = Duration::from_secs(5);
 const MAX_NAMES: usize = 5;
 const MAX_NAME_CHARS: usize = 200;
 /// More problems with a task list than an agent fixes at once are only counted.
@@ -145,7 +146,7 @@ pub fn forget_blocks(world: &World) {
     }
 }
 
-/// Returns what is not committed; nothing if git cannot be asked.
+/// Returns what is not committed; nothing if git cannot be asked, or does not answer in time.
 fn uncommitted(project: &Project) -> Option<String> {
     git::dir(&project.root)?;
     let names =

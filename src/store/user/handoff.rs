@@ -10,6 +10,8 @@ use std::time::Duration;
 
 const MAX_BYTES: u64 = 16 << 20;
 const EXPIRES_AFTER: Duration = Duration::from_secs(3600);
+/// Longer than sessions are used.
+const SERVED_EXPIRES_AFTER: Duration = Duration::from_secs(90 * 24 * 3600);
 
 fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
     let name = format!("{:016x}-{command}.txt", fingerprint(session.as_bytes()));
@@ -36,4 +38,20 @@ pub fn take(world: &World, session: &str, command: &str) -> Option<String> {
     let bytes = file::read_bounded(&path, MAX_BYTES).ok()??;
     let _ = std::fs::remove_file(&path);
     String::from_utf8(bytes).ok()
+}
+
+/// Notes that the client passes this session's commands to the hook.
+pub fn note_served(world: &World, session: &str) {
+    let Ok(path) = served(world, session) else { return };
+    sweep(path.parent().unwrap_or(&path), SERVED_EXPIRES_AFTER);
+    let _ = file::replace_private(&path, b"");
+}
+
+/// Returns whether the hook has served a command of this session.
+pub fn was_served(world: &World, session: &str) -> bool {
+    served(world, session).is_ok_and(|path| path.exists())
+}
+
+fn served(world: &World, session: &str) -> Result<PathBuf> {
+    Ok(world.data_dir()?.join("handoff/served").join(format!("{:016x}", fingerprint(session.as_bytes()))))
 }

@@ -78,6 +78,39 @@ fn git_is_not_asked_where_it_would_wait_or_read_without_end() {
     }
 }
 
+/// Git opens what its settings include before it does anything else.
+#[test]
+fn git_is_not_asked_where_an_included_file_would_hold_it_up() {
+    for (settings, pipe) in [
+        ("[include]\n\tpath = more\n", ".git/more"),
+        ("[includeIf \"gitdir:/**\"]\n\tpath = ../more\n", "more"),
+        ("[include]\n\tpath = one\n", ".git/more"),
+        ("[core] [include] path = more\n", ".git/more"),
+    ] {
+        let hostile = Hostile::new();
+        git(&hostile.env, &["init", "-q"]);
+        hostile.env.write(".git/one", "[include]\n\tpath = more\n").write(".git/config", settings);
+        hostile.pipe(pipe);
+        let doctor = hostile.env.call(Program::Ralph).args(&["doctor", "--quick"]);
+        let run = hostile.run("doctor", doctor);
+        assert!(
+            run.stdout.contains("is no regular file, or far too large, so git cannot work here"),
+            "{run:?}"
+        );
+        let report = hostile.env.call(Program::Ralph).args(&["report", "--markdown"]);
+        hostile.run("report", report);
+    }
+    // An ordinary one is no reason not to ask.
+    let env = Env::new();
+    git(&env, &["init", "-q"]);
+    env.write(".git/one", "[include]\n\tpath = nowhere\n").write("more", "");
+    for path in ["one", "../more", "gone"] {
+        git(&env, &["config", "--add", "include.path", path]);
+    }
+    let told = env.ralph(&["doctor", "--quick"]).stdout;
+    assert!(told.contains("a repository") && !told.contains("git cannot work here"), "{told}");
+}
+
 /// A repository with a task list and a file in each of two filters, all committed, whose settings name a program
 /// wherever git takes one.
 fn trapped() -> Env {

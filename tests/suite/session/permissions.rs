@@ -196,6 +196,7 @@ fn only_what_the_users_rule_says_is_allowed() {
         runs(&env, other).run().silent();
     }
     asks(&env, "Write", json!({"file_path": "/x"})).run().silent();
+    asks(&env, "Bash", json!({"command": "cargo test", "dangerouslyDisableSandbox": true})).run().silent();
     assert_eq!(decisions(&env), ["allowed", "allowed"]);
     assert_eq!(env.shown(SESSION)["allowed_tools"], json!(["Bash(cargo test:*)", "Edit"]));
     let status = env.ralph(&["status"]).ok();
@@ -308,6 +309,34 @@ fn a_loop_that_does_nothing_but_meet_the_same_denial_is_blocked_with_the_rule_th
         "{reasons:?}"
     );
     assert_eq!(sent.iter().filter(|sent| sent["outcome"] == "blocked").count(), 1, "{reasons:?}");
+}
+
+/// They read alike or have no rule of their own, and none is answered by a rule for every command.
+#[test]
+fn different_calls_are_counted_apart_and_without_a_rule_the_clients_own_is_named() {
+    let (env, clock) = interactive();
+    env.start("task", &[]);
+    for (count, command) in
+        ["echo a\necho b", "ls *.rs", "git commit -F - <<EOF\nx\nEOF"].into_iter().enumerate()
+    {
+        let answer = unanswered(&clock, prompted(&env, runs(&env, command)));
+        assert!(!answer.denied().contains("times"), "{answer:?}");
+        let told = answer.message.unwrap();
+        let way = "no rule of Ralph's can allow exactly this; use /permissions in Claude Code";
+        assert!(told.contains(way) && !told.contains("--allow-tool"), "{told}");
+        let turn = env.turn(SESSION, &format!("turn {count}"));
+        if count < 2 {
+            turn.goes_on();
+            continue;
+        }
+        let told = turn.ended("blocked");
+        assert!(
+            told.contains("the agent was denied Bash(git commit -F - <<EOF x EOF), 3 turns in a row"),
+            "{told}"
+        );
+        let next = "Next: allow it with /permissions in Claude Code, then /ralph:start --resume";
+        assert!(told.contains(next) && !told.contains("--allow-tool"), "{told}");
+    }
 }
 
 #[test]

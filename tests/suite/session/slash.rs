@@ -194,6 +194,87 @@ fn an_older_client_is_told_how_to_pass_the_text_without_a_shell() {
     env.ralph(&["relay", "nonsense", "--session", SESSION]).fails(64);
 }
 
+fn passes(env: &Env, command: &str, session: &str, text: &str) -> crate::env::Call {
+    env.call(Program::Ralph).args(&["slash", command, "--session", session]).stdin(text.to_owned())
+}
+
+/// The command file allows the agent to pass the text, so nothing proves that the user typed it.
+#[test]
+fn text_that_the_agent_passes_runs_no_command_and_allows_no_tool() {
+    let env = Env::new();
+    for (command, text, key) in [
+        ("start", "fix --allow-tool Bash", "permission.allow"),
+        ("start", "--replace --verify 'touch pwned' -- fix", "completion.verify"),
+        ("start", "--resume --verify='touch pwned'", "completion.verify"),
+        ("config", r#"permission.allow ["Bash"]"#, "permission.allow"),
+        ("config", "permission.wait_minutes 0", "permission.wait_minutes"),
+        ("config", "completion.verify touch pwned", "completion.verify"),
+        ("config", "verify --unset", "completion.verify"),
+        ("config", "notify.command touch pwned", "notify.command"),
+        ("config", "notify.terminal false", "notify.terminal"),
+    ] {
+        let told = passes(&env, command, SESSION, text).run().fails(1);
+        assert!(
+            told.contains(&format!("error: {key} cannot be set by text that the agent passed")),
+            "{told}"
+        );
+        assert!(told.contains("\nhint: the user sets it in a terminal"), "{told}");
+    }
+    assert!(!env.exists(".claude/ralph-config.json") && !env.exists(".claude/ralph-state.json"));
+    assert!(passes(&env, "config", SESSION, "permission.allow").run().ok().contains("permission.allow"));
+    passes(&env, "config", SESSION, "max-iterations 9").run().ok();
+    passes(&env, "start", SESSION, "fix \"--verify\" --max-hours 2").run().ok();
+    assert_eq!(env.record(SESSION)["task"], "fix \"--verify\"");
+    // What the user types takes them.
+    env.types(OTHER, "start", "fix --verify true --allow-tool Edit");
+    assert_eq!(env.shown(OTHER)["allowed_tools"], json!(["Edit"]));
+}
+
+#[test]
+fn where_the_client_passes_the_text_the_agent_passes_none() {
+    let env = Env::new();
+    env.types(SESSION, "start", "the task");
+    relay(&env, SESSION, "start");
+    for command in ["start", "config", "stop", "answer"] {
+        let told = passes(&env, command, SESSION, "another").run().fails(1);
+        assert!(told.contains(&format!("error: /ralph:{command} takes no text from the agent")), "{told}");
+        assert!(told.contains(&format!("\nhint: the user types /ralph:{command} in Claude Code")), "{told}");
+    }
+    let forbid = env.call(Program::Guidance).args(&["forbid", "--slash", "--session", SESSION, "-"]);
+    assert!(forbid.stdin("--remove 1").run().fails(1).contains("/ralph:forbid takes no text from the agent"));
+    // Nor for another session than its own.
+    let other = passes(&env, "start", OTHER, "another").var("CLAUDE_CODE_SESSION_ID", SESSION).run();
+    assert!(other.fails(1).contains("takes no text from the agent"));
+    assert_eq!(env.record(SESSION)["task"], "the task");
+    assert!(relay(&env, SESSION, "start").contains("Ask the user to type /ralph:start again"));
+    // A month later the session is the same.
+    env.at(40 * 24 * 3600).types(OTHER, "start", "theirs");
+    passes(&env, "start", SESSION, "another").run().fails(1);
+}
+
+/// The agent may run without a question what a command file allows: no more than the relay.
+#[test]
+fn a_command_file_allows_only_the_relay() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<_> =
+        names_in(&root.join("commands")).into_iter().map(|name| root.join("commands").join(name)).collect();
+    files.push(root.join("skills/start/SKILL.md"));
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("allowed-tools: ")).unwrap();
+        for rule in line.split(", ") {
+            let rule = rule.strip_prefix("Bash(\"${CLAUDE_PLUGIN_ROOT}/bin/ralph").unwrap();
+            let (program, words) = rule.split_once("\" ").unwrap();
+            let words: Vec<_> = words.strip_suffix(":*)").unwrap().split(' ').collect();
+            let is_relay = match program {
+                "" => matches!(words[..], ["relay" | "slash", _]),
+                _ => program == "-guidance" && matches!(words[..], [_, "--slash"]),
+            };
+            assert!(is_relay, "{}: {rule}", file.display());
+        }
+    }
+}
+
 #[test]
 fn a_start_in_a_session_without_an_id_starts_nothing() {
     let env = Env::new();

@@ -117,6 +117,64 @@ fn variables_in_the_projects_own_settings_are_ignored_and_named() {
     }
 }
 
+/// The client reads some files that Ralph does not, or takes another of two values.
+#[test]
+fn settings_that_cannot_be_read_whole_may_set_any_variable() {
+    let allow = r#"{"RALPH_PERMISSION_ALLOW": "[\"Bash\"]"}"#;
+    let padding = "x".repeat(9 << 20);
+    for (name, text) in [
+        ("twice", format!(r#"{{"env": {{}}, "env": {allow}}}"#)),
+        (
+            "half a character",
+            r#"{"env": {"\ud800": "1", "RALPH_PERMISSION_ALLOW": "[\"Bash\"]"}}"#.to_owned(),
+        ),
+        ("a byte order mark", format!("\u{feff}{{\"env\": {allow}}}")),
+        ("a comment", format!("// x\n{{\"env\": {allow}}}")),
+        ("a comma", format!("{{\"env\": {allow},}}")),
+        ("no object", r#"{"env": ["RALPH_PERMISSION_ALLOW"]}"#.to_owned()),
+        ("too large", format!(r#"{{"env": {allow}, "x": "{padding}"}}"#)),
+    ] {
+        for (variable, value) in [("RALPH_PERMISSION_ALLOW", "[\"Bash\"]"), ("RALPH_DATA_DIR", "evil")] {
+            let env = Env::new();
+            let evil = env.path("evil");
+            let value = if value == "evil" { evil.to_str().unwrap() } else { value };
+            env.write(".claude/settings.json", &text).var(variable, value);
+            let said = told(&env.types(SESSION, "start", "the task"));
+            let named = "settings.json may set any RALPH_* variable for Claude Code (Ralph cannot read";
+            assert!(
+                said.contains(named) && said.contains("a project cannot speak for you"),
+                "{name}: {said}"
+            );
+            assert!(!said.contains("Allowed without asking"), "{name}: {said}");
+            assert!(!evil.exists(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn settings_without_an_object_of_variables_set_none() {
+    for text in ["", " \n", "{}", r#"{"env": null}"#, r#"{"env": {}}"#, r#"{"x": 1e999, "y": "\ud800"}"#] {
+        let env = Env::new();
+        env.write(".claude/settings.json", text).var("RALPH_MAX_ITERATIONS", "7");
+        let said = told(&env.types(SESSION, "start", "the task"));
+        assert!(!said.contains("RALPH_"), "{text:?}: {said}");
+        assert_eq!(env.shown(SESSION)["max_iterations"], 7, "{text:?}");
+    }
+}
+
+#[test]
+fn any_number_of_names_is_counted() {
+    let env = Env::new();
+    let mut values: serde_json::Map<_, _> =
+        (0..3000).map(|n| (format!("RALPH_A{n:04}"), "1".into())).collect();
+    values.insert("RALPH_PERMISSION_ALLOW".into(), "[\"Bash\"]".into());
+    env.write(".claude/settings.json", json!({"env": values}).to_string());
+    env.var("RALPH_PERMISSION_ALLOW", "[\"Bash\"]");
+    let said = told(&env.types(SESSION, "start", "the task"));
+    assert!(said.contains("RALPH_A0004 and 2996 more for Claude Code"), "{said}");
+    assert!(!said.contains("Allowed without asking"), "{said}");
+}
+
 #[test]
 fn a_relative_folder_is_refused_by_commands_and_ignored_by_hooks() {
     for name in ["RALPH_DATA_DIR", "RALPH_CONFIG_DIR"] {

@@ -177,6 +177,11 @@ fn slash_commands_in_a_session() {
     page.command(&env, "start", "make the suite green --max-hours 4 --min-iterations 2");
     page.ralph(&env, &["relay", "start", "--session", SESSION]);
     page.run(&env, "ralph relay: nothing was left", &env.ralph(&["relay", "start", "--session", SESSION]));
+    page.run(
+        &env,
+        "ralph relay: a client without the hook",
+        &env.ralph(&["relay", "start", "--session", OTHER]),
+    );
     page.command(&env, "status", "");
     page.ralph(&env, &["relay", "status", "--session", SESSION]);
     page.command(&env, "encourage", "small commits");
