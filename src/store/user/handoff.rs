@@ -53,5 +53,9 @@ pub fn was_served(world: &World, session: &str) -> bool {
 }
 
 fn served(world: &World, session: &str) -> Result<PathBuf> {
-    Ok(world.data_dir()?.join("handoff/served").join(format!("{:016x}", fingerprint(session.as_bytes()))))
+    Ok(world
+        .data_dir()?
+        .join("handoff")
+        .join("served")
+        .join(format!("{:016x}", fingerprint(session.as_bytes()))))
 }
