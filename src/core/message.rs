@@ -288,6 +288,15 @@ pub fn turns(count: u64) -> String {
     format!("{count} turn{}", if count == 1 { "" } else { "s" })
 }
 
+/// Returns what happened last in a loop, and when: its ending, a turn, or its start.
+pub fn newest(run: &StoredLoop) -> (&'static str, Stamp) {
+    match run.ended_at {
+        Some(ended) => ("Ended", ended),
+        None if run.iteration == 0 => ("Started", run.started_at),
+        None => ("Last turn", run.last_seen()),
+    }
+}
+
 /// Returns the beginning of a run id, as people name it in `--run`.
 pub fn short_id(run_id: &str) -> String {
     clean::excerpt(run_id, 9).replace('…', "")

@@ -263,13 +263,9 @@ impl Shown {
             let width = if run.engine == Engine::Runner { 200 } else { VALUE };
             rows.push(("Last error", clean::excerpt(error, width)));
         }
-        let (label, at) = match run.ended_at {
-            Some(ended) => ("Ended", ended),
-            None if run.iteration == 0 => ("Started", run.started_at),
-            None => ("Last turn", run.last_seen()),
-        };
-        let id = message::short_id(&run.run_id);
-        rows.push((label, format!("{} ago · run {id}", time::span(now - at))));
+        let (label, at) = message::newest(run);
+        let (ago, id) = (time::span(now - at), message::short_id(&run.run_id));
+        rows.push((label, format!("{ago} ago · run {id}")));
         rows
     }
 

@@ -18,10 +18,9 @@ fn runs_are_selected_opened_and_filtered() {
     terminal.types(UP).sees("▌◐ paused    Write");
     terminal.types("G").sees("▌■ complete  Port");
     terminal.types("g").sees("▌● working   Migrate");
-    // Ctrl-S, Ctrl-Q, Ctrl-O and Ctrl-P are not the letters.
-    terminal.types("\u{13}\u{11}\u{f}\u{10}\u{1f}j").sees("▌◐ paused    Write");
-    let text = terminal.types("k").sees("▌● working   Migrate");
-    assert!(!text.contains("Stop this loop?") && !text.contains("Pause this loop"), "{text}");
+    // Ctrl-S and Ctrl-Q are not the letters: the first would ask, the other quit.
+    terminal.types("\u{13}j").sees("▌◐ paused    Write");
+    terminal.types("\u{11}k").sees("▌● working   Migrate");
     // The run has the focus: the list stays, the run is scrolled.
     terminal.types(&format!("{ENTER}jjjj")).loses("session 0f8c1a9e");
     terminal.escapes_to("session 0f8c1a9e");
