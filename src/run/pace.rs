@@ -4,6 +4,7 @@
 use super::agent::{Failure, Report};
 use super::inbox::Interruption;
 use super::{Runner, SESSION, terminal};
+use crate::core::decide::figures::MAX_RESET_MS;
 use crate::core::decide::quota::{CLOCK_MARGIN_MS, UNKNOWN_RESET_MS};
 use crate::core::event::{self, What};
 use crate::core::record::{Held, LoopState, PAUSED_BY_USER, Waiting, WaitingFor};
@@ -51,7 +52,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
 impl Wait {
     pub fn for_limit(resets: Option<&Reset>, report: &Report, now: Stamp) -> Wait {
-        let until = resets.and_then(|reset| zone::moment(reset, now));
+        let until = resets.and_then(|reset| zone::moment(reset, now)).filter(|at| *at - now <= MAX_RESET_MS);
         let ms = until.map_or(UNKNOWN_RESET_MS, |until| until - now + CLOCK_MARGIN_MS);
         let span = milliseconds(ms);
         Wait::new(WaitingFor::UsageLimit, "usage limit reached".into(), span, until).said_by(report)

@@ -207,13 +207,14 @@ impl Runner<'_> {
     /// Returns what the agent told of quota and context. A fresh context is empty again, however full this one was.
     pub(super) fn figures(&self, report: &Report) -> Figures {
         let continues = self.plan.options.context == Context::Continue;
+        let now = self.now();
         Figures {
-            at: self.now(),
+            at: now,
             source: FigureSource::Stream,
             spent_usd: None,
             first_usd: None,
             context_percent: report.context_percent().filter(|_| continues),
-            windows: report.windows.clone(),
+            windows: report.windows.iter().map(|window| window.clone().until_its_reset(now)).collect(),
             has_module: false,
         }
     }

@@ -378,7 +378,8 @@ fn count_usage(run: &mut ArmedLoop, told: &Usage, figures: Option<&Figures>) {
         usage.cost_usd = None;
     }
     if let Some(spent) = figures.and_then(|figures| figures.spent_usd) {
-        run.session.counted_usd = Some(spent.max(run.session.counted_usd.unwrap_or(spent)));
+        // A sum that is smaller has begun anew, because its file was lost.
+        run.session.counted_usd = Some(spent);
     }
     run.usage.add(&usage);
 }

@@ -123,7 +123,8 @@ impl Quota {
     /// Takes over what the client told.
     pub fn note(&mut self, windows: &[Window], at: Stamp, source: FigureSource) {
         if !windows.is_empty() {
-            (self.windows, self.at, self.source) = (windows.to_vec(), Some(at), Some(source));
+            self.windows = windows.iter().map(|window| window.clone().until_its_reset(at)).collect();
+            (self.at, self.source) = (Some(at), Some(source));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Limits of cost, tokens and context in a session, of one loop and of a day.
 
 use super::told;
-use crate::env::{DONE, Env, Program, SESSION, mode, names_in, wait_until};
+use crate::env::{DONE, Env, Program, SESSION, T0, mode, names_in, wait_until};
 use crate::transcript::Transcript;
 use serde_json::{Value, json};
 use std::fs;
@@ -45,6 +45,30 @@ fn a_restarted_client_a_resumed_loop_and_another_session_keep_the_sum() {
     env.ralph(&["start", "--resume", "--run", &run, "--session", "another"]).ok();
     told(env.at(1300), "another").cost(9.75, 150).line();
     env.at(1310).turn("another", "four").ended("max-cost");
+}
+
+#[test]
+fn module_and_status_line_in_any_order_are_one_sum() {
+    let env = Env::new();
+    let module = |usd: f64| {
+        let usage = json!({"cost": {"usd": usd}, "startedAt": (T0 - 1) * 1000});
+        let input = json!({"event": "refresh", "session_id": SESSION, "running": true, "usage": usage});
+        let call = env.call(Program::Ralph).args(&["module"]).var("CLAUDE_PROJECT_DIR", &env.project);
+        call.stdin(input.to_string()).run().ok();
+    };
+    told(&env, SESSION).cost(0.0, 1).line();
+    env.start("work", &["--max-cost", "9"]);
+    env.at(50);
+    module(4.9);
+    told(env.at(51), SESSION).cost(4.8, 50).line();
+    env.at(52);
+    module(4.9);
+    env.at(60).turn(SESSION, "one").goes_on();
+    assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 4.9);
+    told(env.at(70), SESSION).cost(1e308, 71).line();
+    told(env.at(80), SESSION).cost(5.0, 81).line();
+    env.at(90).turn(SESSION, "two").goes_on();
+    assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 5.0, "what cannot be a cost is none");
 }
 
 #[test]

@@ -94,3 +94,19 @@ fn a_day_whose_cost_cannot_be_read_does_not_count_as_unspent() {
     assert_eq!((run.code, env.starts()), (Some(70), 2), "{run:?}");
     assert!(run.stdout.contains("ledger") || run.stderr.contains("ledger"), "{run:?}");
 }
+
+#[test]
+fn a_reset_in_another_century_is_waited_for_as_an_unknown_one() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = format!(
+        "{LEVEL}work; case $n in 1|2) level 0.92 32503680000;; 3) result '<promise>COMPLETE</promise>'; exit;; esac; \
+         result step"
+    );
+    let mut run = env.run_claude(&script, &["--land-at", "90", "--json", "x"]).spawn();
+    let wait: Value = serde_json::from_str(&run.until(r#""event":"waiting""#)).unwrap();
+    assert_eq!(wait["until"], "2026-11-16T08:15:00.000Z", "a quarter of an hour");
+    clock.advance(900 + 31);
+    let run = run.wait();
+    assert_eq!((run.code, env.starts()), (Some(0), 3), "{run:?}");
+}
