@@ -198,8 +198,11 @@ impl Runner<'_> {
         self.run.usage.add(&usage);
         let world = self.world.later();
         self.run.quota.note(&report.windows, world.now, FigureSource::Stream);
-        if let Err(error) = ledger::add(&world, usage.since(&Usage::default())) {
-            self.screen.warn(&format!("could not add to what you have spent today: {error:#}"));
+        match ledger::add(&world, usage.since(&Usage::default())) {
+            Ok(told) => told.iter().for_each(|told| self.screen.warn(told)),
+            Err(error) => {
+                self.screen.warn(&format!("could not add to what you have spent today: {error:#}"));
+            }
         }
         usage
     }

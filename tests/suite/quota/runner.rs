@@ -87,12 +87,24 @@ fn a_day_whose_cost_cannot_be_read_does_not_count_as_unspent() {
     let env = Env::new();
     env.ralph(&["config", "--user", "budget.daily_usd", "2"]).ok();
     let script =
-        r#"work; for day in "$RALPH_DATA_DIR"/ledger/*.json; do echo '{' > "$day"; done; result step"#;
+        r#"work; for day in "$RALPH_DATA_DIR"/ledger/*.json; do rm "$day"; mkdir "$day"; done; result step"#;
     let run = env.run_claude("work; commit; result step", &["--max-iterations", "1", "x"]).run();
     assert_eq!(run.code, Some(1), "{run:?}");
     let run = env.run_claude(script, &["--new", "y"]).run();
     assert_eq!((run.code, env.starts()), (Some(70), 2), "{run:?}");
     assert!(run.stdout.contains("ledger") || run.stderr.contains("ledger"), "{run:?}");
+}
+
+#[test]
+fn a_damaged_day_is_counted_from_the_events_and_told() {
+    let env = Env::new();
+    env.ralph(&["config", "--user", "budget.daily_usd", "1"]).ok();
+    let script = r#"[ $n = 2 ] && for day in "$RALPH_DATA_DIR"/ledger/*.json; do : > "$day"; done; work; commit; result step"#;
+    let run = env.run_claude(script, &["x"]).run();
+    let told = format!("{}{}", run.stdout, run.stderr);
+    assert!(told.contains("was damaged and is now") && told.contains("$0.50"), "{told}");
+    assert!(told.contains("of $1.00 spent by all your loops"), "{told}");
+    assert_eq!(told.matches("was damaged").count(), 1, "{told}");
 }
 
 #[test]
