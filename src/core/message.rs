@@ -108,7 +108,7 @@ pub fn remarks(note: &Note) -> Vec<String> {
         Course::HandOver(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
         Course::NewContext => Some(format!("handed over in {HANDOVER}")),
     };
-    let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone());
+    let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone()).chain(note.cost_unknown.clone());
     remarks.chain(course).collect()
 }
 

@@ -226,6 +226,8 @@ records! {
         pub work_tree: String,
         /// The user was notified that there is no progress.
         pub no_progress: bool,
+        /// Turns in a row of which the client told no cost.
+        pub turns_without_cost: u64,
     }
 
     /// Settings given at the start, by key: they stay with the run.

@@ -72,6 +72,27 @@ fn module_and_status_line_in_any_order_are_one_sum() {
 }
 
 #[test]
+fn a_cost_limit_says_once_that_its_figure_is_old() {
+    let env = Env::new();
+    let turn = |second: i64| {
+        env.write("work.txt", second.to_string());
+        env.at(second).turn(SESSION, &format!("part {second} is written")).message.unwrap()
+    };
+    told(&env, SESSION).cost(0.0, 1).line();
+    env.start("work", &["--max-cost", "9"]);
+    told(env.at(10), SESSION).cost(0.6, 10).line();
+    let old = "cost limit inactive: the last cost figure is ";
+    assert!(!turn(20).contains(old));
+    assert!(!turn(30).contains(old), "the figure of the last reply may come a turn later");
+    let said = turn(130);
+    assert!(said.contains("cost limit inactive: the last cost figure is 2m old (status line)"), "{said}");
+    assert!(!turn(140).contains(old), "said once");
+    told(env.at(145), SESSION).cost(0.7, 145).line();
+    assert!(!turn(150).contains(old) && !turn(160).contains(old));
+    assert!(turn(170).contains(old), "and again once it changed");
+}
+
+#[test]
 fn a_damaged_day_ends_no_loop_and_is_told_once() {
     let env = Env::new();
     env.ralph(&["config", "--user", "budget.daily_usd", "1"]).ok();
