@@ -138,7 +138,8 @@ impl Runner<'_> {
                 return Ok(None);
             }
         }
-        if pace::wait_for_call(self, &run_settings)? == Waited::Over
+        if pace::wait_for_known_quota(self, &settings.quota)? == Waited::Over
+            || pace::wait_for_call(self, &run_settings)? == Waited::Over
             || pace::wait_while_paused(self)? == Waited::Over
         {
             return Ok(None);

@@ -1,11 +1,14 @@
 //! What the start of a loop of either engine refuses: a limit that is reached already, a critical constraint.
 
 use crate::cli::{Failure, World};
+use crate::core::decide::figures::Figures;
 use crate::core::decide::limits;
+use crate::core::decide::quota::{self, Verdict};
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge;
-use crate::core::record::ArmedLoop;
+use crate::core::record::{ArmedLoop, Quota};
 use crate::core::settings::Settings;
+use crate::core::time::Stamp;
 use crate::store::user::ledger;
 
 /// Refuses a loop that would end at its next turn.
@@ -22,6 +25,23 @@ pub fn spent_day(world: &World, settings: &Settings) -> Result<Option<String>, F
         None => Ok(told),
         Some((_, reason)) => Err(Failure::refused(format!("limit already reached: {reason}"))
             .hint("start after 00:00 UTC, or raise budget.daily_usd or budget.daily_tokens")),
+    }
+}
+
+/// Returns what the user should know of the plan's level as the client last told it: a session starts all the same, and
+/// its first Stop waits.
+pub fn known_quota(figures: Option<Figures>, settings: &Settings, now: Stamp) -> Option<String> {
+    let mut quota = Quota { windows: figures?.windows, ..Quota::default() };
+    match quota::judge_known(&mut quota, &settings.quota, now) {
+        Verdict::Wait(until) => {
+            let words = quota.held?.words;
+            Some(format!(
+                "{words}; the loop waits for the reset after its first turn, until {}",
+                until.minute()
+            ))
+        }
+        Verdict::End(reason) => Some(format!("{reason}; the loop ends after its first turn")),
+        Verdict::Fine | Verdict::Land(_) => None,
     }
 }
 

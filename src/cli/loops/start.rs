@@ -136,6 +136,7 @@ pub fn start_with(
     );
     notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it stops no loop")));
     notes.extend(plan.told.take());
+    notes.extend(refusals::known_quota(figures::load(world, session), &plan.settings, world.now));
     notes.extend(given::foreign_note(world, project, &state.document));
     notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);

@@ -145,6 +145,16 @@ fn a_reset_that_is_days_away_costs_a_short_turn_a_day() {
 }
 
 #[test]
+fn a_start_says_that_a_known_level_will_hold_the_loop() {
+    let env = Env::new();
+    told(&env, SESSION).window("five_hour", 95.0, Some(T0 + 3600)).line();
+    let started = env.ralph(&["start", "work", "--session", SESSION, "--reserve", "30"]).ok();
+    let known = "95% of the 5-hour limit (resets in 1h) used, 30% is reserved; the loop waits for the reset after its \
+                 first turn, until 2026-11-16 09:00 UTC";
+    assert!(started.contains(known), "{started}");
+}
+
+#[test]
 fn a_reset_beyond_its_window_is_unknown() {
     let env = Env::new();
     env.start("work", &["--land-at", "90"]);

@@ -32,6 +32,26 @@ fn the_run_lands_waits_for_the_reset_and_continues() {
 }
 
 #[test]
+fn a_continued_run_waits_for_a_reset_that_it_knows_of() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = format!(
+        "{LEVEL}work; case $n in 1) level 0.95 1794819600;; 2) result '<promise>COMPLETE</promise>'; exit;; esac; \
+         result step"
+    );
+    let mut run = env.run_claude(&script, &["--reserve", "30", "--json", "x"]).spawn();
+    run.until(r#""event":"waiting""#);
+    env.ralph(&["stop", "--all"]).ok();
+    run.wait();
+    let mut run = env.run_claude(&script, &["--json"]).spawn();
+    let wait: Value = serde_json::from_str(&run.until(r#""event":"waiting""#)).unwrap();
+    assert_eq!((wait["until"].as_str(), env.starts()), (Some("2026-11-16T09:00:00.000Z"), 1));
+    clock.advance(3600 + 31);
+    let run = run.wait();
+    assert_eq!((run.code, env.starts()), (Some(0), 2), "{run:?}");
+}
+
+#[test]
 fn a_run_that_does_not_wait_ends_as_usage_limit() {
     let env = Env::new();
     let script = format!("{LEVEL}work; level 0.8 1794819600; result step");
