@@ -1,4 +1,5 @@
-//! What a Stop costs: instructions by callgrind, and time as a multiple of an empty process.
+//! What a Stop costs, and each other hook in a session without a loop: instructions by callgrind, and time as a multiple of
+//! an empty process.
 //!
 //! `cargo bench --bench hook` prints the table. `RALPH_BENCH_ROUNDS` sets how many rounds are timed,
 //! `RALPH_BENCH_PROGRAMS` a folder with other programs to measure in place of those just built, and
@@ -14,6 +15,7 @@
 //! environment; the ratio is the median over all rounds, which survives a busy machine. Only instructions
 //! can fail the benchmark. The files live below the temporary folder: set `TMPDIR` to measure another disk.
 
+mod events;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod transcript;
@@ -70,21 +72,21 @@ fn run(out: &mut impl Write) -> Outcome<bool> {
     // looks twice at it. Projects are older than that.
     std::thread::sleep(Duration::from_millis(2100));
     for scenario in &scenarios {
-        scenario.time(HOOK.as_path())?;
+        scenario.time(scenario.program)?;
     }
     let baseline = count(&empty, &scenarios[0])?;
     let mut instructions = Vec::new();
     for scenario in &scenarios {
-        instructions.push(count(HOOK.as_path(), scenario)?);
+        instructions.push(count(scenario.program, scenario)?);
     }
     let mut times: Vec<Vec<(Duration, Duration)>> = vec![Vec::new(); scenarios.len()];
     for _ in 0..rounds {
         for (scenario, times) in scenarios.iter().zip(&mut times) {
-            times.push((scenario.time(&empty)?, scenario.time(HOOK.as_path())?));
+            times.push((scenario.time(&empty)?, scenario.time(scenario.program)?));
         }
     }
 
-    writeln!(out, "\nA Stop, {rounds} interleaved rounds, files in {}\n", dir.path().display())?;
+    writeln!(out, "\nHooks, {rounds} interleaved rounds, files in {}\n", dir.path().display())?;
     if valgrind.is_none() {
         writeln!(out, "valgrind is not installed: instructions are not counted, limits not checked\n")?;
     }
@@ -270,6 +272,8 @@ enum Expected {
 
 struct Scenario {
     name: &'static str,
+    program: &'static Path,
+    args: &'static [&'static str],
     limits: Option<Limits>,
     world: World,
     input: PathBuf,
@@ -321,6 +325,7 @@ impl Scenario {
     fn time(&self, program: &Path) -> Outcome<Duration> {
         self.prepare()?;
         let mut command = self.command(program)?;
+        command.args(self.args);
         let began = Instant::now();
         let output = command.output()?;
         let took = began.elapsed();
@@ -335,7 +340,8 @@ impl Scenario {
         command
             .arg("--tool=callgrind")
             .arg(format!("--callgrind-out-file={}", report.display()))
-            .arg(program);
+            .arg(program)
+            .args(self.args);
         let output = command.output()?;
         self.check(program, &output.stdout)?;
         let text = fs::read_to_string(&report)?;
@@ -354,7 +360,7 @@ impl Scenario {
         let blocked =
             || serde_json::from_slice::<Value>(stdout).is_ok_and(|answer| answer["decision"] == "block");
         let right = match self.expected {
-            Expected::Block if program == HOOK.as_path() => blocked(),
+            Expected::Block if program == self.program => blocked(),
             Expected::Block | Expected::Silence => stdout.is_empty(),
         };
         if right {
@@ -410,6 +416,11 @@ fn scenarios(dir: &Path, in_memory: Option<&Path>) -> Outcome<Vec<Scenario>> {
         let transcript = small(&world);
         list.push(Scenario::new(name, Some(WITHOUT_LOOP), world, Expected::Silence, transcript)?);
     }
+    for event in &events::EVENTS {
+        let world = world(event.name)?;
+        let transcript = small(&world);
+        list.push(event.scenario(world, transcript)?);
+    }
     let mut running =
         |name, limits, world: World, transcript: Transcript, setup, gain: &dyn Fn() -> Vec<u8>| {
             list.push(loop_scenario(name, limits, world, transcript, setup, gain)?);
@@ -457,7 +468,8 @@ impl Scenario {
         let input = world.dir.join("input.json");
         fs::write(&input, world.stop_input(SESSION, &transcript.path))?;
         let state = fs::read(world.state()).ok();
-        Ok(Scenario { name, limits, world, input, expected, state, transcript })
+        let (program, args) = (HOOK.as_path(), &[][..]);
+        Ok(Scenario { name, program, args, limits, world, input, expected, state, transcript })
     }
 }
 

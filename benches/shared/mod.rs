@@ -57,7 +57,7 @@ fn build() -> PathBuf {
         .arg("--target-dir")
         .arg(&target)
         // Those that a benchmark starts: each takes a minute to link.
-        .args(["--bin", "ralph", "--bin", "ralph-stop-hook"])
+        .args(["--bin", "ralph", "--bin", "ralph-stop-hook", "--bin", "ralph-session-start-hook"])
         .status();
     assert!(status.is_ok_and(|status| status.success()), "the programs could not be built");
     target.join("release")

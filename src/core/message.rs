@@ -108,7 +108,7 @@ pub fn remarks(note: &Note) -> Vec<String> {
         Course::HandOver(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
         Course::NewContext => Some(format!("handed over in {HANDOVER}")),
     };
-    let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone());
+    let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone()).chain(note.cost_unknown.clone());
     remarks.chain(course).collect()
 }
 
@@ -204,7 +204,7 @@ pub fn quota(settings: &Settings) -> Vec<String> {
     let then = if stops { "ends" } else { "waits for the reset" };
     let land = land_at_percent.map(|level| format!("Lands at {level}% of a usage limit, then {then}"));
     let reserve =
-        reserve_percent.map(|left| format!("Keeps {left}% of each usage limit in reserve: then {then}"));
+        reserve_percent.map(|left| format!("Once less than {left}% of a usage limit is left, {then}"));
     let context = settings.max_context_percent;
     let context = context.map(|level| format!("Hands over to a new context at {level}% of the context"));
     land.into_iter().chain(reserve).chain(context).collect()

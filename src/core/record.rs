@@ -4,7 +4,7 @@
 //! kept, so that a newer or older Ralph beside this one loses nothing.
 
 use super::circuit::Circuit;
-use super::decide::figures::{FigureSource, Window};
+use super::decide::figures::{FigureSource, MAX_RESET_MS, Window};
 use super::decide::turn::{CheckResult, Gained};
 use super::outcome::Outcome;
 use super::settings::Files;
@@ -226,6 +226,8 @@ records! {
         pub work_tree: String,
         /// The user was notified that there is no progress.
         pub no_progress: bool,
+        /// Turns in a row of which the client told no cost.
+        pub turns_without_cost: u64,
     }
 
     /// Settings given at the start, by key: they stay with the run.
@@ -596,7 +598,9 @@ impl StoredLoop {
     /// reset.
     pub fn catch_up(&mut self, gained: Option<&Gained>, now: Stamp) {
         self.note_interruption(gained.and_then(|gained| gained.interrupted_at));
-        if let Some(until) = gained.and_then(|gained| gained.limit_resets_at) {
+        if let Some(until) =
+            gained.and_then(|gained| gained.limit_resets_at).filter(|at| *at - now <= MAX_RESET_MS)
+        {
             self.session.waiting = Some(Waiting { what: WaitingFor::UsageLimit(until), since: now });
         }
         self.pause_if_interrupted();

@@ -19,6 +19,8 @@ pub struct Facts {
     /// What the last scan found, if one was made.
     pub scan: Option<Scan>,
     pub checks: CheckCommands,
+    /// What the user should know of how they were gathered.
+    pub notes: Vec<String>,
 }
 
 impl Facts {
@@ -27,7 +29,7 @@ impl Facts {
         let checks = CheckCommands::of(&resolved);
         let turn = Turn { checks: Checks::NotRun(checks.commands.len()), ..turn };
         let settings = resolved.settings_for(run.engine);
-        Facts { run, resolved, settings, turn, scan: None, checks }
+        Facts { run, resolved, settings, turn, scan: None, checks, notes: Vec::new() }
     }
 
     /// Adds what the checkout tells in which the agent works: HEAD, the task list, and the files if something may

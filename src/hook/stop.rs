@@ -66,7 +66,9 @@ fn gather(call: &Call, run: ArmedLoop, state: &Locked, kill_switch: bool) -> Res
     let looks = run.state == LoopState::Running && !kill_switch;
     let mut facts = Facts::new(run, resolved, turn);
     if facts.settings.limits_a_day() {
-        facts.turn.today = Some(ledger::today(world)?);
+        let (spent, told) = ledger::today(world)?;
+        facts.turn.today = Some(spent);
+        facts.notes.extend(told);
     }
     Ok(if looks { facts.gather_project(world, work_tree, tasks, was_scanned) } else { facts })
 }
@@ -118,7 +120,7 @@ fn record_and_answer(
     let counts = matches!(decision, Decision::Continue(_) | Decision::Wait);
     let without_progress = if counts { after.note_progress(resolved.notify().idle_ms) } else { None };
     let mut happened = event::turn::in_session(before, &after, turn, decision, settings);
-    let mut notes = Vec::new();
+    let mut notes = facts.notes.clone();
     if ends_now {
         // The ending comes after the turn it ended with.
         notes.extend(events::note_once(world, &mut after, &std::mem::take(&mut happened)));
@@ -174,9 +176,10 @@ fn record_and_answer(
         let told = answer.without_continuing();
         return Ok(told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}")));
     }
-    if let Err(error) = ledger::add(world, after.usage.since(&before.usage)) {
-        answer = answer.also(&format!("Ralph could not add to what you have spent today: {error:#}"));
-    }
+    answer = match ledger::add(world, after.usage.since(&before.usage)) {
+        Ok(told) => answer.with_notes(&told),
+        Err(error) => answer.also(&format!("Ralph could not add to what you have spent today: {error:#}")),
+    };
     if ends_now || *decision == Decision::Ended {
         ending::settle(world, project, session, &after);
     }

@@ -11,7 +11,7 @@ use crate::core::event::{IterationStarted, What};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::prompt;
-use crate::core::record::{ArmedLoop, StoredLoop, Usage};
+use crate::core::record::{ArmedLoop, Spent, StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::signal::Ignored;
 use crate::core::tasks::{self as stories, Mode};
@@ -125,7 +125,8 @@ impl Runner<'_> {
         self.report_warnings(&resolved);
         if settings.limits_a_day() {
             // What a day has cost must not count as nothing because it cannot be read.
-            ledger::today(&self.world.later())?;
+            let (_, told) = ledger::today(&self.world.later())?;
+            told.iter().for_each(|told| self.screen.warn(told));
         }
         let run_settings = resolved.run_settings();
         let is_repeated = self.run.session.outage.or(self.failed_starts).is_some();
@@ -137,7 +138,8 @@ impl Runner<'_> {
                 return Ok(None);
             }
         }
-        if pace::wait_for_call(self, &run_settings)? == Waited::Over
+        if pace::wait_for_known_quota(self, &settings.quota)? == Waited::Over
+            || pace::wait_for_call(self, &run_settings)? == Waited::Over
             || pace::wait_while_paused(self)? == Waited::Over
         {
             return Ok(None);
@@ -426,7 +428,9 @@ impl Runner<'_> {
             gained: Some(gained),
             figures: Some(self.figures(report)),
             // What this iteration used is in it already.
-            today: settings.limits_a_day().then(|| ledger::today(&self.world.later()).unwrap_or_default()),
+            today: settings
+                .limits_a_day()
+                .then(|| ledger::today(&self.world.later()).map_or(Spent::default(), |(spent, _)| spent)),
             ..self.turn()
         };
         let before = snapshot::load(self.world, self.project, &self.run.run_id);

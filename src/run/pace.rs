@@ -4,10 +4,12 @@
 use super::agent::{Failure, Report};
 use super::inbox::Interruption;
 use super::{Runner, SESSION, terminal};
-use crate::core::decide::quota::{CLOCK_MARGIN_MS, UNKNOWN_RESET_MS};
+use crate::core::decide::figures::MAX_RESET_MS;
+use crate::core::decide::quota::{self, CLOCK_MARGIN_MS, UNKNOWN_RESET_MS, Verdict};
 use crate::core::event::{self, What};
+use crate::core::outcome::Outcome;
 use crate::core::record::{Held, LoopState, PAUSED_BY_USER, Waiting, WaitingFor};
-use crate::core::settings::RunSettings;
+use crate::core::settings::{QuotaSettings, RunSettings};
 use crate::core::signal::Reset;
 use crate::core::time::outage::{Outage, Passing};
 use crate::core::time::{self, Stamp};
@@ -51,7 +53,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
 impl Wait {
     pub fn for_limit(resets: Option<&Reset>, report: &Report, now: Stamp) -> Wait {
-        let until = resets.and_then(|reset| zone::moment(reset, now));
+        let until = resets.and_then(|reset| zone::moment(reset, now)).filter(|at| *at - now <= MAX_RESET_MS);
         let ms = until.map_or(UNKNOWN_RESET_MS, |until| until - now + CLOCK_MARGIN_MS);
         let span = milliseconds(ms);
         Wait::new(WaitingFor::UsageLimit, "usage limit reached".into(), span, until).said_by(report)
@@ -194,6 +196,20 @@ pub fn wait_for_program(runner: &mut Runner, reason: &str) -> Option<Wait> {
     runner.failed_starts = Some(failed);
     let ms = failed.wait_ms(Passing::Yes, failed.lasted_ms(now, slept_ms), MAX_AWAY_MS, random())?;
     Some(Wait::after_failure(ms, reason.to_owned(), &Report::default()))
+}
+
+/// Waits, before this runner's first agent, for the reset of a window of which too much is known to be used.
+pub fn wait_for_known_quota(runner: &mut Runner, settings: &QuotaSettings) -> Result<Waited> {
+    if runner.attempts > 0 {
+        return Ok(Waited::Elapsed);
+    }
+    let now = runner.now();
+    if let Verdict::End(reason) = quota::judge_known(&mut runner.run.quota, settings, now) {
+        runner.end(Outcome::UsageLimit, reason);
+        return Ok(Waited::Over);
+    }
+    let held = runner.run.quota.held.clone();
+    held.map_or(Ok(Waited::Elapsed), |held| Wait::for_quota(&held, now).hold(runner))
 }
 
 /// Waits until one more iteration may begin, and counts it.

@@ -198,8 +198,11 @@ impl Runner<'_> {
         self.run.usage.add(&usage);
         let world = self.world.later();
         self.run.quota.note(&report.windows, world.now, FigureSource::Stream);
-        if let Err(error) = ledger::add(&world, usage.since(&Usage::default())) {
-            self.screen.warn(&format!("could not add to what you have spent today: {error:#}"));
+        match ledger::add(&world, usage.since(&Usage::default())) {
+            Ok(told) => told.iter().for_each(|told| self.screen.warn(told)),
+            Err(error) => {
+                self.screen.warn(&format!("could not add to what you have spent today: {error:#}"));
+            }
         }
         usage
     }
@@ -207,13 +210,14 @@ impl Runner<'_> {
     /// Returns what the agent told of quota and context. A fresh context is empty again, however full this one was.
     pub(super) fn figures(&self, report: &Report) -> Figures {
         let continues = self.plan.options.context == Context::Continue;
+        let now = self.now();
         Figures {
-            at: self.now(),
+            at: now,
             source: FigureSource::Stream,
             spent_usd: None,
             first_usd: None,
             context_percent: report.context_percent().filter(|_| continues),
-            windows: report.windows.clone(),
+            windows: report.windows.iter().map(|window| window.clone().until_its_reset(now)).collect(),
             has_module: false,
         }
     }

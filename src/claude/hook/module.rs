@@ -50,7 +50,8 @@ pub fn parse(bytes: &[u8]) -> Option<Input> {
 fn figures(usage: &Object) -> Map<String, Value> {
     let mut fields = Map::new();
     if let Some(usd) = usage.object("cost").read::<f64>("usd") {
-        fields.insert("cost".into(), json!({"total_cost_usd": usd}));
+        let started_at = usage.read::<f64>("startedAt");
+        fields.insert("cost".into(), json!({"total_cost_usd": usd, "started_at": started_at}));
     }
     let context = usage.object("context");
     let names =
@@ -87,7 +88,7 @@ mod tests {
         assert_eq!(input.event, Event::Command { name: "forbid".into(), text: "a \"b\" $(c)".into() });
         assert_eq!((input.session_id.as_str(), input.running), ("s", true));
         let expected = json!({
-            "cost": {"total_cost_usd": 0.00028},
+            "cost": {"total_cost_usd": 0.00028, "started_at": 1_795_012_486_541.0},
             "context_window": {"used_percentage": 0, "total_input_tokens": 10, "context_window_size": 1_000_000},
             "rate_limits": {
                 "five_hour": {"used_percentage": 92.5, "resets_at": 1_795_014_000},

@@ -45,8 +45,9 @@ fn told(input: &Value) -> Told {
     });
     Told {
         source: if input["module"] == true { FigureSource::Module } else { FigureSource::StatusLine },
-        cost_usd: number(&cost["total_cost_usd"]),
-        duration_ms: cost["total_duration_ms"].as_f64().map(|ms| ms as i64),
+        cost_usd: figures::usable_usd(number(&cost["total_cost_usd"])),
+        began_at: Stamp::of_client(&cost["started_at"]),
+        duration_ms: number(&cost["total_duration_ms"]).map(|ms| ms as i64),
         api_duration_ms: cost["total_api_duration_ms"].as_f64().map(|ms| ms as i64),
         context_percent: figures::usable_percent(number(&context["used_percentage"]).or_else(used)),
         windows: figures::usable_windows(windows),

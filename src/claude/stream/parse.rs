@@ -198,7 +198,7 @@ fn outcome(line: &Object) -> Outcome {
             output_tokens: tokens.count("output_tokens"),
             cache_read_tokens: tokens.count("cache_read_input_tokens"),
             cache_write_tokens: tokens.count("cache_creation_input_tokens"),
-            cost_usd: line.number("total_cost_usd").filter(|cost| *cost >= 0.0),
+            cost_usd: figures::usable_usd(line.number("total_cost_usd")),
             ..Usage::default()
         },
         session_id: line.session_id(),

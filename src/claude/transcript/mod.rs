@@ -7,6 +7,7 @@
 mod lines;
 mod needles;
 
+use crate::core::decide::figures;
 use crate::core::decide::turn::Gained;
 use crate::core::record::{Queued, StoredLoop, Usage};
 use crate::core::text::clean;
@@ -471,15 +472,13 @@ impl Reader {
 
     /// Adds the increase of the session's total cost since the last total.
     fn session_cost(&mut self, total: f64) {
-        if !total.is_finite() || total < 0.0 {
-            return;
-        }
+        let Some(total) = figures::usable_usd(Some(total)) else { return };
         let before = self.gained.reading.session_cost_usd.replace(total);
         self.add_cost(before.map(|before| total - before));
     }
 
     fn add_cost(&mut self, cost: Option<f64>) {
-        if let Some(cost) = cost.filter(|cost| cost.is_finite() && *cost > 0.0) {
+        if let Some(cost) = figures::usable_usd(cost).filter(|cost| *cost > 0.0) {
             *self.gained.usage.cost_usd.get_or_insert(0.0) += cost;
         }
     }

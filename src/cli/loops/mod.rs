@@ -4,6 +4,7 @@ pub mod guidance_program;
 pub mod history;
 pub mod import;
 pub mod pause;
+pub mod refusals;
 pub mod reset;
 pub mod scan;
 pub mod slash;

@@ -2,15 +2,14 @@
 
 use super::answer;
 use super::import::{self, Import};
+use super::refusals;
 use super::slash::Reply;
 use crate::cli::{Failure, Invocation, Project, World};
+use crate::core::decide::account;
 use crate::core::decide::turn::Turn;
-use crate::core::decide::{account, limits};
 use crate::core::event::{Ended, Started, What};
-use crate::core::guidance::finding::Finding;
-use crate::core::guidance::merge;
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Given, LoopState, Spent, StoredLoop, Timing};
+use crate::core::record::{ArmedLoop, Given, LoopState, StoredLoop, Timing};
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{KEYS, PRESETS, Resolved, Settings};
 use crate::core::text::clean;
@@ -24,7 +23,7 @@ use crate::store::state::ending::{self, Killed};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
-use crate::store::user::{asked, circuit, figures, given, history, ledger};
+use crate::store::user::{asked, circuit, figures, given, history};
 use crate::store::{config, events, tasks, variables, world};
 use std::path::PathBuf;
 
@@ -52,6 +51,8 @@ struct StartPlan {
     replaced: Option<ArmedLoop>,
     /// The tripped breaker that is reset.
     tripped: Option<circuit::Record>,
+    /// What the user should know of the day's budget.
+    told: Option<String>,
 }
 
 pub fn command(call: &Invocation) -> Result<String, Failure> {
@@ -124,7 +125,7 @@ pub fn start_with(
     let context = BriefingContext { world, project, session, run: &plan.run, resolved: &plan.resolved, told };
     let brief = briefing::prepare(&context, &mut state.document, scan)?;
     if !request.skip_constraint_scan {
-        refuse_critical(&brief.critical)?;
+        refusals::critical(&brief.critical)?;
     }
     let agent = prompt::full(&plan.run, &brief.lists, &plan.settings, world.now);
     state.keep_unreadable(session, world.now)?;
@@ -134,6 +135,8 @@ pub fn start_with(
             .map(|full| format!("not all guidance fits in a prompt: {full}; remove some with --remove N")),
     );
     notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it stops no loop")));
+    notes.extend(plan.told.take());
+    notes.extend(refusals::known_quota(figures::load(world, session), &plan.settings, world.now));
     notes.extend(given::foreign_note(world, project, &state.document));
     notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
@@ -203,10 +206,21 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
     let resolved = config::load_for(world, project, &run);
     let settings = resolved.settings();
     if verb != "started" {
-        refuse_at_limit(&run, &settings)?;
+        refusals::at_limit(&run, &settings)?;
     }
-    refuse_spent_day(world, &settings)?;
-    Ok(StartPlan { run, resolved, settings, verb, import, question: None, adopted_from, replaced, tripped })
+    let told = refusals::spent_day(world, &settings)?;
+    Ok(StartPlan {
+        run,
+        resolved,
+        settings,
+        verb,
+        import,
+        question: None,
+        adopted_from,
+        replaced,
+        tripped,
+        told,
+    })
 }
 
 /// Completes the loop's record.
@@ -446,23 +460,6 @@ fn leave_session(document: &mut Document, from: &str, to: &str, now: Stamp) -> a
     document.set_loop(from, &run)
 }
 
-/// Refuses a loop that would end at its next turn.
-fn refuse_at_limit(run: &ArmedLoop, settings: &Settings) -> Result<(), Failure> {
-    let Some((outcome, reason)) = limits::reached(run, settings) else { return Ok(()) };
-    let raised = limits::raise(outcome, &reason).unwrap_or_default();
-    Err(Failure::refused(format!("limit already reached: {reason}")).hint(format!("raise it with {raised}")))
-}
-
-/// Refuses if all loops of this user have spent what a day allows.
-pub fn refuse_spent_day(world: &World, settings: &Settings) -> Result<(), Failure> {
-    let spent = if settings.limits_a_day() { ledger::today(world)? } else { Spent::default() };
-    match limits::reached_today(spent, settings) {
-        None => Ok(()),
-        Some((_, reason)) => Err(Failure::refused(format!("limit already reached: {reason}"))
-            .hint("start after 00:00 UTC, or raise budget.daily_usd or budget.daily_tokens")),
-    }
-}
-
 /// Scans the project before the state is locked: a first scan may take seconds.
 pub fn scan_before_start(
     world: &World,
@@ -480,14 +477,4 @@ pub fn scan_before_start(
         return None;
     }
     Some(super::scan::shown(world, work_tree, &resolved, ScanBudget::Start, true))
-}
-
-pub fn refuse_critical(critical: &[Finding]) -> Result<(), Failure> {
-    if critical.is_empty() {
-        return Ok(());
-    }
-    let line = |finding: &Finding| format!("\n  {} ({})", merge::sentence(finding), finding.id);
-    let lines: String = critical.iter().take(5).map(line).collect();
-    Err(Failure::refused(format!("critical constraint found:{lines}"))
-        .hint("fix it, allow it with `ralph-guidance allow ID`, or start with --skip-constraint-scan"))
 }

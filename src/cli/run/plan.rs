@@ -151,7 +151,7 @@ fn plan(
         run.iteration = run.iteration.max(last);
         refusals::at_limit(&run, &resolved)?;
     }
-    refusals::spent_day(world, &resolved)?;
+    notes.extend(refusals::spent_day(world, &resolved)?);
     let tasks = found.list.as_ref().map(|list| tasks_summary(list, options.skip_review));
     state.keep_unreadable(SESSION, world.now)?;
     notes.extend(state.moved_aside.iter().cloned().chain(tasks.clone()).chain(found.notes));

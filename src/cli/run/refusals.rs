@@ -2,7 +2,7 @@
 //! everything else is an error, so that no script takes it for a limit.
 
 use super::run_args::RunArgs;
-use crate::cli::loops::{answer, start};
+use crate::cli::loops::{answer, refusals, start};
 use crate::cli::{Failure, Project, World};
 use crate::core::decide::limits;
 use crate::core::guidance::finding::Finding;
@@ -82,15 +82,15 @@ pub fn at_limit(run: &ArmedLoop, resolved: &Resolved) -> Result<(), Failure> {
     }
 }
 
-/// Refuses if all loops of this user have spent what a day allows.
-pub fn spent_day(world: &World, resolved: &Resolved) -> Result<(), Failure> {
-    start::refuse_spent_day(world, &resolved.settings_for(Engine::Runner))
+/// Refuses if all loops of this user have spent what a day allows. Returns what the user should know.
+pub fn spent_day(world: &World, resolved: &Resolved) -> Result<Option<String>, Failure> {
+    refusals::spent_day(world, &resolved.settings_for(Engine::Runner))
 }
 
 /// Refuses while there is a critical constraint, unless constraints are to be skipped.
 pub fn critical(findings: &[Finding], args: &RunArgs) -> Result<(), Failure> {
     let findings = if args.start.skip_constraint_scan { &[] } else { findings };
-    with_exit(start::refuse_critical(findings), Exit::Internal)
+    with_exit(refusals::critical(findings), Exit::Internal)
 }
 
 pub fn unusable_tasks(faults: &[String]) -> Failure {

@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// Usage beyond a plan's limit is more than 100 percent; more than this is no level.
 const MAX_PERCENT: f64 = 200.0;
+/// More than any session costs; sums of more lose their cents, and those of much more overflow.
+const MAX_USD: f64 = 1e6;
 const MAX_WINDOWS: usize = 8;
 const MAX_NAME_CHARS: usize = 40;
+/// No window resets later than this: a month, and a day for the clocks.
+pub const MAX_RESET_MS: i64 = 32 * 86_400_000;
 /// Two processes of one moment read the clock in any order.
 const CLOCK_SLACK_MS: i64 = 60_000;
 
@@ -61,6 +65,17 @@ impl Window {
         self.resets_at.is_some_and(|at| at <= now)
     }
 
+    /// Returns the window with a reset that can be true: none is further away than the window is long.
+    pub fn until_its_reset(self, now: Stamp) -> Window {
+        let longest_ms = match self.name.as_str() {
+            "five_hour" => 6 * 3_600_000,
+            "seven_day" => 8 * 86_400_000,
+            _ => MAX_RESET_MS,
+        };
+        let resets_at = self.resets_at.filter(|at| *at - now <= longest_ms);
+        Window { resets_at, ..self }
+    }
+
     /// Returns `5-hour` or `weekly`, as the client calls its limits.
     pub fn title(&self) -> String {
         match self.name.as_str() {
@@ -90,6 +105,11 @@ pub fn usable_percent(percent: Option<f64>) -> Option<f64> {
     percent.filter(|percent| percent.is_finite() && (0.0..=MAX_PERCENT).contains(percent))
 }
 
+/// Returns a cost in US dollars if it can be one.
+pub fn usable_usd(usd: Option<f64>) -> Option<f64> {
+    usd.filter(|usd| (0.0..=MAX_USD).contains(usd))
+}
+
 /// Returns the windows that are kept.
 pub fn usable_windows(windows: impl Iterator<Item = Window>) -> Vec<Window> {
     windows.take(MAX_WINDOWS).collect()
@@ -106,6 +126,8 @@ pub struct Told {
     pub source: FigureSource,
     /// What this process of the client says the session has cost.
     pub cost_usd: Option<f64>,
+    /// When this process or the session began, if that was told.
+    pub began_at: Option<Stamp>,
     /// How long this process has had the session, in milliseconds.
     pub duration_ms: Option<i64>,
     /// How long it has waited for the model: it grows with every reply.

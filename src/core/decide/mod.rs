@@ -19,7 +19,7 @@ use super::outcome::Outcome;
 use super::record::{ArmedLoop, Engine, LoopState, Queued, Usage, Waiting, WaitingFor};
 use super::settings::Settings;
 use super::signal::{self, Ignored, Promise, Status};
-use super::time::Stamp;
+use super::time::{self, Stamp};
 use crate::core::decide::turn::{Gained, Turn};
 use crate::core::time::runtime::Clock;
 use crate::core::time::sleep::Sleep;
@@ -64,6 +64,8 @@ pub struct Note {
     pub limits_changed: bool,
     /// The agent may not have the whole task.
     pub repeat_task: bool,
+    /// Why the cost limit cannot act.
+    pub cost_unknown: Option<String>,
     /// Pauses before this turn that were left out of runtime, in milliseconds. For the user.
     pub paused_ms: i64,
 }
@@ -122,6 +124,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     let today = turn.today.map(|today| today.plus(run.usage.since(&used)));
     let figures = turn.figures.as_ref().filter(|figures| figures.is_of_turn(since, now));
     let windows = figures.map(|figures| &figures.windows[..]);
+    let cost_unknown = cost_unknown(&mut run, turn, figures.is_some(), settings, now);
     let waited_for = run.session.waiting.take();
     (run.session.last_error, run.session.outage) = (None, None);
     run.remember_checks(&turn.check_results);
@@ -234,8 +237,38 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     note.limits_changed = run.told.limits.replace(limits).is_some_and(|told| told != limits);
     note.repeat_task = std::mem::take(&mut run.pending.repeat_task);
     note.earlier_advice = run.pending.advice.take();
+    note.cost_unknown = cost_unknown;
     note.paused_ms = std::mem::take(&mut run.timing.paused_ms);
     (run, Decision::Continue(Box::new(note)))
+}
+
+/// Returns why a cost limit cannot act although the client told a cost before. The figure of a turn's last reply may come
+/// after its end, so only the second turn without one says so, once until a figure comes again.
+fn cost_unknown(
+    run: &mut ArmedLoop,
+    turn: &Turn,
+    is_told: bool,
+    settings: &Settings,
+    now: Stamp,
+) -> Option<String> {
+    let is_limited = settings.max_cost_usd.or(settings.daily_usd).is_some();
+    let has_worked = turn.gained.as_ref().is_none_or(|gained| gained.answered_at.is_some());
+    if is_told || !is_limited || run.session.counted_usd.is_none() {
+        run.told.turns_without_cost = 0;
+        return None;
+    }
+    run.told.turns_without_cost = run.told.turns_without_cost.saturating_add(u64::from(has_worked));
+    if !has_worked || run.told.turns_without_cost != 2 {
+        return None;
+    }
+    let last = turn.figures.as_ref().map_or_else(
+        || "the last cost figure is lost".to_owned(),
+        |figures| {
+            let (age, source) = (time::span((now - figures.at).max(0)), figures.source.words());
+            format!("the last cost figure is {age} old ({source})")
+        },
+    );
+    Some(format!("cost limit inactive: {last}"))
 }
 
 /// Tells an ending or a pause once in its session.
@@ -378,7 +411,8 @@ fn count_usage(run: &mut ArmedLoop, told: &Usage, figures: Option<&Figures>) {
         usage.cost_usd = None;
     }
     if let Some(spent) = figures.and_then(|figures| figures.spent_usd) {
-        run.session.counted_usd = Some(spent.max(run.session.counted_usd.unwrap_or(spent)));
+        // A sum that is smaller has begun anew, because its file was lost.
+        run.session.counted_usd = Some(spent);
     }
     run.usage.add(&usage);
 }

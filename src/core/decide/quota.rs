@@ -60,6 +60,17 @@ pub fn judge(quota: &mut Quota, windows: Option<&[Window]>, settings: &QuotaSett
     hold(quota, resets_at, reason, settings, now)
 }
 
+/// Judges before a loop's first turn what was last known: a window whose reset lies ahead is no emptier. There is no work
+/// yet to bring to a safe point.
+pub fn judge_known(quota: &mut Quota, settings: &QuotaSettings, now: Stamp) -> Verdict {
+    let mut known = quota.windows.clone();
+    known.retain(|window| window.resets_at.is_some());
+    match judge(quota, Some(&known), settings, now) {
+        Verdict::Land(_) => judge(quota, Some(&known), settings, now),
+        verdict => verdict,
+    }
+}
+
 /// Waits for the reset, or ends if the loop does not wait.
 fn hold(
     quota: &mut Quota,
@@ -123,7 +134,8 @@ impl Quota {
     /// Takes over what the client told.
     pub fn note(&mut self, windows: &[Window], at: Stamp, source: FigureSource) {
         if !windows.is_empty() {
-            (self.windows, self.at, self.source) = (windows.to_vec(), Some(at), Some(source));
+            self.windows = windows.iter().map(|window| window.clone().until_its_reset(at)).collect();
+            (self.at, self.source) = (Some(at), Some(source));
         }
     }
 
@@ -231,6 +243,23 @@ mod tests {
             reason.starts_with(words) && reason.ends_with("; resets at 2026-11-17 08:00 UTC"),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn what_is_known_before_a_turn_waits_only_for_a_reset_ahead() {
+        let reserve = QuotaSettings { reserve_percent: Some(30.0), ..QuotaSettings::default() };
+        let until = Verdict::Wait(NOW.plus_ms(DAY));
+        for (name, resets_in_ms, settings, expected) in [
+            ("in the reserve", Some(DAY), reserve, until.clone()),
+            ("above the level", Some(DAY), landing_at(90.0), until),
+            ("a window that is over", Some(-1), reserve, Verdict::Fine),
+            ("an unknown reset", None, reserve, Verdict::Fine),
+            ("without a limit", Some(DAY), QuotaSettings::default(), Verdict::Fine),
+        ] {
+            let windows = vec![window("five_hour", 95.0, resets_in_ms)];
+            let mut quota = Quota { windows, ..Quota::default() };
+            assert_eq!(judge_known(&mut quota, &settings, NOW), expected, "{name}");
+        }
     }
 
     #[test]

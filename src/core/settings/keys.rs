@@ -112,8 +112,13 @@ pub struct Key {
     /// What a project's file may not do to a loop that runs.
     pub loosens: Loosens,
     default: DefaultValue,
+    /// The highest number of its unit.
+    most: f64,
     pub help: &'static str,
 }
+
+/// A number above this is a mistake in any unit.
+const MAX_NUMBER: f64 = 1e9;
 
 const fn key(
     name: &'static str,
@@ -122,7 +127,7 @@ const fn key(
     loosens: Loosens,
     help: &'static str,
 ) -> Key {
-    Key { name, flag: None, run_flag: None, kind, loosens, default, help }
+    Key { name, flag: None, run_flag: None, kind, loosens, default, most: MAX_NUMBER, help }
 }
 
 impl Key {
@@ -132,6 +137,10 @@ impl Key {
 
     const fn run_flag(self, flag: &'static str) -> Key {
         Key { run_flag: Some(flag), ..self }
+    }
+
+    const fn at_most(self, most: f64) -> Key {
+        Key { most, ..self }
     }
 }
 
@@ -175,12 +184,14 @@ const OTHER_KEYS: &[Key] = &[
         "check: a command that must pass before completion is accepted; may be repeated").flag("verify"),
     key("completion.verify_timeout_seconds", PositiveDuration(SECONDS), Number(600), Higher,
         "time limit of each check; all together at most 3500 seconds"),
-    key("permission.wait_minutes", Duration(MINUTES), Number(5), Never,
-        "time for you to answer a permission prompt of a loop before it is denied (at most 24 hours), 0 = leave it to Claude Code"),
+    // The client ends the hook that waits a little after a day, see `hooks/steering.json`.
+    key("permission.wait_minutes", Duration(MINUTES), Number(5), HigherOrZero,
+        "time for you to answer a permission prompt of a loop before it is denied (at most 24 hours), 0 = leave it to Claude Code")
+        .at_most(1440.0),
     key("permission.allow", Kind::ToolRules, EmptyList, Never,
         "a tool that the loop may use without asking: Tool, 'Bash(command)' or 'Bash(prefix:*)'; may be repeated")
         .flag("allow-tool"),
-    key("background.wait_minutes", Duration(MINUTES), Number(10), Never,
+    key("background.wait_minutes", Duration(MINUTES), Number(10), Higher,
         "time for background commands to end before the loop continues without them, 0 = do not wait"),
     key("guidance.max_age_hours", Duration(HOURS), Number(24), Lower,
         "age at which guidance expires"),
@@ -336,7 +347,10 @@ impl Key {
         let quoted = || clean::excerpt(&text, MAX_QUOTED);
         let wrong = || format!("'{}' is not {}", quoted(), self.kind);
         let number = |number: Option<f64>, least: f64| {
-            let number = number.filter(|number| (least..=1e9).contains(number)).ok_or_else(wrong)?;
+            let number = number.filter(|number| (least..=MAX_NUMBER).contains(number)).ok_or_else(wrong)?;
+            if number > self.most {
+                return Err(format!("'{}' is above {}", quoted(), self.most));
+            }
             // Written back into a file, six is 6 and not 6.0.
             Ok(if number.fract() == 0.0 { Value::from(number as u64) } else { Value::from(number) })
         };

@@ -88,7 +88,28 @@ impl Row {
     }
 }
 
+/// Returns whether a setting is about all loops of a user: a project may save of it, and not give more.
+fn is_of_user(name: &str) -> bool {
+    name.starts_with("budget.") || name.starts_with("quota.")
+}
+
 impl Resolved {
+    /// Puts back what the user's own settings say of budget and quota where the project's file is looser. `own` are the
+    /// settings without that file. Returns what the user should know.
+    pub fn keep_users_budget(&mut self, own: &Resolved) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (row, own) in self.rows.iter_mut().zip(&own.rows) {
+            let Key { name, loosens, .. } = *row.key;
+            if row.source == Source::Project && is_of_user(name) && loosens.is_looser(&row.value, &own.value)
+            {
+                let (place, value, kept) = (&row.place, shown(&row.value), shown(&own.value));
+                notes.push(format!("{place}: {name} {value} is looser than your own {kept}, ignored"));
+                *row = own.clone();
+            }
+        }
+        notes
+    }
+
     /// Returns the limits that the project's file gives; `own` are the settings without that file.
     pub fn limits_of_project(&self, own: &Resolved) -> Map<String, Value> {
         let pairs =

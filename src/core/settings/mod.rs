@@ -86,9 +86,6 @@ impl Files {
 
 /// The setting of the tools that need no permission.
 pub const ALLOWED_TOOLS: &str = "permission.allow";
-/// The longest wait for a person, below the time limit of the hook that waits, see `hooks/steering.json`.
-const MAX_PERMISSION_WAIT_MS: i64 = 24 * 3_600_000;
-
 /// The setting of the check commands.
 pub const CHECKS: &str = "completion.verify";
 
@@ -277,7 +274,7 @@ impl Resolved {
             guidance_max_age_ms: self.guidance_max_age_ms(),
             session_expiration_ms: self.milliseconds("run.session_expiration_hours"),
             allowed_tools: self.commands(ALLOWED_TOOLS),
-            permission_wait_ms: self.milliseconds("permission.wait_minutes").min(MAX_PERMISSION_WAIT_MS),
+            permission_wait_ms: self.milliseconds("permission.wait_minutes"),
             background_wait_ms: self.milliseconds("background.wait_minutes"),
             max_outage_ms: self.milliseconds("run.max_outage_hours"),
         }
@@ -497,6 +494,14 @@ mod tests {
         }
         assert!(find_flag("gap-threshold").unwrap().read(&json!(0)).is_err());
         assert!(find_flag("gap-threshold").unwrap().read(&json!("0s")).is_err());
+    }
+
+    #[test]
+    fn a_wait_for_the_user_is_at_most_a_day() {
+        let wait = find("permission.wait_minutes").unwrap();
+        assert_eq!(wait.read(&json!("24h")), Ok(json!(1440)));
+        assert_eq!(wait.read(&json!(100_000)), Err("'100000' is above 1440".into()));
+        assert!(wait.read(&json!("25h")).is_err());
     }
 
     #[test]

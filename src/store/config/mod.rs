@@ -106,6 +106,7 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
     if says_something || limits.is_some_and(|limits| !limits.is_empty()) {
         layers.retain(|layer| !is_project(layer));
         let own = settings::resolve(&layers);
+        warnings.extend(resolved.keep_users_budget(&own));
         match limits {
             Some(limits) => {
                 let file = project.config().display().to_string();

@@ -4,6 +4,7 @@
 use crate::core::decide::figures::{FigureSource, Figures, Told, Window};
 use crate::core::record::lenient_list;
 use crate::core::time::Stamp;
+use crate::store::file::Privacy;
 use crate::store::file::lock::Lock;
 use crate::store::project::fingerprint;
 use crate::store::{World, file};
@@ -15,8 +16,8 @@ use std::time::Duration;
 const MAX_BYTES: u64 = 64 << 10;
 /// A session that is older and continues begins a new file.
 const EXPIRES_AFTER: Duration = Duration::from_secs(30 * 86_400);
-/// The client measures its own time from a little after its start.
-const START_SLACK_MS: i64 = 2_000;
+/// What the client told may reach us this much later, so that its process seems to have begun later too.
+const MAX_LATE_MS: i64 = 30_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -25,7 +26,9 @@ struct Record {
     at: Stamp,
     source: FigureSource,
     has_module: bool,
-    /// The running cost of the client's present process, which may begin at 0 when it is restarted.
+    /// When the client's present process began, as far as it was told.
+    began_at: Option<Stamp>,
+    /// The highest running cost of that process, which may begin at 0.
     cost_usd: Option<f64>,
     /// What it was when the session was first looked at.
     first_usd: Option<f64>,
@@ -54,15 +57,21 @@ pub fn keep(world: &World, session: &str, told: &Told) -> Result<()> {
     if told.is_empty() {
         return Ok(());
     }
-    let before = record(world, session);
-    let Some(next) = next(before.as_ref(), session, told, world.now) else { return Ok(()) };
+    let news = || next(record(world, session).as_ref(), session, told, world.now);
+    // Most calls bring nothing new, and need no lock for that.
+    if news().is_none() {
+        return Ok(());
+    }
     let path = path(world, session)?;
-    if before.is_none() {
-        let folder = path.parent().unwrap_or(&path);
-        file::create_dir(folder)?;
+    let folder = path.parent().unwrap_or(&path);
+    file::create_dir(folder)?;
+    // The status line and the module tell at the same time.
+    let _lock = Lock::acquire(&folder.join("lock"))?;
+    if !path.exists() {
         super::handoff::sweep(folder, EXPIRES_AFTER);
     }
-    file::replace_unsynced(&path, &serde_json::to_vec(&next)?)
+    let Some(next) = news() else { return Ok(()) };
+    file::replace_locked_unflushed(&path, &serde_json::to_vec(&next)?, Privacy::Private)
 }
 
 /// Returns the right to watch for a reset in a session, unless another process has it.
@@ -86,56 +95,84 @@ pub fn load(world: &World, session: &str) -> Option<Figures> {
     })
 }
 
+/// Which process of the client a figure is of.
+#[derive(PartialEq)]
+enum Process {
+    Same,
+    /// It was started after the one that is known.
+    New,
+    /// A new one has told figures since.
+    Earlier,
+}
+
+/// Tells processes of the client by when they began: a smaller cost alone may also be a figure that comes late.
+fn process(before: &Record, began_at: Option<Stamp>, source: FigureSource, now: Stamp) -> Process {
+    let (Some(known), Some(began)) = (before.began_at, began_at) else { return Process::Same };
+    let is_just_told = (0..=MAX_LATE_MS).contains(&(now - before.at));
+    // The clock was set back since.
+    if began - known > MAX_LATE_MS || known - now > MAX_LATE_MS {
+        return Process::New;
+    }
+    // The module tells the beginning of the session, which a process that continues one takes over.
+    if known - began > MAX_LATE_MS && is_just_told && source != FigureSource::Module {
+        return Process::Earlier;
+    }
+    Process::Same
+}
+
 /// Returns the record after this, or nothing if the client told nothing new: the same again, or something that a later
 /// call has overtaken.
 fn next(before: Option<&Record>, session: &str, told: &Told, now: Stamp) -> Option<Record> {
+    let began_at = told.began_at.or_else(|| Some(now.plus_ms(told.duration_ms?.checked_neg()?)));
     let mut next = Record {
         session_id: session.to_owned(),
         at: now,
         source: told.source,
         has_module: told.source == FigureSource::Module,
+        began_at,
         cost_usd: told.cost_usd,
         first_usd: told.cost_usd,
         spent_usd: told.cost_usd,
         duration_ms: told.duration_ms,
         api_duration_ms: told.api_duration_ms,
         context_percent: told.context_percent,
-        windows: told.windows.clone(),
+        windows: told.windows.iter().map(|window| window.clone().until_its_reset(now)).collect(),
     };
     let Some(before) = before else { return Some(next) };
     // A client has both, and each tells the same.
     next.has_module |= before.has_module;
-    let is_same = before.has_module == next.has_module
-        && before.cost_usd == told.cost_usd
-        && before.api_duration_ms == told.api_duration_ms
-        && before.context_percent == told.context_percent
-        && before.windows == told.windows;
-    let is_late = match (before.duration_ms, told.duration_ms) {
-        // A new process cannot be older than the time since the last call of the old one.
-        (Some(earlier), Some(later)) => later < earlier && later > (now - before.at).max(0) + START_SLACK_MS,
-        _ => false,
-    };
-    if is_same || is_late {
+    let process = process(before, began_at, told.source, now);
+    let is_overtaken = before.duration_ms.zip(told.duration_ms).is_some_and(|(known, told)| told < known);
+    if process == Process::Earlier || (process == Process::Same && is_overtaken) {
         return None;
     }
-    (next.first_usd, next.spent_usd) = match (before.cost_usd, told.cost_usd) {
+    (next.first_usd, next.spent_usd) = (before.first_usd, before.spent_usd);
+    match (before.cost_usd, told.cost_usd) {
         (Some(earlier), Some(later)) => {
-            let more = if later >= earlier { later - earlier } else { later };
-            (before.first_usd, before.spent_usd.map(|spent| spent + more))
+            let is_new = process == Process::New;
+            let more = if is_new && later < earlier { later } else { (later - earlier).max(0.0) };
+            next.spent_usd = before.spent_usd.map(|spent| spent + more);
+            next.cost_usd = Some(if is_new { later } else { later.max(earlier) });
         }
         // A figure that is missing once does not take back the sum.
-        (Some(_), None) => {
-            next.cost_usd = before.cost_usd;
-            (before.first_usd, before.spent_usd)
-        }
-        (None, later) => (later, later),
-    };
-    Some(next)
+        (Some(earlier), None) => next.cost_usd = Some(earlier),
+        (None, later) => (next.first_usd, next.spent_usd) = (later, later),
+    }
+    // A new process is known by its first cost.
+    if process == Process::Same || told.cost_usd.is_none() {
+        next.began_at = before.began_at.or(began_at);
+        next.duration_ms = told.duration_ms.or(before.duration_ms);
+        next.api_duration_ms = told.api_duration_ms.or(before.api_duration_ms);
+    }
+    let (at, source, duration_ms) = (before.at, before.source, before.duration_ms);
+    let is_same = Record { at, source, duration_ms, ..next.clone() } == *before;
+    (!is_same).then_some(next)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn told(cost: f64, duration_ms: i64) -> Told {
         Told {
@@ -144,6 +181,12 @@ mod tests {
             api_duration_ms: Some(duration_ms / 2),
             ..Told::default()
         }
+    }
+
+    /// The same from the module, which knows when the session began and not for how long.
+    fn by_module(cost: f64, began_second: i64) -> Told {
+        let began_at = Some(Stamp(1_000_000_000 + began_second * 1000));
+        Told { source: FigureSource::Module, cost_usd: Some(cost), began_at, ..Told::default() }
     }
 
     fn at(second: i64, dir: &std::path::Path) -> World {
@@ -182,6 +225,36 @@ mod tests {
                 Some(2.0),
             ),
             (
+                "a status line that the module has overtaken",
+                vec![
+                    (0, told(0.0, 1_000)),
+                    (50, by_module(4.9, -1)),
+                    (51, told(4.8, 50_000)),
+                    (52, by_module(4.85, -1)),
+                    (60, told(5.0, 61_000)),
+                ],
+                Some(5.0),
+            ),
+            (
+                "a restarted client that only its module tells of",
+                vec![(0, by_module(2.0, -900)), (100, by_module(0.25, 90)), (101, by_module(0.5, 90))],
+                Some(2.5),
+            ),
+            (
+                "a late call of the process before",
+                vec![(0, told(5.0, 900_000)), (60, told(0.25, 10_000)), (61, told(4.9, 958_000))],
+                Some(5.25),
+            ),
+            (
+                "a restart whose first call tells no cost",
+                vec![
+                    (0, told(5.0, 900_000)),
+                    (60, Told { cost_usd: None, context_percent: Some(1.0), ..told(0.0, 10_000) }),
+                    (70, told(0.25, 20_000)),
+                ],
+                Some(5.25),
+            ),
+            (
                 "missing once",
                 vec![
                     (0, told(1.0, 10_000)),
@@ -215,5 +288,53 @@ mod tests {
         let other = std::fs::read_to_string(&path).unwrap().replace("\"s\"", "\"t\"");
         std::fs::write(&path, other).unwrap();
         assert_eq!(load(&world, "s"), None, "the file of another session");
+    }
+
+    #[test]
+    fn a_reset_beyond_its_window_is_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        let world = at(0, dir.path());
+        let hours = |hours: i64| Some(world.now.plus_ms(hours * 3_600_000));
+        let cases = [("five_hour", 5, 7), ("seven_day", 7 * 24, 9 * 24), ("spend_limit", 31 * 24, 8_000_000)];
+        for (name, near, far) in cases {
+            for (reset, expected) in [(hours(near), hours(near)), (hours(far), None), (None, None)] {
+                let windows = Window::new(name, Some(92.0), reset).into_iter().collect();
+                keep(&world, name, &Told { windows, ..Told::default() }).unwrap();
+                assert_eq!(load(&world, name).unwrap().windows[0].resets_at, expected, "{name} {reset:?}");
+            }
+        }
+    }
+
+    proptest! {
+        /// Each process of the client tells a growing cost, by two tellers that may each come late.
+        #[test]
+        fn no_order_of_figures_counts_more_than_each_process_told(
+            processes in prop::collection::vec(
+                prop::collection::vec((1i64..60, 0.0f64..3.0, 0i64..20, any::<bool>()), 1..8),
+                1..4,
+            )
+        ) {
+            let mut calls = Vec::new();
+            let (mut second, mut most) = (0, 0.0);
+            for process in processes {
+                let (began, mut cost) = (second, 0.0);
+                let end = began + process.iter().map(|(more, ..)| more).sum::<i64>();
+                for (more, usd, late, is_module) in process {
+                    (second, cost) = (second + more, cost + usd);
+                    let told = if is_module { by_module(cost, began) } else { told(cost, (second - began) * 1000) };
+                    calls.push(((second + late).min(end), told));
+                }
+                most += cost;
+                second += 60;
+            }
+            calls.sort_by_key(|(second, _)| *second);
+            let dir = tempfile::tempdir().unwrap();
+            for (second, told) in calls {
+                let world = at(second, dir.path());
+                keep(&world, "s", &told).unwrap();
+                let spent = load(&world, "s").unwrap().spent_usd.unwrap();
+                prop_assert!(spent <= most + 1e-6, "{spent} of {most}");
+            }
+        }
     }
 }

@@ -26,7 +26,8 @@ pub fn leave(world: &World, session: &str, command: &str, text: &str) -> Result<
 
 /// Removes what was never taken, because a command was cancelled right after its hook.
 pub(super) fn sweep(dir: &Path, after: Duration) {
-    let old = |entry: &DirEntry| file::is_older(entry, after);
+    // A lock that was removed would keep none out who opens it anew.
+    let old = |entry: &DirEntry| entry.file_name() != "lock" && file::is_older(entry, after);
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().filter(old) {
         let _ = std::fs::remove_file(entry.path());
     }

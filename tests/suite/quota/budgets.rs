@@ -1,7 +1,7 @@
 //! Limits of cost, tokens and context in a session, of one loop and of a day.
 
 use super::told;
-use crate::env::{DONE, Env, Program, SESSION, mode, names_in, wait_until};
+use crate::env::{DONE, Env, Program, SESSION, T0, mode, names_in, wait_until};
 use crate::transcript::Transcript;
 use serde_json::{Value, json};
 use std::fs;
@@ -45,6 +45,73 @@ fn a_restarted_client_a_resumed_loop_and_another_session_keep_the_sum() {
     env.ralph(&["start", "--resume", "--run", &run, "--session", "another"]).ok();
     told(env.at(1300), "another").cost(9.75, 150).line();
     env.at(1310).turn("another", "four").ended("max-cost");
+}
+
+#[test]
+fn module_and_status_line_in_any_order_are_one_sum() {
+    let env = Env::new();
+    let module = |usd: f64| {
+        let usage = json!({"cost": {"usd": usd}, "startedAt": (T0 - 1) * 1000});
+        let input = json!({"event": "refresh", "session_id": SESSION, "running": true, "usage": usage});
+        let call = env.call(Program::Ralph).args(&["module"]).var("CLAUDE_PROJECT_DIR", &env.project);
+        call.stdin(input.to_string()).run().ok();
+    };
+    told(&env, SESSION).cost(0.0, 1).line();
+    env.start("work", &["--max-cost", "9"]);
+    env.at(50);
+    module(4.9);
+    told(env.at(51), SESSION).cost(4.8, 50).line();
+    env.at(52);
+    module(4.9);
+    env.at(60).turn(SESSION, "one").goes_on();
+    assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 4.9);
+    told(env.at(70), SESSION).cost(1e308, 71).line();
+    told(env.at(80), SESSION).cost(5.0, 81).line();
+    env.at(90).turn(SESSION, "two").goes_on();
+    assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 5.0, "what cannot be a cost is none");
+}
+
+#[test]
+fn a_cost_limit_says_once_that_its_figure_is_old() {
+    let env = Env::new();
+    let turn = |second: i64| {
+        env.write("work.txt", second.to_string());
+        env.at(second).turn(SESSION, &format!("part {second} is written")).message.unwrap()
+    };
+    told(&env, SESSION).cost(0.0, 1).line();
+    env.start("work", &["--max-cost", "9"]);
+    told(env.at(10), SESSION).cost(0.6, 10).line();
+    let old = "cost limit inactive: the last cost figure is ";
+    assert!(!turn(20).contains(old));
+    assert!(!turn(30).contains(old), "the figure of the last reply may come a turn later");
+    let said = turn(130);
+    assert!(said.contains("cost limit inactive: the last cost figure is 2m old (status line)"), "{said}");
+    assert!(!turn(140).contains(old), "said once");
+    told(env.at(145), SESSION).cost(0.7, 145).line();
+    assert!(!turn(150).contains(old) && !turn(160).contains(old));
+    assert!(turn(170).contains(old), "and again once it changed");
+}
+
+#[test]
+fn a_damaged_day_ends_no_loop_and_is_told_once() {
+    let env = Env::new();
+    env.ralph(&["config", "--user", "budget.daily_usd", "1"]).ok();
+    told(&env, SESSION).cost(0.0, 1).line();
+    env.start("work", &[]);
+    told(env.at(10), SESSION).cost(0.6, 10).line();
+    env.at(20).turn(SESSION, "one").goes_on();
+    let day = env.data().join("ledger/2026-11-16.json");
+    fs::write(&day, "").unwrap();
+    let told_user = env.at(30).turn(SESSION, "two").message.unwrap();
+    assert!(told_user.contains("was damaged and is now") && told_user.contains("$0.60"), "{told_user}");
+    let again = env.at(40).turn(SESSION, "three").message.unwrap();
+    assert!(!again.contains("damaged"), "{again}");
+    fs::write(&day, "[1, 2]").unwrap();
+    let started = env.ralph(&["start", "more", "--session", "another"]).ok();
+    assert!(started.contains("was damaged and is now"), "{started}");
+    assert!(env.ralph(&["doctor"]).stdout.contains("damaged record of a day's cost"));
+    told(env.at(50), SESSION).cost(1.1, 50).line();
+    assert!(env.at(60).turn(SESSION, "four").ended("max-cost").contains("$1.10 of $1.00"));
 }
 
 #[test]

@@ -122,8 +122,12 @@ fn a_reset_that_is_days_away_costs_a_short_turn_a_day() {
     let env = Env::new();
     env.start("work", &["--land-at", "90"]);
     env.var("CLAUDE_CODE_ENTRYPOINT", "cli");
-    turn(&env, 10, 92.0, 72 * HOUR).goes_on();
-    turn(&env, 20, 92.0, 72 * HOUR).allows();
+    let weekly = |seconds: i64| {
+        told(env.at(seconds - 5), SESSION).window("seven_day", 92.0, Some(T0 + 72 * HOUR)).line();
+        env.at(seconds).turn(SESSION, &format!("done with part {seconds}"))
+    };
+    weekly(10).goes_on();
+    weekly(20).allows();
     let clock = env.clock();
     let waker = || env.call(Program::Ralph).args(&["wake"]).stdin(env.stop(SESSION).payload()).spawn();
     let first = waker();
@@ -133,7 +137,7 @@ fn a_reset_that_is_days_away_costs_a_short_turn_a_day() {
     clock.advance(23 * HOUR);
     let run = first.wait();
     assert_eq!(run.code, Some(2), "{run:?}");
-    assert!(run.stderr.starts_with("The loop still waits: 92% of the 5-hour limit"), "{run:?}");
+    assert!(run.stderr.starts_with("The loop still waits: 92% of the weekly limit"), "{run:?}");
     env.turn(SESSION, "Waiting.").allows();
     assert_eq!(
         (&env.shown(SESSION)["iteration"], &env.shown(SESSION)["activity"]),
@@ -191,4 +195,26 @@ fn a_loop_that_waits_is_paused_at_once_and_resumed_in_its_session() {
     assert!(refused.code != Some(0) && refused.stderr.contains("its session waits for you"), "{refused:?}");
     env.ralph(&["start", "--resume", "--session", SESSION]).ok();
     assert_eq!(env.record(SESSION)["state"], "running");
+}
+
+#[test]
+fn a_start_says_that_a_known_level_will_hold_the_loop() {
+    let env = Env::new();
+    told(&env, SESSION).window("five_hour", 95.0, Some(T0 + 3600)).line();
+    let started = env.ralph(&["start", "work", "--session", SESSION, "--reserve", "30"]).ok();
+    let known = "95% of the 5-hour limit (resets in 1h) used, 30% is reserved; the loop waits for the reset after its \
+                 first turn, until 2026-11-16 09:00 UTC";
+    assert!(started.contains(known), "{started}");
+}
+
+#[test]
+fn a_reset_beyond_its_window_is_unknown() {
+    let env = Env::new();
+    env.start("work", &["--land-at", "90"]);
+    turn(&env, 10, 92.0, 72 * HOUR).goes_on();
+    let waits = turn(&env, 20, 93.0, 72 * HOUR);
+    assert!(
+        waits.allows().contains("93% of the 5-hour limit used; continuing at 2026-11-16 08:15 UTC"),
+        "{waits:?}"
+    );
 }

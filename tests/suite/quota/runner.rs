@@ -32,6 +32,26 @@ fn the_run_lands_waits_for_the_reset_and_continues() {
 }
 
 #[test]
+fn a_continued_run_waits_for_a_reset_that_it_knows_of() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = format!(
+        "{LEVEL}work; case $n in 1) level 0.95 1794819600;; 2) result '<promise>COMPLETE</promise>'; exit;; esac; \
+         result step"
+    );
+    let mut run = env.run_claude(&script, &["--reserve", "30", "--json", "x"]).spawn();
+    run.until(r#""event":"waiting""#);
+    env.ralph(&["stop", "--all"]).ok();
+    run.wait();
+    let mut run = env.run_claude(&script, &["--json"]).spawn();
+    let wait: Value = serde_json::from_str(&run.until(r#""event":"waiting""#)).unwrap();
+    assert_eq!((wait["until"].as_str(), env.starts()), (Some("2026-11-16T09:00:00.000Z"), 1));
+    clock.advance(3600 + 31);
+    let run = run.wait();
+    assert_eq!((run.code, env.starts()), (Some(0), 2), "{run:?}");
+}
+
+#[test]
 fn a_run_that_does_not_wait_ends_as_usage_limit() {
     let env = Env::new();
     let script = format!("{LEVEL}work; level 0.8 1794819600; result step");
@@ -87,10 +107,38 @@ fn a_day_whose_cost_cannot_be_read_does_not_count_as_unspent() {
     let env = Env::new();
     env.ralph(&["config", "--user", "budget.daily_usd", "2"]).ok();
     let script =
-        r#"work; for day in "$RALPH_DATA_DIR"/ledger/*.json; do echo '{' > "$day"; done; result step"#;
+        r#"work; for day in "$RALPH_DATA_DIR"/ledger/*.json; do rm "$day"; mkdir "$day"; done; result step"#;
     let run = env.run_claude("work; commit; result step", &["--max-iterations", "1", "x"]).run();
     assert_eq!(run.code, Some(1), "{run:?}");
     let run = env.run_claude(script, &["--new", "y"]).run();
     assert_eq!((run.code, env.starts()), (Some(70), 2), "{run:?}");
     assert!(run.stdout.contains("ledger") || run.stderr.contains("ledger"), "{run:?}");
+}
+
+#[test]
+fn a_damaged_day_is_counted_from_the_events_and_told() {
+    let env = Env::new();
+    env.ralph(&["config", "--user", "budget.daily_usd", "1"]).ok();
+    let script = r#"[ $n = 2 ] && for day in "$RALPH_DATA_DIR"/ledger/*.json; do : > "$day"; done; work; commit; result step"#;
+    let run = env.run_claude(script, &["x"]).run();
+    let told = format!("{}{}", run.stdout, run.stderr);
+    assert!(told.contains("was damaged and is now") && told.contains("$0.50"), "{told}");
+    assert!(told.contains("of $1.00 spent by all your loops"), "{told}");
+    assert_eq!(told.matches("was damaged").count(), 1, "{told}");
+}
+
+#[test]
+fn a_reset_in_another_century_is_waited_for_as_an_unknown_one() {
+    let env = Env::new();
+    let clock = env.clock();
+    let script = format!(
+        "{LEVEL}work; case $n in 1|2) level 0.92 32503680000;; 3) result '<promise>COMPLETE</promise>'; exit;; esac; \
+         result step"
+    );
+    let mut run = env.run_claude(&script, &["--land-at", "90", "--json", "x"]).spawn();
+    let wait: Value = serde_json::from_str(&run.until(r#""event":"waiting""#)).unwrap();
+    assert_eq!(wait["until"], "2026-11-16T08:15:00.000Z", "a quarter of an hour");
+    clock.advance(900 + 31);
+    let run = run.wait();
+    assert_eq!((run.code, env.starts()), (Some(0), 3), "{run:?}");
 }

@@ -28,6 +28,8 @@ fn limits() -> Vec<(&'static str, Value, Value, Value)> {
         ("loop_limits.max_cost_usd", Value::Null, Value::Null, json!(3)),
         ("loop_limits.cli_gap_threshold_seconds", json!(300), json!(1), json!(600)),
         ("completion.verify_timeout_seconds", json!(600), json!(3000), json!(5)),
+        ("permission.wait_minutes", json!(5), json!(0), json!(2)),
+        ("background.wait_minutes", json!(10), json!(600), json!(0)),
         ("guidance.max_age_hours", json!(24), json!(0), json!(48)),
         ("scan.enabled", json!(true), json!(false), Value::Null),
         ("scan.rules", json!([]), Value::Null, json!([rule])),
@@ -151,6 +153,41 @@ fn flags_count_as_recorded_and_not_as_the_state_file_says() {
     env.edit_state(|state| state["loops"][SESSION]["given"] = json!({}));
     let told = env.ralph(&["start", "--session", SESSION, "--resume"]).ok();
     assert!(told.contains("at 7 iterations"), "also after an ending: {told}");
+}
+
+#[test]
+fn a_project_gives_no_more_of_the_users_budget_and_names_longer_waits() {
+    let env = Env::new();
+    for (key, value) in
+        [("budget.daily_usd", "5"), ("quota.reserve_percent", "30"), ("quota.on_limit", "stop")]
+    {
+        env.ralph(&["config", "--user", key, value]).ok();
+    }
+    let own = r#"{"budget": {"daily_usd": 1000, "daily_tokens": 7}, "quota": {"reserve_percent": 0, "on_limit": "wait"},
+        "permission": {"wait_minutes": 600}, "background": {"wait_minutes": 600}, "run": {"max_outage_hours": 0}}"#;
+    env.write(".claude/ralph-config.json", own);
+    let told = env.ralph(&["start", "work", "--session", SESSION]).ok();
+    for part in [
+        "budget.daily_usd 1000 is looser than your own 5, ignored",
+        "quota.reserve_percent 0 is looser than your own 30, ignored",
+        "quota.on_limit \"wait\" is looser than your own \"stop\", ignored",
+        "loosens permission.wait_minutes: 600 instead of 5",
+        "loosens background.wait_minutes: 600 instead of 10",
+        "loosens run.max_outage_hours: 0 instead of 12",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains("loosens budget") && !told.contains("loosens quota"), "{told}");
+    assert!(!told.contains("daily_tokens"), "a limit that you do not have is stricter: {told}");
+    for name in ["budget.daily_usd", "budget.daily_tokens", "quota.reserve_percent"] {
+        let value = env.ralph(&["config", name]).ok();
+        let expected = match name {
+            "budget.daily_usd" => "5",
+            "budget.daily_tokens" => "7",
+            _ => "30",
+        };
+        assert!(value.contains(expected), "{name}: {value}");
+    }
 }
 
 #[test]

@@ -104,6 +104,11 @@ fn files(context: &CheckContext) -> Vec<CheckNote> {
         if name.starts_with("ralph-state.json.corrupt-") {
             let why = format!("{} is a damaged state file that was set aside", path.display());
             notes.push(CheckNote::warning(why, format!("save what you need of it, then {}", remove(&path))));
+        } else if name.contains(".json.corrupt-")
+            && path.parent().is_some_and(|folder| folder.ends_with("ledger"))
+        {
+            let why = format!("{} is a damaged record of a day's cost that was set aside", path.display());
+            notes.push(CheckNote::warning(why, remove(&path)));
         } else if is_temporary(&name) && is_stale(&path) {
             let why = format!("{} is an unfinished temporary file", path.display());
             notes.push(CheckNote::warning(why, remove(&path)));
