@@ -521,7 +521,7 @@ fn the_command_files_call_the_companion_program() {
         let program = format!("\"${{CLAUDE_PLUGIN_ROOT}}/bin/ralph-guidance\" {command}");
         let call = format!("\n!`{program} --slash --session ${{CLAUDE_SESSION_ID}}`\n");
         assert!(text.ends_with(&call), "{text}");
-        assert!(text.contains(&format!("allowed-tools: Bash({program}:*)\n")), "{text}");
+        assert!(text.contains(&format!("allowed-tools: Bash({program} --slash:*)\n")), "{text}");
         assert!(text.contains("--remove N"), "{text}");
         assert!(!text.contains("/bin/ralph\"") && !text.contains("$ARGUMENTS"), "{text}");
     }
