@@ -157,8 +157,11 @@ fn each_kind_of_usage_limit_is_told_with_its_reset() {
 
 #[test]
 fn the_limit_of_an_api_key_is_a_usage_limit_with_its_date() {
-    let message = "You have reached your specified API usage limits. You will regain access on 2027-01-01 at 00:00 UTC.";
-    let api = Api::start(vec![Reply::error(400).message(message)]);
+    let date = (chrono::Utc::now() + chrono::TimeDelta::days(20)).format("%Y-%m-%d");
+    let message = format!(
+        "You have reached your specified API usage limits. You will regain access on {date} at 00:00 UTC."
+    );
+    let api = Api::start(vec![Reply::error(400).message(&message)]);
     let Some(session) = session(&api) else { return };
 
     let output = run(&session, "--on-limit stop");
@@ -166,8 +169,8 @@ fn the_limit_of_an_api_key_is_a_usage_limit_with_its_date() {
     assert_eq!(output.code, Some(5), "{output:?}");
     let reason = told(&output, "Reason");
     assert!(
-        reason.starts_with("usage limit reached, resets at 2027-01-01 00:00 UTC")
-            && reason.ends_with(message),
+        reason.starts_with(&format!("usage limit reached, resets at {date} 00:00 UTC"))
+            && reason.ends_with(&message),
         "{reason}"
     );
 }

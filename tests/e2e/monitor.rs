@@ -226,9 +226,10 @@ fn a_run_of_the_runner_is_watched_paused_resumed_and_stopped() {
     monitor.key("p");
     monitor.wait_for("y / n", SOON);
     monitor.key("y");
-    monitor.wait_for("◐ paused", SOON);
+    monitor.wait_for("● working: pauses before the next iteration", SOON);
     api.answer(4);
     run.wait_until(|output| output.stdout.contains("Ralph: paused by you"));
+    monitor.wait_for("◐ paused", SOON);
     assert_eq!(the_loop(&session)["iteration"], 2);
 
     monitor.key("p");
