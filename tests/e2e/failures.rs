@@ -1,5 +1,7 @@
 //! `ralph run` with the real client that fails, is limited or may do nothing: what the user is told.
 
+use std::time::{Duration, SystemTime};
+
 use std::fs;
 
 use serde_json::json;
@@ -157,7 +159,8 @@ fn each_kind_of_usage_limit_is_told_with_its_reset() {
 
 #[test]
 fn the_limit_of_an_api_key_is_a_usage_limit_with_its_date() {
-    let date = (chrono::Utc::now() + chrono::TimeDelta::days(20)).format("%Y-%m-%d");
+    let in_days = SystemTime::now() + Duration::from_secs(20 * 24 * 3600);
+    let date = chrono::DateTime::<chrono::Utc>::from(in_days).format("%Y-%m-%d");
     let message = format!(
         "You have reached your specified API usage limits. You will regain access on {date} at 00:00 UTC."
     );
