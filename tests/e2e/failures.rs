@@ -1,8 +1,7 @@
 //! `ralph run` with the real client that fails, is limited or may do nothing: what the user is told.
 
-use std::time::{Duration, SystemTime};
-
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 

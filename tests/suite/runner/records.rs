@@ -12,7 +12,9 @@ fn the_summary_has_one_row_per_iteration() {
     let env = Env::git();
     env.write(".git/refs/heads/main", "f".repeat(40));
     let script = "case $n in 1) commit;; 2) work;; 3) work; exit 7;; 4) commit; promise COMPLETE;; esac";
-    let run = env.at(60).run_with(script, &["x"]).run();
+    // It stands still, so that nothing takes time.
+    let _clock = env.at(60).clock();
+    let run = env.run_with(script, &["x"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     let at = stamp(60).replace("+00:00", ".000Z");
     assert_eq!(
@@ -150,6 +152,7 @@ fn json_is_events_and_nothing_else() {
 fn the_event_of_an_iteration_has_its_commit_outcome_and_counters() {
     let env = Env::git();
     env.write(".git/refs/heads/main", "f".repeat(40));
+    let _clock = env.clock();
     let run = env.run_with("[ $n = 2 ] && commit; [ $n = 3 ] && promise COMPLETE", &["--json", "x"]).run();
     let all = events(&run.stdout);
     let ended: Vec<&Value> = all.iter().filter(|event| event["event"] == "iteration_ended").collect();

@@ -52,6 +52,7 @@ fn a_sandbox_that_fails_fails_its_iteration_with_its_exit_code() {
     let env = Env::new();
     let script =
         "work; [ $n = 1 ] && { echo 'no such sandbox' >&2; exit 7; }; result '<promise>COMPLETE</promise>'";
+    let _clock = env.clock();
     let run = run_in_sandbox(&env, script, &["x"]).run();
     assert_eq!((run.code, env.outcomes()), (Some(0), vec!["failed".into(), "complete".into()]), "{run:?}");
     assert!(

@@ -192,6 +192,8 @@ fn a_program_that_stays_away_ends_the_run_within_minutes() {
     let mut run = env
         .run_claude("mv ../claude.sh ../claude.away; result 'one step'", &["--max-stuck", "0", "x"])
         .spawn();
+    // The checks of the start have a time limit too.
+    wait_until("the program is away", || env.exists("../claude.away"));
     clock.advance_until(20, "the end", || run.has_ended());
     let run = run.wait();
     assert_eq!(run.code, Some(70), "{run:?}");
