@@ -52,6 +52,8 @@ const WITH_LOOP: Limits = Limits { instructions: 2_500_000, ratio: 3.0 };
 /// Each further loop in the state file costs about 12,000 instructions. Ended loops leave the file after a day: a hundred is
 /// far more than a project has.
 const WITH_100_LOOPS: Limits = Limits { instructions: 2_500_000, ratio: 3.5 };
+/// The same, with 10,000 iterations and a transcript of 100 MB.
+const ALL_TOGETHER: Limits = Limits { instructions: 2_550_000, ratio: 3.5 };
 
 fn main() -> ExitCode {
     shared::main("hook", |out| run(out))
@@ -450,7 +452,7 @@ fn scenarios(dir: &Path, in_memory: Option<&Path>) -> Outcome<Vec<Scenario>> {
         first,
         &|| [session_start(now()), transcript::turn(now(), 2)].concat(),
     )?;
-    running("running loop, all together", Some(WITH_100_LOOPS), world("all")?, big.clone(), all, &turn)?;
+    running("running loop, all together", Some(ALL_TOGETHER), world("all")?, big.clone(), all, &turn)?;
     running("running loop, a turn of 200 calls", None, world("long")?, big, Setup::default(), &|| {
         transcript::turn(now(), 200)
     })?;
