@@ -21,7 +21,7 @@ pub fn after_tools(call: &Call) -> Answer {
     Answer { context, ..Answer::silent() }
 }
 
-/// Returns what the agent of the session's running loop has not read, and counts it as delivered. Whoever asks first is
+/// Returns what the agent of the session's running loop has not read, and counts it as delivered. The first to ask is
 /// told, so the agent reads it once.
 pub fn take(world: &World, project: &Project, session: &str) -> Result<Option<String>> {
     if !armed::exists(world, project, session)? {

@@ -19,7 +19,7 @@ pub struct ToolCall {
     tool: String,
     command: Option<String>,
     question: Option<String>,
-    /// Nothing beside the command changes what a shell may do, such as a way out of the sandbox.
+    /// Nothing beside the command changes what a shell may do, such as leaving the sandbox.
     is_plain: bool,
 }
 
