@@ -1,6 +1,8 @@
-//! Hook input: only broken JSON is an error, and a text that is there arrives.
+//! Input of the hooks and of the module: only broken JSON is an error, and a text that is there arrives.
 
 use ralph::claude::hook::input::{self, Event, Input};
+use ralph::claude::hook::module;
+use ralph::claude::settings::statusline;
 use ralph::core::request::StartRequest;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -16,6 +18,10 @@ pub fn check(bytes: &[u8]) {
         (Err(error), Ok(_)) if error.contains("duplicate field") => {}
         (Err(error), Ok(_)) => panic!("whole JSON was refused: {error}"),
         (Err(_), Err(_)) => {}
+    }
+    if let Some(input) = module::parse(bytes) {
+        let figures = serde_json::to_string(&input.figures).expect("it can be written");
+        drop(statusline::parse(figures.as_bytes()));
     }
 }
 

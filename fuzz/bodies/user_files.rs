@@ -1,10 +1,10 @@
-//! Files in the user's own folders, which may be damaged: past runs, breakers, armed loops, and what the client says of
+//! Files in the user's own folders, which may be damaged: past runs, breakers, armed loops, the spending of a day, and what the client says of
 //! its sessions and to a status line.
 
 use super::place::Place;
 use ralph::claude::client::sessions;
 use ralph::claude::settings::statusline;
-use ralph::store::user::{armed, circuit, history, stalls};
+use ralph::store::user::{armed, circuit, history, ledger, stalls};
 use std::collections::HashSet;
 
 pub fn check(bytes: &[u8]) {
@@ -24,5 +24,9 @@ pub fn check(bytes: &[u8]) {
     let _ = (armed::records(world), armed::projects(world), history::projects(world));
     circuit::expire(world, project, "s", 1);
     let _ = sessions::status(world, "s");
+    place.write(&format!("data/ledger/{}.json", world.now.date()), bytes);
+    let (spent, _) = ledger::today(world).expect("a damaged day is counted again");
+    assert!(spent.usd >= 0.0 && spent.usd.is_finite());
+    assert_eq!(ledger::today(world).expect("it can be read"), (spent, None), "it is repaired once");
     let _ = statusline::parse(bytes);
 }
