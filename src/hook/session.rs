@@ -82,7 +82,7 @@ fn purge_guidance(call: &Call, document: &mut Document) -> Result<Vec<String>> {
     if brought_back || restored.is_some() || !purged.is_empty() {
         document.set_guidance(&guidance)?;
     }
-    Ok(restored.into_iter().chain(guidance::purged(&purged)).collect())
+    Ok(restored.into_iter().chain(guidance::words::purged(&purged)).collect())
 }
 
 /// Notes that the session is open. A new process has an empty queue and waits for nothing.

@@ -1,7 +1,7 @@
 //! Everything the runner waits for arrives here, so that every wait ends at once if there is a reason.
 
 #[cfg(unix)]
-use super::pipes::{Piece, Pipes};
+use super::process::pipes::{Piece, Pipes};
 use super::terminal;
 use crate::store::project::Project;
 use crate::store::state;

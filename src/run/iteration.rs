@@ -2,7 +2,7 @@
 
 use super::agent::{Failure, Report};
 use super::pace::{self, Wait, Waited};
-use super::supervisor::{self, AgentEnd, Launch, Observer};
+use super::process::supervisor::{self, AgentEnd, Launch, Observer};
 use super::trouble::Trouble;
 use super::{Runner, SESSION, messages, span};
 use crate::core::decide::turn::{Gained, Tasks, Turn};

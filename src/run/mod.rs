@@ -10,14 +10,10 @@ mod iteration;
 mod messages;
 mod notify;
 mod pace;
-#[cfg(unix)]
-mod pipes;
-mod reaper;
+pub mod process;
 mod record;
 pub mod saved;
 pub mod screen;
-mod supervisor;
-pub mod target;
 mod terminal;
 mod trouble;
 
@@ -27,9 +23,9 @@ use inbox::{Inbox, Interruption};
 use iteration::Attempt;
 use notify::Progress;
 use pace::{Wait, Waited};
+use process::target::{Reap, Target};
 use saved::RunOptions;
 use screen::Screen;
-use target::{Reap, Target};
 use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;

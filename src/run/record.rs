@@ -2,7 +2,7 @@
 
 use super::agent::Report;
 use super::iteration::Iteration;
-use super::supervisor::AgentEnd;
+use super::process::supervisor::AgentEnd;
 use super::{Context, Runner, SESSION, messages};
 use crate::core::decide::figures::{FigureSource, Figures};
 use crate::core::event::{self, IterationEnded, What};

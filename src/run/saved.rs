@@ -3,7 +3,7 @@
 //! user's data folder, never in the project. A completed run is forgotten.
 
 use super::agent::Agent;
-use super::target::Target;
+use super::process::target::Target;
 use super::{Context, RunPlan, SESSION};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, StoredLoop};

@@ -80,7 +80,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     let told = if context.told { lists.told() } else { HashSet::new() };
     let mut guidance = guidance;
     let overruled = guidance.deliver(context.session, &told, &lists.overruled);
-    notes.extend(guidance::withheld(&overruled));
+    notes.extend(guidance::words::withheld(&overruled));
     document.set_guidance(&guidance)?;
     let mut events = changes::guidance(&before, &guidance, context.session, run.iteration);
     events.extend(changed);
@@ -109,7 +109,7 @@ fn freshen(
     let scopes: Vec<GuidanceScope> =
         std::iter::once(scope(session, run)).chain(others.map(|(id, run)| scope(id, run))).collect();
     let purged = guidance.purge_stale(&scopes, world.now, max_age);
-    notes.extend(guidance::purged(&purged));
+    notes.extend(guidance::words::purged(&purged));
     document.set_guidance(&guidance)?;
     Ok(guidance)
 }

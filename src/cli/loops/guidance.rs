@@ -219,7 +219,11 @@ pub fn run(
     };
     answer.push_str(&format!("; {} active", guidance.count_for(session)));
     if !expired.is_empty() {
-        answer.push_str(&format!(", {} expired and removed: {}", expired.len(), guidance::quoted(&expired)));
+        answer.push_str(&format!(
+            ", {} expired and removed: {}",
+            expired.len(),
+            guidance::words::quoted(&expired)
+        ));
     }
     if matches!(request, Request::Give { .. } | Request::Allow(_) | Request::Adopt) {
         let own =
@@ -339,7 +343,7 @@ fn given(list: List, text: &str, change: &Change, replaced: &[Entry], overruled_
         Change::Moved(_) => "; it was forbidden before",
     });
     if !replaced.is_empty() {
-        answer.push_str(&format!("; replaces {}", guidance::quoted(replaced)));
+        answer.push_str(&format!("; replaces {}", guidance::words::quoted(replaced)));
     }
     if let Some(by) = overruled_by {
         let id = by.split(' ').next().unwrap_or_default();

@@ -163,7 +163,7 @@ pub fn gather_observed(
     });
     let constraints = document.constraints();
     notes.extend(given::restored_note(project, &guidance));
-    notes.extend(guidance::foreign(&guidance.foreign, &project.state().display().to_string()));
+    notes.extend(guidance::words::foreign(&guidance.foreign, &project.state().display().to_string()));
     Ok(Status { project: project.root.clone(), now: world.now, loops, guidance, constraints, notes })
 }
 

@@ -12,8 +12,8 @@ use crate::store::runner::summary::{self, Row};
 use crate::store::tasks::source::{self, Selection};
 use crate::store::user::armed::Loaded;
 use crate::store::user::history::{self, Run};
-use crate::view::archive::{self as view, Facts};
 use crate::view::progress::Progress;
+use crate::view::setup::archive::{self as view, Facts};
 
 pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let Invocation { world, project, .. } = call;

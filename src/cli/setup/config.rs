@@ -67,7 +67,7 @@ pub fn run(world: &World, project: &Project, request: Request) -> Result<String,
         (false, None) => "Unchanged: not set in",
     };
     let resolved = config::load(world, project);
-    let mut text = view::config::one(&resolved, key);
+    let mut text = view::setup::config::one(&resolved, key);
     text.push_str(&format!("{done} {}\n", path.display()));
     let kept = resolved.row(key.name).map(|row| overrides(world, project, request.session, row));
     for note in resolved.warnings.iter().chain(kept.iter().flatten()) {
@@ -108,7 +108,7 @@ fn overrides(world: &World, project: &Project, session: Option<&str>, now: &Row)
             (Source::Preset, _) => "a preset".into(),
             _ => clean::line(&row.place),
         };
-        let value = view::config::value(row);
+        let value = view::setup::config::value(row);
         let mut note = format!("{whose} \"{task}\" keeps {value}, which {given} gave it at its start");
         if let (Engine::InSession, Some(flag)) = (run.engine, key.flag) {
             note.push_str(&format!("; change it there with /ralph:start --resume --{flag}"));
@@ -128,12 +128,14 @@ fn show(world: &World, project: &Project, only: Option<&Key>, request: &Request)
         None => config::load(world, project),
     };
     match (request.json, only) {
-        (true, only) => view::config::json(&resolved, only),
+        (true, only) => view::setup::config::json(&resolved, only),
         (false, Some(key)) => {
             let own = resolved.warnings.iter().filter(|warning| warning.contains(key.name));
-            own.fold(view::config::one(&resolved, key), |text, warning| text + &format!("Note: {warning}\n"))
+            own.fold(view::setup::config::one(&resolved, key), |text, warning| {
+                text + &format!("Note: {warning}\n")
+            })
         }
-        (false, None) => view::config::table(&resolved, &config::unknown(world, project)),
+        (false, None) => view::setup::config::table(&resolved, &config::unknown(world, project)),
     }
 }
 

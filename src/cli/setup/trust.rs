@@ -5,7 +5,7 @@ use crate::cli::{Failure, Invocation};
 use crate::store::config::trust;
 use crate::store::config::{self, ProjectCommands};
 use crate::store::project::links;
-use crate::view::trust::{self as view, Entry, json, text};
+use crate::view::setup::trust::{self as view, Entry, json, text};
 use std::path::Path;
 
 pub fn run(call: &Invocation) -> Result<String, Failure> {

@@ -2,8 +2,9 @@
 //!
 //! The scan is newer than any entry. A finding beats an entry that contradicts it, unless the user allowed that finding.
 
+use super::entry::ENTRY_CHARS;
 use super::finding::{Finding, Severity};
-use super::{ENTRY_CHARS, EntryId, MAX_LOOP_CHARS, MAX_TEXT_CHARS, Overruled};
+use super::{EntryId, MAX_LOOP_CHARS, MAX_TEXT_CHARS, Overruled};
 use crate::core::guidance::{Entry, Guidance, key};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};

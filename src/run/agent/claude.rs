@@ -9,7 +9,7 @@ use crate::core::decide::permission;
 use crate::core::signal::Reset;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::run::target::Target;
+use crate::run::process::target::Target;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use super::failure::last_error_line;
 use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable};
 use crate::core::signal;
 use crate::core::text::clean;
-use crate::run::target::Target;
+use crate::run::process::target::Target;
 use crate::store::process::program::{self, Ended};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

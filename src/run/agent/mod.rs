@@ -15,7 +15,7 @@ pub use command::ShellCommand;
 pub use failure::Failure;
 pub use report::Report;
 
-use super::target::Target;
+use super::process::target::Target;
 use crate::core::decide::figures::Window;
 use crate::core::record::Usage;
 use crate::store::process::lookup;

@@ -81,11 +81,11 @@ pub fn save(world: &World, project: &Project, state: &mut Locked, guidance: &Gui
 
 /// Names the guidance that the state had lost.
 pub fn restored_note(project: &Project, guidance: &Guidance) -> Option<String> {
-    guidance::restored(&guidance.restored, &project.state().display().to_string())
+    guidance::words::restored(&guidance.restored, &project.state().display().to_string())
 }
 
 /// Names the guidance in the state that this user did not give.
 pub fn foreign_note(world: &World, project: &Project, document: &Document) -> Option<String> {
     let guidance = guidance(world, project, document).ok()?;
-    guidance::foreign(&guidance.foreign, &project.state().display().to_string())
+    guidance::words::foreign(&guidance.foreign, &project.state().display().to_string())
 }

@@ -56,8 +56,8 @@ pub fn run(call: &Invocation) -> Answer {
         return Ok((String::new(), Exit::Interrupted));
     }
     let text = match call.flag("json") {
-        true => view::doctor::json(&report, &call.project.root),
-        false => view::doctor::human(&report, &call.project.root, Paint::for_stdout()),
+        true => view::setup::doctor::json(&report, &call.project.root),
+        false => view::setup::doctor::human(&report, &call.project.root, Paint::for_stdout()),
     };
     Ok((text, if report.is_healthy() { Exit::Success } else { Exit::Failed }))
 }

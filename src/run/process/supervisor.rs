@@ -3,11 +3,11 @@
 //! Its output and its end arrive in the inbox beside Ctrl-C and stops, and one thread decides. Whatever ends it (time,
 //! silence, the user), its whole process group gets TERM, then KILL, and strays elsewhere are reaped.
 
-use super::agent::{AgentEvent, OutputReader, Report};
-use super::inbox::{Inbox, Message, StopSignal};
-use super::screen::Screen;
 use super::target::{Reap, Target};
 use crate::core::time::heartbeat::{self, Beat, Heartbeat, Silence};
+use crate::run::agent::{AgentEvent, OutputReader, Report};
+use crate::run::inbox::{Inbox, Message, StopSignal};
+use crate::run::screen::Screen;
 use crate::store::process::group::Group;
 use crate::store::process::program::{self, Ended};
 use crate::store::runner::logs::Log;

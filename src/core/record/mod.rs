@@ -3,7 +3,16 @@
 //! Fields are read leniently (absent, `null` or of another type means the default) and unknown ones are
 //! kept, so that a newer or older Ralph beside this one loses nothing.
 
-use super::circuit::Circuit;
+mod armed;
+pub mod lenient;
+mod usage;
+mod waiting;
+
+pub use armed::ArmedLoop;
+pub use lenient::{is_default, lenient, lenient_list, lenient_text};
+pub use usage::Spent;
+pub use waiting::{Awaited, Waiting, WaitingFor};
+
 use super::decide::figures::{FigureSource, MAX_RESET_MS, Window};
 use super::decide::turn::{CheckResult, Gained};
 use super::outcome::Outcome;
@@ -13,11 +22,8 @@ use super::tasks::Source;
 use super::time::Stamp;
 use super::time::outage::Outage;
 use crate::core::time::runtime::Clock;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::ops::{Deref, DerefMut};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -284,46 +290,6 @@ records! {
     }
 }
 
-/// A loop that this user armed, with what belongs to it in the user's data folder. Only the store makes one
-/// (`store::user::armed`), so none is ever without its breaker or its commands.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ArmedLoop {
-    stored: StoredLoop,
-    pub circuit: Circuit,
-    /// Commands given as flags or variables, by setting.
-    pub commands: Map<String, Value>,
-    /// The limits that the project's file gave at the start, by setting; `None` until it is armed.
-    pub limits: Option<Map<String, Value>>,
-}
-
-impl ArmedLoop {
-    /// Attaches a loop's breaker and commands. For the store only: `tests/architecture.rs` sees to it.
-    pub fn attach(stored: StoredLoop, circuit: Circuit, commands: Map<String, Value>) -> ArmedLoop {
-        ArmedLoop { stored, circuit, commands, limits: None }
-    }
-}
-
-#[cfg(test)]
-impl From<StoredLoop> for ArmedLoop {
-    fn from(stored: StoredLoop) -> ArmedLoop {
-        ArmedLoop::attach(stored, Circuit::default(), Map::new())
-    }
-}
-
-impl Deref for ArmedLoop {
-    type Target = StoredLoop;
-
-    fn deref(&self) -> &StoredLoop {
-        &self.stored
-    }
-}
-
-impl DerefMut for ArmedLoop {
-    fn deref_mut(&mut self) -> &mut StoredLoop {
-        &mut self.stored
-    }
-}
-
 impl Given {
     /// Returns what the user gave, without what the settings files said.
     pub fn by_user(&self) -> Given {
@@ -334,54 +300,6 @@ impl Given {
     /// Replaces what the user gave by what is recorded of it.
     pub fn set_by_user(&mut self, recorded: Given) {
         (self.flags, self.preset, self.environment) = (recorded.flags, recorded.preset, recorded.environment);
-    }
-}
-
-impl Usage {
-    pub fn tokens(&self) -> u64 {
-        [self.output_tokens, self.cache_read_tokens, self.cache_write_tokens]
-            .into_iter()
-            .fold(self.input_tokens, u64::saturating_add)
-    }
-
-    /// Adds what a turn used.
-    pub fn add(&mut self, turn: &Usage) {
-        let sum = |total: &mut u64, more: u64| *total = total.saturating_add(more);
-        sum(&mut self.input_tokens, turn.input_tokens);
-        sum(&mut self.output_tokens, turn.output_tokens);
-        sum(&mut self.cache_read_tokens, turn.cache_read_tokens);
-        sum(&mut self.cache_write_tokens, turn.cache_write_tokens);
-        if turn.context_tokens > 0 {
-            self.context_tokens = turn.context_tokens;
-        }
-        self.context_percent = turn.context_percent.or(self.context_percent);
-        if let Some(cost) = turn.cost_usd {
-            *self.cost_usd.get_or_insert(0.0) += cost;
-            self.cost_source = turn.cost_source.or(self.cost_source);
-        }
-    }
-
-    /// Returns what was used since an earlier moment: dollars and tokens.
-    pub fn since(&self, before: &Usage) -> Spent {
-        let cost = |usage: &Usage| usage.cost_usd.unwrap_or_default();
-        Spent {
-            usd: (cost(self) - cost(before)).max(0.0),
-            tokens: self.tokens().saturating_sub(before.tokens()),
-        }
-    }
-}
-
-/// An amount of money and tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Spent {
-    pub usd: f64,
-    pub tokens: u64,
-}
-
-impl Spent {
-    pub fn plus(self, more: Spent) -> Spent {
-        Spent { usd: self.usd + more.usd, tokens: self.tokens.saturating_add(more.tokens) }
     }
 }
 
@@ -457,90 +375,6 @@ pub struct Noticed {
     pub told: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Waiting {
-    #[serde(rename = "for")]
-    pub what: WaitingFor,
-    pub since: Stamp,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WaitingFor {
-    /// A prompt or command of the user, which runs first.
-    User(Queued),
-    /// The client compacts the context, from which the agent has handed over.
-    Compaction,
-    /// Work in the background; the client wakes the session when it ends.
-    Background(Awaited),
-    /// A permission that the client asks for.
-    Permission(Awaited),
-    /// The answer to a question in the client's own dialog.
-    Question(Awaited),
-    /// The loop waits until then: for the usage limit to reset,
-    UsageLimit(Stamp),
-    /// for the runner's limit of calls,
-    Calls(Stamp),
-    /// for a service that fails,
-    Service(Stamp),
-    /// or for the user's answer from a notification service.
-    Answer(Stamp),
-}
-
-/// What is waited for, in words, and until when at the latest.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Awaited {
-    pub what: String,
-    pub until: Option<Stamp>,
-}
-
-impl WaitingFor {
-    /// Returns the word for scripts.
-    pub fn name(&self) -> &'static str {
-        match self {
-            WaitingFor::User(_) => "user",
-            WaitingFor::Compaction => "compaction",
-            WaitingFor::Background(_) => "background",
-            WaitingFor::UsageLimit(_) => "usage-limit",
-            WaitingFor::Calls(_) => "calls",
-            WaitingFor::Service(_) => "service",
-            WaitingFor::Permission(_) => "permission",
-            WaitingFor::Answer(_) | WaitingFor::Question(_) => "answer",
-        }
-    }
-
-    /// Returns when it ends, if that is known.
-    pub fn until(&self) -> Option<Stamp> {
-        match self {
-            WaitingFor::User(_) | WaitingFor::Compaction => None,
-            WaitingFor::Background(awaited)
-            | WaitingFor::Permission(awaited)
-            | WaitingFor::Question(awaited) => awaited.until,
-            WaitingFor::UsageLimit(until)
-            | WaitingFor::Calls(until)
-            | WaitingFor::Service(until)
-            | WaitingFor::Answer(until) => Some(*until),
-        }
-    }
-
-    /// Returns what is waited for in words, if it has any of its own.
-    pub fn what(&self) -> Option<&str> {
-        match self {
-            WaitingFor::User(queued) => Some(&queued.text),
-            WaitingFor::Background(awaited)
-            | WaitingFor::Permission(awaited)
-            | WaitingFor::Question(awaited) => Some(&awaited.what),
-            _ => None,
-        }
-    }
-
-    /// Returns whether the client shows a dialog for it.
-    pub fn is_dialog(&self) -> bool {
-        matches!(self, WaitingFor::Permission(_) | WaitingFor::Question(_))
-    }
-}
-
 /// What the client itself says about a session, or what is known of the process of a runner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClientStatus {
@@ -562,7 +396,6 @@ pub const PAUSED_BY_USER: &str = "paused by you";
 
 /// A reason may be the agent's own words, and is kept in state and history.
 const MAX_REASON_CHARS: usize = 4000;
-const MAX_INTERRUPTIONS_SEEN: usize = 32;
 
 impl StoredLoop {
     pub fn is_alive(&self) -> bool {
@@ -642,83 +475,6 @@ impl StoredLoop {
         }
         pause
     }
-}
-
-impl ArmedLoop {
-    /// Continues after a pause or an ending, with its counts. The time until now was not work.
-    pub fn resume(&mut self, now: Stamp) {
-        let paused_ms = (now - self.last_seen().max(self.ended_at.unwrap_or_default())).max(0);
-        self.timing.paused_ms = self.timing.paused_ms.saturating_add(paused_ms);
-        self.circuit.reset();
-        self.state = LoopState::Running;
-        self.last_hook_timestamp = now.seconds();
-        self.stuck_count = 0;
-        (self.ended_at, self.outcome, self.reason) = (None, None, None);
-        let interrupted_at = self.session.interrupted_at;
-        let seen = &mut self.timing.interruptions_seen;
-        seen.extend(interrupted_at);
-        seen.drain(..seen.len().saturating_sub(MAX_INTERRUPTIONS_SEEN));
-        self.timing =
-            Timing { armed_at: now, clock: None, slept_mark_ms: None, ..std::mem::take(&mut self.timing) };
-        self.session = Session {
-            transcript: self.session.transcript.anew(),
-            unscanned: self.session.unscanned,
-            work_tree: std::mem::take(&mut self.session.work_tree),
-            background: std::mem::take(&mut self.session.background),
-            counted_usd: self.session.counted_usd,
-            extra: self.session.extra.clone(),
-            ..Session::default()
-        };
-        (self.quota.landing, self.quota.held) = (None, None);
-        self.timing.progress_ms = self.runtime_ms();
-        (self.told.ending, self.told.no_progress) = (false, false);
-        self.pending.repeat_task = true;
-        self.pending.question = None;
-    }
-
-    /// Takes note of a turn: has it made progress, as the breaker counts it? Returns how long there was none, in
-    /// milliseconds of runtime, once it is `idle_ms` or more and the user has not been told.
-    pub fn note_progress(&mut self, idle_ms: i64) -> Option<i64> {
-        if self.circuit.counters.get("stagnation") == 0 {
-            self.timing.progress_ms = self.runtime_ms();
-            self.told.no_progress = false;
-            return None;
-        }
-        let without_ms = self.runtime_ms() - self.timing.progress_ms;
-        let is_news = idle_ms > 0 && without_ms >= idle_ms && !self.told.no_progress;
-        self.told.no_progress |= is_news;
-        is_news.then_some(without_ms)
-    }
-}
-
-pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-/// Reads a value that does not fit as the default: one bad field must not cost the rest of the record.
-pub fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
-}
-
-/// Like [`lenient`], for what is read from text: a field is parsed once, where a [`Value`] would be built first.
-pub fn lenient_text<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    let text = <&RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(text.get()).unwrap_or_default())
-}
-
-/// Reads a list without the elements that do not fit.
-pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let values: Vec<Value> = lenient(deserializer)?;
-    Ok(values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
 }
 
 #[cfg(test)]

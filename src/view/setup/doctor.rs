@@ -1,8 +1,8 @@
 //! The report of `ralph doctor`, for people and as JSON.
 
-use super::paint::{Paint, plural};
 use crate::core::diagnosis::{Health, Report};
 use crate::core::text::clean;
+use crate::view::paint::{Paint, plural};
 use serde_json::{Value, json};
 use std::path::Path;
 

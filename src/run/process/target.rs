@@ -1,8 +1,8 @@
 //! Where the agent runs. Another target is another variant here.
 
-use super::agent::{MAX_ANSWER_WAIT, Unavailable, ask};
 use super::reaper::{self, CONTAINER_GRACE, Guard};
 use super::supervisor::AgentEnd;
+use crate::run::agent::{MAX_ANSWER_WAIT, Unavailable, ask};
 use crate::store::process::group::Group;
 use crate::store::process::lookup;
 use crate::store::runner::run_lock::RunLock;
