@@ -1,7 +1,7 @@
 //! Everything known about a turn before anything is decided.
 
 use crate::core::circuit::progress::TreeState;
-use crate::core::decide::turn::{Checks, Tasks, Turn};
+use crate::core::decide::turn::{AfterChecks, Checks, Tasks, Turn};
 use crate::core::decide::{Decision, decide};
 use crate::core::record::ArmedLoop;
 use crate::core::settings::{Resolved, Settings};
@@ -61,18 +61,18 @@ impl Facts {
         decide(self.run.clone(), &self.turn, &self.settings, now)
     }
 
-    /// Adds how the check commands ran. What they wrote is not the agent's progress, so the next turn is measured
-    /// against the files as they are now. If the commands changed while they ran, the results prove nothing.
+    /// Adds how the check commands ran. What they changed is not the agent's progress, so the next turn is measured
+    /// against the checkout as it is now. If the commands were replaced while they ran, the results do not count.
     pub fn with_checks(mut self, world: &World, work_tree: &Project, runs: &[CheckRun]) -> Facts {
         let commands = &self.checks.commands;
         let all_ran = runs.len() == commands.len() || runs.last().is_some_and(|run| !run.run.passed());
         let is_current = all_ran && runs.iter().zip(commands).all(|(run, command)| run.command == *command);
-        let checks = if is_current { checks::summarize(runs) } else { Checks::Outdated };
+        self.turn.checks = if is_current { checks::summarize(runs) } else { Checks::Outdated };
         self.turn.check_results = runs.iter().map(|run| run.result(world.now)).collect();
-        if !matches!(checks, Checks::Passed(_)) {
-            self.turn.tree_after_checks = Some(self.scan(world, work_tree).unwrap_or_default());
-        }
-        self.turn.checks = checks;
+        self.turn.after_checks = Some(AfterChecks {
+            head: git::head(&work_tree.root),
+            tree: self.scan(world, work_tree).unwrap_or_default(),
+        });
         self
     }
 }

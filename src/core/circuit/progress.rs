@@ -1,6 +1,6 @@
 //! Whether a turn made progress.
 
-use crate::core::decide::turn::Turn;
+use crate::core::decide::turn::{AfterChecks, Turn};
 use crate::core::record::lenient;
 use crate::core::signal::Status;
 use serde::{Deserialize, Serialize};
@@ -40,11 +40,15 @@ impl TreeState {
 
 impl Baseline {
     /// Takes over what is known of this turn, so that the next one is measured against it. What the check commands
-    /// wrote after the turn is not progress of the next one.
+    /// changed after the turn is not progress of the next one.
     pub fn move_to(&mut self, turn: &Turn) {
-        self.head = turn.head.clone().or(self.head.take());
+        let (head, tree) = match turn.after_checks.clone() {
+            Some(AfterChecks { head, tree }) => (head, Some(tree)),
+            None => (turn.head.clone(), turn.tree),
+        };
+        self.head = head.or(self.head.take());
         self.tasks_passing = turn.tasks.as_ref().map(|tasks| tasks.passing).or(self.tasks_passing);
-        self.tree = turn.tree_after_checks.or(turn.tree).or(self.tree);
+        self.tree = tree.or(self.tree);
     }
 
     /// Returns whether HEAD moved; nothing outside git.
@@ -100,6 +104,11 @@ mod tests {
         Some(TreeState { snapshot: 1, digest })
     }
 
+    fn checks(digest: u64) -> Option<AfterChecks> {
+        let tree = TreeState { snapshot: 1, digest };
+        Some(AfterChecks { head: Some("c".into()), tree })
+    }
+
     fn tasks(passing: u64) -> Option<Tasks> {
         Some(Tasks { passing, ..Tasks::default() })
     }
@@ -118,7 +127,7 @@ mod tests {
             ("a file changed", Turn { tree: tree(8), ..Turn::default() }, Some(true)),
             (
                 "only the checks changed a file",
-                Turn { tree_after_checks: tree(8), ..still.clone() },
+                Turn { after_checks: checks(8), ..still.clone() },
                 Some(false),
             ),
             ("a snapshot made anew", Turn { tree: other_snapshot, ..Turn::default() }, None),
@@ -161,16 +170,16 @@ mod tests {
     fn a_baseline_keeps_what_a_turn_does_not_tell() {
         let before =
             Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(3), ..Baseline::default() };
-        let after = |tree, tree_after_checks| {
+        let after = |tree, after_checks| {
             let mut baseline = before.clone();
-            baseline.move_to(&Turn { head: Some("b".into()), tree, tree_after_checks, ..Turn::default() });
-            assert_eq!((baseline.head.as_deref(), baseline.tasks_passing), (Some("b"), Some(2)));
-            baseline.tree
+            baseline.move_to(&Turn { head: Some("b".into()), tree, after_checks, ..Turn::default() });
+            (baseline.head.unwrap(), baseline.tasks_passing.unwrap(), baseline.tree)
         };
-        assert_eq!(after(None, None), tree(3), "no complete scan");
-        assert_eq!(after(tree(7), None), tree(7));
-        assert_eq!(after(tree(7), tree(8)), tree(8), "the next turn is measured from after the checks");
-        assert_eq!(after(None, tree(8)), tree(8));
+        assert_eq!(after(None, None), ("b".into(), 2, tree(3)), "no complete scan");
+        assert_eq!(after(tree(7), None), ("b".into(), 2, tree(7)));
+        let next = ("c".into(), 2, tree(8));
+        assert_eq!(after(tree(7), checks(8)), next, "the next turn is measured from after the checks");
+        assert_eq!(after(None, checks(8)), next);
     }
 
     #[test]

@@ -39,13 +39,21 @@ pub struct Turn {
     pub tasks: Option<Tasks>,
     /// The project's files at the end of the turn; `None` if no scan was made or finished.
     pub tree: Option<TreeState>,
-    /// The same after the check commands ran.
-    pub tree_after_checks: Option<TreeState>,
+    /// The checkout after the check commands ran.
+    pub after_checks: Option<AfterChecks>,
     pub checks: Checks,
     /// A signal that does not count whatever the message says, such as that of an agent that failed.
     pub ignored: Option<Ignored>,
     /// The results of the check commands that ran for this claim.
     pub check_results: Vec<CheckResult>,
+}
+
+/// What the check commands may have changed after the turn: that is not the agent's progress. They run only when no
+/// task is open, so they can complete none.
+#[derive(Clone, Debug, Default)]
+pub struct AfterChecks {
+    pub head: Option<String>,
+    pub tree: TreeState,
 }
 
 /// A task that the client runs in the background.
@@ -141,7 +149,7 @@ impl Default for Turn {
             head: None,
             tasks: None,
             tree: None,
-            tree_after_checks: None,
+            after_checks: None,
             checks: Checks::NotRun(0),
             ignored: None,
             check_results: Vec::new(),
