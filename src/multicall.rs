@@ -3,14 +3,12 @@
 //! `cargo run` builds only `ralph`. Started under the name of one of the other programs, through a link or a copy,
 //! `ralph` acts as that program; so `ralph demo` works without the others being built.
 
+use crate::store::process::names::{GUIDANCE, SESSION_START_HOOK, STOP_HOOK};
 use crate::store::process::notify::DELIVER;
 use crate::{cli, hook, notify};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub const STOP_HOOK: &str = "ralph-stop-hook";
-pub const SESSION_START_HOOK: &str = "ralph-session-start-hook";
-pub const GUIDANCE: &str = "ralph-guidance";
 /// A subcommand that is a hook: it runs at every turn, so it does not pay for an argument parser.
 const WAKE: &str = "wake";
 /// What the module in Claude Code calls, see `hooks/register.js`.

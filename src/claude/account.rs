@@ -38,18 +38,15 @@ pub fn entries(line: &[u8]) -> Vec<Entry> {
     found.map(|(kind, text)| Entry { at, kind, text }).collect()
 }
 
-/// Returns what a line of a runner's log tells. Other agents than Claude Code print text, or JSON of their own.
-pub fn of_log(line: &[u8]) -> Vec<Entry> {
+/// Like `entries`, for a line that another program may have written. Returns nothing if it is not of Claude Code's stream.
+pub fn of_stream(line: &[u8]) -> Option<Vec<Entry>> {
     let is_claudes = |line: &Object| {
         const KINDS: [&str; 6] =
             ["assistant", "user", "system", "result", "rate_limit_event", "stream_event"];
         line.text("type").is_some_and(|kind| KINDS.contains(&kind.as_str()) || kind.starts_with("control_"))
     };
-    if line.starts_with(b"{") && serde_json::from_slice(line).is_ok_and(|line| is_claudes(&line)) {
-        return entries(line);
-    }
-    let text = text(&String::from_utf8_lossy(line));
-    if text.is_empty() { Vec::new() } else { vec![Entry { at: None, kind: Kind::Said, text }] }
+    let is_known = line.starts_with(b"{") && serde_json::from_slice(line).is_ok_and(|line| is_claudes(&line));
+    is_known.then(|| entries(line))
 }
 
 /// Returns when a line was written, if it says so.
@@ -71,7 +68,7 @@ fn reported(text: String) -> Found {
 }
 
 /// Returns a longer text as an account keeps it.
-fn text(text: &str) -> String {
+pub fn text(text: &str) -> String {
     let mut bounded: String = text.chars().take(MAX_TEXT_CHARS).collect();
     if bounded.len() < text.len() {
         bounded.push('…');
@@ -354,26 +351,6 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(account(line), expected, "{line}");
         }
-    }
-
-    #[test]
-    fn a_log_of_any_agent_reads_as_what_it_printed() {
-        let account = |line: &str| -> Vec<(Kind, String)> {
-            of_log(line.as_bytes()).into_iter().map(|entry| (entry.kind, entry.text)).collect()
-        };
-        for (line, expected) in [
-            ("done, 3 tests pass", Some("done, 3 tests pass")),
-            ("\u{1b}[31mred\u{1b}[0m", Some("red")),
-            (r#"{"type":"item.completed","item":{}}"#, Some(r#"{"type":"item.completed","item":{}}"#)),
-            (r#"{"type":"system","subtype":"init"}"#, None),
-            ("{ not JSON", Some("{ not JSON")),
-            ("  ", None),
-        ] {
-            let expected: Vec<_> = expected.map(|text| found(Kind::Said, text)).into_iter().collect();
-            assert_eq!(account(line), expected, "{line}");
-        }
-        assert_eq!(of_log(br#"{"type":"result","is_error":false}"#)[0].kind, Kind::Finished);
-        assert_eq!(of_log(br#"{"type":"result","is_error":true}"#)[0].kind, Kind::Reported);
     }
 
     #[test]

@@ -254,6 +254,9 @@ pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Complete => return None,
         Outcome::Blocked if let Some(flags) = &run.session.flags_to_allow => match clean::line(flags) {
+            flags if flags.is_empty() && run.engine == Engine::Runner => {
+                format!("allow it in the agent's own settings, then {resume}")
+            }
             flags if flags.is_empty() => format!("allow it with /permissions in Claude Code, then {resume}"),
             flags => format!("{resume} {flags}"),
         },

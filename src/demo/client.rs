@@ -4,8 +4,8 @@ use super::sandbox::Sandbox;
 use super::screen::Screen;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::multicall::{SESSION_START_HOOK, STOP_HOOK};
 use crate::store::file;
+use crate::store::process::names::{SESSION_START_HOOK, STOP_HOOK};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! The temporary project, and Ralph's programs started in it.
 
 use crate::core::time::Stamp;
-use crate::multicall::{GUIDANCE, SESSION_START_HOOK, STOP_HOOK};
 use crate::store::file::temporary;
 use crate::store::process::interrupt::Interrupt;
+use crate::store::process::names::{GUIDANCE, SESSION_START_HOOK, STOP_HOOK};
 use crate::store::process::{lookup, program};
 use anyhow::{Context, Result, ensure};
 use std::env::consts::EXE_SUFFIX;
@@ -141,7 +141,7 @@ impl Sandbox {
         self.path("bin").join(format!("{name}{EXE_SUFFIX}"))
     }
 
-    /// Links the running program under another name; see [`crate::multicall`].
+    /// Links the running program under another name, by which it acts as that program.
     fn link(&self, name: &str) -> Result<()> {
         let path = self.linked(name);
         #[cfg(unix)]

@@ -4,7 +4,7 @@ use super::client::{Client, unexpected};
 use super::sandbox::{CHECK, Sandbox};
 use super::screen::Screen;
 use crate::core::time::Stamp;
-use crate::multicall::GUIDANCE;
+use crate::store::process::names::GUIDANCE;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 

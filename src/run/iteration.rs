@@ -367,20 +367,21 @@ impl Runner<'_> {
     /// ending that has another cause says what the last iteration failed with. `before` is the loop before the turn.
     pub(super) fn note_trouble(&mut self, iteration: &Iteration, before: ArmedLoop) {
         let error = iteration.error();
-        if let Some(news) = self.trouble.news(&iteration.report.denied) {
+        let agent = self.plan.options.agent.program();
+        if let Some(news) = self.trouble.news(&iteration.report.denied, agent) {
             self.screen.note(&news);
         }
         let moved = self.run.stuck_count == 0;
-        let ended = self.trouble.add(iteration.trouble(error.as_deref()), moved);
+        let ended = self.trouble.add(iteration.trouble(error.as_deref()), moved, agent);
         let is_stuck = matches!(self.run.outcome, Some(Outcome::Stuck | Outcome::Circuit));
         match ended {
             Some((outcome, reason)) if is_stuck || self.run.is_alive() => {
                 // The agent was not at fault, so its breaker has not tripped.
                 self.run.circuit = before.circuit;
-                self.end(outcome, reason);
                 let denied = &iteration.report.denied;
                 self.run.session.flags_to_allow =
-                    (outcome == Outcome::Blocked).then(|| self.plan.options.agent.flags_to_allow(denied));
+                    (outcome == Outcome::Blocked).then(|| agent.flags_to_continue(denied));
+                self.end(outcome, reason);
             }
             _ => {
                 let is_limit = matches!(

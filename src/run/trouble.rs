@@ -1,7 +1,7 @@
 //! What iterations that failed, or were denied their tools, come to: the user is told why, and the same trouble three
 //! times in a row without a commit ends the run with that reason.
 
-use super::agent::flags_that_allow;
+use super::agent::AgentProgram;
 use crate::core::decide::permission;
 use crate::core::outcome::Outcome;
 use crate::core::signal;
@@ -30,7 +30,12 @@ pub struct TroubleCount {
 
 impl TroubleCount {
     /// Counts an iteration; `moved` says that it made progress. Returns how the run ends, if it does.
-    pub fn add(&mut self, trouble: Trouble, moved: bool) -> Option<(Outcome, String)> {
+    pub fn add(
+        &mut self,
+        trouble: Trouble,
+        moved: bool,
+        agent: &dyn AgentProgram,
+    ) -> Option<(Outcome, String)> {
         let this = match trouble {
             Trouble::None => String::new(),
             // As an error line, so that numbers and ids do not tell two errors apart.
@@ -54,25 +59,25 @@ impl TroubleCount {
                 permission::blocked(
                     tools,
                     &format!("{count} iterations"),
-                    &permission::to_allow(&flags_that_allow(tools)),
+                    &permission::to_allow(&agent.flags_to_allow(tools)),
                 ),
             )),
         }
     }
 
     /// Returns what the user is told of denied tools, once for each.
-    pub fn news(&mut self, tools: &[String]) -> Option<String> {
+    pub fn news(&mut self, tools: &[String], agent: &dyn AgentProgram) -> Option<String> {
         let new: Vec<String> = tools.iter().filter(|tool| !self.told.contains(tool)).cloned().collect();
         self.told.extend(new.iter().cloned());
-        let told =
-            || format!("{}; {}", permission::was_denied(&new), permission::to_allow(&flags_that_allow(&new)));
-        (!new.is_empty()).then(told)
+        let way = || permission::to_allow(&agent.flags_to_allow(&new));
+        (!new.is_empty()).then(|| format!("{}; {}", permission::was_denied(&new), way()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::agent::{Claude, ShellCommand};
 
     fn tools(names: &[&str]) -> Vec<String> {
         names.iter().map(|&name| name.to_owned()).collect()
@@ -82,7 +87,10 @@ mod tests {
     fn the_same_error_three_times_in_a_row_ends_the_run() {
         let ended = |troubles: &[(Trouble, bool)]| {
             let mut count = TroubleCount::default();
-            troubles.iter().filter_map(|(trouble, moved)| count.add(*trouble, *moved)).next()
+            troubles
+                .iter()
+                .filter_map(|(trouble, moved)| count.add(*trouble, *moved, &Claude::default()))
+                .next()
         };
         let (a, b, fine) = (Trouble::Error("no such model (id 17)"), Trouble::Error("x"), Trouble::None);
         let again = Trouble::Error("no such model (id 4711)");
@@ -101,20 +109,23 @@ mod tests {
     #[test]
     fn denied_tools_are_told_once_and_block_the_run() {
         let (write, both) = (tools(&["Write"]), tools(&["Write", "Bash"]));
-        let mut count = TroubleCount::default();
+        let (mut count, agent) = (TroubleCount::default(), &Claude::default());
         let told = "the agent was denied Write; to allow it: --permission-mode acceptEdits";
-        assert_eq!(count.news(&write).as_deref(), Some(told));
-        assert_eq!(count.news(&write), None);
+        assert_eq!(count.news(&write, agent).as_deref(), Some(told));
+        assert_eq!(count.news(&write, agent), None);
         let told = "the agent was denied Bash; to allow it: --allowed-tools Bash";
-        assert_eq!(count.news(&both).as_deref(), Some(told));
-        assert_eq!(count.add(Trouble::Denied(&write), false), None);
-        assert_eq!(count.add(Trouble::Denied(&both), false), None);
-        let (outcome, reason) = count.add(Trouble::Denied(&both), false).unwrap();
+        assert_eq!(count.news(&both, agent).as_deref(), Some(told));
+        assert_eq!(count.add(Trouble::Denied(&write), false, agent), None);
+        assert_eq!(count.add(Trouble::Denied(&both), false, agent), None);
+        let (outcome, reason) = count.add(Trouble::Denied(&both), false, agent).unwrap();
         assert_eq!(outcome, Outcome::Blocked);
         let flags = "--permission-mode acceptEdits --allowed-tools Bash";
         assert_eq!(
             reason,
             format!("the agent was denied Write, Bash, 3 iterations in a row; to allow it: {flags}")
         );
+        let told = "the agent was denied Write; allow it in the agent's own settings";
+        let other = ShellCommand("agent".into());
+        assert_eq!(TroubleCount::default().news(&write, &other).as_deref(), Some(told));
     }
 }

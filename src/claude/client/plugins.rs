@@ -3,6 +3,7 @@
 
 use crate::claude::plugin::hooks;
 use crate::store::file::walk::entries;
+use crate::store::process::names;
 use crate::store::{World, file};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -47,7 +48,7 @@ impl InstalledPlugin {
     pub fn is_ours(&self) -> bool {
         let has_our_hook = || {
             let hooks = hooks::of(self.folder());
-            hooks.map_or(true, |hooks| hooks.iter().any(|hook| hook.command.ends_with("ralph-stop-hook")))
+            hooks.map_or(true, |hooks| hooks.iter().any(|hook| hook.command.ends_with(names::STOP_HOOK)))
         };
         self.id.starts_with("ralph@") && (!self.folder().is_dir() || has_our_hook())
     }

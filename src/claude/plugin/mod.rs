@@ -7,6 +7,7 @@ mod record;
 use crate::core::text::clean;
 use crate::store::file::swap;
 use crate::store::file::{self, Privacy};
+use crate::store::process::names;
 use anyhow::{Context, Result, bail, ensure};
 use record::Record;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ const FILES: [(&str, &str); 18] = [
     ("commands/help.md", include_str!("../../../commands/help.md")),
 ];
 
-const PROGRAMS: [&str; 4] = ["ralph", "ralph-stop-hook", "ralph-session-start-hook", "ralph-guidance"];
+const PROGRAMS: [&str; 4] = [names::RALPH, names::STOP_HOOK, names::SESSION_START_HOOK, names::GUIDANCE];
 
 /// The files of the plugin and the programs that belong to it.
 pub struct PluginFiles {

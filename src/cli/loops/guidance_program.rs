@@ -7,6 +7,7 @@ use crate::cli::program::finish;
 use crate::cli::{Answer, Failure, Invocation};
 use crate::core::guidance::List;
 use crate::core::outcome::Exit;
+use crate::store::process::names;
 use clap::{Arg, Command};
 use std::process::ExitCode;
 
@@ -80,5 +81,5 @@ pub fn command() -> Command {
         common(Command::new("adopt").about("Make guidance in the state file that you did not give your own")),
     ];
     let commands = giving().into_iter().chain(rest).collect();
-    program("ralph-guidance", "Steer a running Ralph loop", commands)
+    program(names::GUIDANCE, "Steer a running Ralph loop", commands)
 }

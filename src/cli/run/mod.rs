@@ -6,7 +6,6 @@ mod plan;
 mod refusals;
 pub mod run_args;
 
-use crate::claude::settings::{self, permissions};
 use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::decide::limits;
 use crate::core::event::{Event, Started, What};
@@ -15,9 +14,6 @@ use crate::core::outcome::Outcome;
 use crate::core::record::Engine;
 use crate::core::settings::Source;
 use crate::core::text::clean;
-use crate::run::agent::{Agent, flags_that_allow};
-use crate::run::process::target::Target;
-use crate::run::saved::RunOptions;
 use crate::run::screen::Screen;
 use crate::run::{self, Context, RunPlan, Runner, SESSION};
 use crate::store::project::git;
@@ -73,10 +69,8 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     parts.extend(count(planned.guidance, "guidance entry", "guidance entries"));
     parts.extend(count(run.pending.answers.len(), "answer", "answers"));
     parts.extend(planned.stories.clone());
-    if let Agent::Command(command) = &options.agent
-        && planned.continued
-    {
-        parts.push(format!("agent: {}", clean::excerpt(&command.0, 40)));
+    if planned.continued {
+        parts.push(format!("agent: {}", clean::excerpt(&agent.name(), 40)));
     }
     parts.extend(options.target.place());
     screen.say(&parts.join(" · "));
@@ -109,22 +103,7 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     }
     planned.notes.iter().for_each(|note| screen.note(note));
     state::take_untold(&planned.notes.join("\n")).iter().for_each(|note| screen.note(note));
-    if let Some(note) = permission_note(world, project, options) {
+    if let Some(note) = agent.warning(world, project, &options.target) {
         screen.note(&note);
     }
-}
-
-/// Returns what to say if Claude Code will deny every edit: it asks, and gets no answer. What the settings
-/// in a container or a sandbox allow is not known here.
-fn permission_note(world: &World, project: &Project, options: &RunOptions) -> Option<String> {
-    let Agent::Claude(claude) = &options.agent else { return None };
-    if options.target != Target::Local || claude.names_allowed_tools() {
-        return None;
-    }
-    let settings = settings::Settings::read(world, project, settings::managed_folder());
-    let mode = permissions::mode_without_edits(&settings, claude.permission_mode.as_deref())?;
-    let flags = flags_that_allow(&["Edit", "Bash"].map(str::to_owned));
-    Some(format!(
-        "Claude Code may edit nothing in permission mode {mode}, and denies what it would ask for; to allow it: {flags}"
-    ))
 }

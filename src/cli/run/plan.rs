@@ -183,22 +183,13 @@ fn plan(
     Ok(Planned { plan, continued, tasks, stories, guidance, notes, changes, question, tripped, replaced })
 }
 
-/// Passes the rules for tools on to Claude Code, which applies them itself. Another agent has its own rules; one that was
-/// typed for it is refused.
+/// Passes the rules for tools on to the agent. If it has only its own permissions, a rule that was typed is refused.
 fn allow_tools(agent: &mut Agent, rules: &[String], args: &RunArgs) -> Result<(), Failure> {
-    match agent {
-        Agent::Claude(claude) => {
-            let new = rules.iter().filter(|rule| !claude.allowed_tools.contains(rule)).cloned();
-            let new: Vec<String> = new.collect();
-            claude.allowed_tools.extend(new);
-            Ok(())
-        }
-        Agent::Command(_) if args.start.flags.contains_key(ALLOWED_TOOLS) => {
-            Err(Failure::usage("--allow-tool is for Claude Code, not for --agent-command")
-                .hint("set the permissions of that agent with its own flags"))
-        }
-        Agent::Command(_) => Ok(()),
+    if !agent.allow(rules) && args.start.flags.contains_key(ALLOWED_TOOLS) {
+        return Err(Failure::usage("--allow-tool is for Claude Code, not for --agent-command")
+            .hint("set the permissions of that agent with its own flags"));
     }
+    Ok(())
 }
 
 impl Planned {

@@ -4,13 +4,14 @@ use crate::cli::loops::guidance_program;
 use crate::cli::{Failure, command_line};
 use crate::core::text::nearest::nearest;
 use crate::store::file::{self, Privacy};
+use crate::store::process::names;
 use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use std::path::Path;
 
-pub const PROGRAMS: [&str; 2] = ["ralph", "ralph-guidance"];
+pub const PROGRAMS: [&str; 2] = [names::RALPH, names::GUIDANCE];
 
 /// Returns the completion script of one of our programs.
 pub fn completions(shell: Shell, name: &str) -> String {

@@ -3,7 +3,7 @@
 use super::report::Chosen;
 use crate::claude::account;
 use crate::cli::{Project, World};
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::Entry;
 use crate::core::event::timeline::Timeline;
 use crate::core::event::{self, Check, Ended, Event, Started, What};
 use crate::core::outcome::Outcome;
@@ -11,6 +11,7 @@ use crate::core::record::{Engine, LoopState};
 use crate::core::tasks::TaskList;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
+use crate::run::agent;
 use crate::store::events::{self, Follower, RunFile};
 use crate::store::project::commits::{self, Commits};
 use crate::store::runner::{logs, run_lock};
@@ -163,18 +164,10 @@ fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTree
 fn end_of(path: &Path) -> Option<Vec<Entry>> {
     let mut last: VecDeque<Entry> = VecDeque::with_capacity(LOG_ENTRIES + 1);
     let mut follower = Follower::from_end(path, LOG_BYTES);
-    follower.poll(|line| of_line(line).into_iter().for_each(|entry| push(&mut last, entry))).ok()?;
+    follower
+        .poll(|line| agent::log_entries(line).into_iter().for_each(|entry| push(&mut last, entry)))
+        .ok()?;
     Some(last.into())
-}
-
-/// Returns what a line of a log tells. Agents other than Claude Code print text.
-fn of_line(line: &[u8]) -> Vec<Entry> {
-    let found = account::entries(line);
-    if !found.is_empty() || line.starts_with(b"{") {
-        return found;
-    }
-    let text = clean::output(&String::from_utf8_lossy(line));
-    if text.trim().is_empty() { Vec::new() } else { vec![Entry { at: None, kind: Kind::Said, text }] }
 }
 
 fn push(last: &mut VecDeque<Entry>, mut entry: Entry) {

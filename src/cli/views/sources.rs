@@ -6,6 +6,7 @@ use crate::core::event::account::Entry;
 use crate::core::event::timeline::Timeline;
 use crate::core::record::Engine;
 use crate::core::time::Stamp;
+use crate::run::agent;
 use crate::store::events::{self, Follower, RunFile};
 use crate::store::file;
 use crate::store::runner::logs;
@@ -162,7 +163,7 @@ impl Source {
     }
 
     fn line(&self, bytes: &[u8]) -> Line {
-        let entries = if self.is_plain { account::of_log(bytes) } else { account::entries(bytes) };
+        let entries = if self.is_plain { agent::log_entries(bytes) } else { account::entries(bytes) };
         let at = entries.first().and_then(|entry| entry.at);
         let at = at.or_else(|| account::time_of(bytes).filter(|_| self.keeps_bytes));
         Line { at, entries, bytes: if self.keeps_bytes { bytes.to_vec() } else { Vec::new() } }

@@ -227,7 +227,11 @@ pub fn was_denied(denied: &[String]) -> String {
 }
 
 pub fn to_allow(flags: &str) -> String {
-    format!("to allow it: {flags}")
+    if flags.is_empty() {
+        "allow it in the agent's own settings".into()
+    } else {
+        format!("to allow it: {flags}")
+    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,15 @@ use super::command::Tail;
 use super::failure::last_error_line;
 use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable, ask};
 use crate::claude::client::version::{OLDEST, Version};
+use crate::claude::settings::{self, permissions};
 use crate::claude::stream::{self, Event, Limit, Lines};
 use crate::core::decide::permission;
 use crate::core::signal::Reset;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::run::process::target::Target;
+use crate::store::project::Project;
+use crate::store::world::World;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -25,8 +28,13 @@ pub struct Claude {
 }
 
 impl Claude {
+    pub fn allow(&mut self, rules: &[String]) {
+        let new: Vec<_> = rules.iter().filter(|rule| !self.allowed_tools.contains(rule)).cloned().collect();
+        self.allowed_tools.extend(new);
+    }
+
     /// Returns whether the flags say which tools are allowed, or may do so in a file of settings.
-    pub fn names_allowed_tools(&self) -> bool {
+    fn names_allowed_tools(&self) -> bool {
         const FLAGS: [&str; 6] = [
             "--permission-mode",
             "--dangerously-skip-permissions",
@@ -86,6 +94,41 @@ impl AgentProgram for Claude {
         Ok(())
     }
 
+    /// Claude Code asks for each edit, and nobody answers. What the settings in a container or a sandbox allow is not
+    /// known here.
+    fn warning(&self, world: &World, project: &Project, target: &Target) -> Option<String> {
+        if *target != Target::Local || self.names_allowed_tools() {
+            return None;
+        }
+        let settings = settings::Settings::read(world, project, settings::managed_folder());
+        let mode = permissions::mode_without_edits(&settings, self.permission_mode.as_deref())?;
+        let flags = self.flags_to_allow(&["Edit", "Bash"].map(str::to_owned));
+        Some(format!(
+            "Claude Code may edit nothing in permission mode {mode}, and denies what it would ask for; to allow it: {flags}"
+        ))
+    }
+
+    fn flags_to_allow(&self, tools: &[String]) -> String {
+        let (edits, others): (Vec<&str>, Vec<&str>) = tools
+            .iter()
+            .map(String::as_str)
+            .filter(|tool| *tool != stream::UNKNOWN_TOOL)
+            .partition(|tool| EDITING_TOOLS.contains(tool));
+        let mode = (!edits.is_empty()).then(|| "--permission-mode acceptEdits".to_owned());
+        let flags: Vec<String> = mode.into_iter().chain(others.into_iter().map(flag_that_allows)).collect();
+        // The client has not always named the tool.
+        if flags.is_empty() {
+            "--permission-mode MODE or --allowed-tools TOOL".into()
+        } else {
+            flags.join(" ")
+        }
+    }
+
+    fn flags_to_continue(&self, denied: &[String]) -> String {
+        let allowed = self.allowed_tools.iter().map(|tool| flag_that_allows(tool));
+        allowed.chain([self.flags_to_allow(denied)]).collect::<Vec<_>>().join(" ")
+    }
+
     fn unlogged(&self) -> &'static [u8] {
         stream::PARTIAL_LINE
     }
@@ -98,21 +141,8 @@ impl AgentProgram for Claude {
 /// Tools whose success is an edit of a file.
 const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
-/// Returns the flags that let Claude Code use these tools.
-pub fn flags_that_allow(tools: &[String]) -> String {
-    let (edits, others): (Vec<&str>, Vec<&str>) = tools
-        .iter()
-        .map(String::as_str)
-        .filter(|tool| *tool != stream::UNKNOWN_TOOL)
-        .partition(|tool| EDITING_TOOLS.contains(tool));
-    let mode = (!edits.is_empty()).then(|| "--permission-mode acceptEdits".to_owned());
-    let flags: Vec<String> = mode.into_iter().chain(others.into_iter().map(flag_that_allows)).collect();
-    // The client has not always named the tool.
-    if flags.is_empty() { "--permission-mode MODE or --allowed-tools TOOL".into() } else { flags.join(" ") }
-}
-
 /// Returns the flag that allows a tool, as it is typed in a shell.
-pub fn flag_that_allows(tool: &str) -> String {
+fn flag_that_allows(tool: &str) -> String {
     permission::flag("--allowed-tools", tool)
 }
 
@@ -336,8 +366,9 @@ mod tests {
 
     #[test]
     fn denied_tools_have_flags_that_allow_them() {
-        let flags =
-            |tools: &[&str]| flags_that_allow(&tools.iter().map(|&tool| tool.to_owned()).collect::<Vec<_>>());
+        let flags = |tools: &[&str]| {
+            Claude::default().flags_to_allow(&tools.iter().map(|&tool| tool.to_owned()).collect::<Vec<_>>())
+        };
         assert_eq!(flags(&["Bash"]), "--allowed-tools Bash");
         assert_eq!(
             flags(&["Write", "WebFetch", "Edit"]),

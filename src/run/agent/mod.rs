@@ -1,25 +1,29 @@
 //! The seam between the runner and the agent program.
 //!
-//! An agent says what to start, how its output reads as [`AgentEvent`]s, and what it can do. Everything else in the
-//! runner knows only this module. To add an agent, write a module here with a type that implements [`AgentProgram`],
-//! and add a variant to [`Agent`] with its line in [`Agent::program`]. The flags that choose it are in
-//! `cli/run/run_args.rs`.
+//! An agent says what to start, how its output reads as [`AgentEvent`]s, what it can do, and what of it a user can
+//! allow. Nothing outside this folder knows one by name, but `cli/run/run_args.rs` with the flags that choose it. To add
+//! an agent, write a module here with a type that implements [`AgentProgram`], and add a variant to [`Agent`] with its
+//! line in each `match` here.
 
 mod claude;
 mod command;
 mod failure;
 mod report;
 
-pub use claude::{Claude, flags_that_allow};
+pub use claude::Claude;
 pub use command::ShellCommand;
 pub use failure::Failure;
 pub use report::Report;
 
 use super::process::target::Target;
+use crate::claude::account;
 use crate::core::decide::figures::Window;
+use crate::core::event::account::{Entry, Kind};
 use crate::core::record::Usage;
 use crate::store::process::lookup;
 use crate::store::process::program::{self, Ended};
+use crate::store::project::Project;
+use crate::store::world::World;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
@@ -33,22 +37,29 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Returns the flags with which a run continues that was denied these tools. They replace the run's own.
-    pub fn flags_to_allow(&self, denied: &[String]) -> String {
-        let allowed = match self {
-            Agent::Claude(claude) => &claude.allowed_tools[..],
-            Agent::Command(_) => &[],
-        };
-        let allowed = allowed.iter().map(|tool| claude::flag_that_allows(tool));
-        allowed.chain([flags_that_allow(denied)]).collect::<Vec<_>>().join(" ")
-    }
-
     pub fn program(&self) -> &dyn AgentProgram {
         match self {
             Agent::Claude(claude) => claude,
             Agent::Command(command) => command,
         }
     }
+
+    /// Adds rules for tools that are allowed. Returns false for an agent that has only its own permissions.
+    pub fn allow(&mut self, rules: &[String]) -> bool {
+        match self {
+            Agent::Claude(claude) => claude.allow(rules),
+            Agent::Command(_) => return false,
+        }
+        true
+    }
+}
+
+/// Returns what a line of an iteration's log says, whichever agent wrote it.
+pub fn log_entries(line: &[u8]) -> Vec<Entry> {
+    account::of_stream(line).unwrap_or_else(|| {
+        let text = account::text(&String::from_utf8_lossy(line));
+        if text.is_empty() { Vec::new() } else { vec![Entry { at: None, kind: Kind::Said, text }] }
+    })
 }
 
 pub trait AgentProgram {
@@ -62,6 +73,21 @@ pub trait AgentProgram {
 
     /// Checks, before a run begins, that the program is there and can be used.
     fn check(&self, target: &Target, project: &Path) -> Result<(), Unavailable>;
+
+    /// Returns what the user should know before a run in which the agent may do too little.
+    fn warning(&self, _: &World, _: &Project, _: &Target) -> Option<String> {
+        None
+    }
+
+    /// Returns the flags of `ralph run` that let it use these tools; none if it has only its own permissions.
+    fn flags_to_allow(&self, _tools: &[String]) -> String {
+        String::new()
+    }
+
+    /// Returns the flags with which a run continues that was denied these tools. They replace the run's own.
+    fn flags_to_continue(&self, denied: &[String]) -> String {
+        self.flags_to_allow(denied)
+    }
 
     /// Returns how lines begin that are only signs of life: they are not logged, because what they say comes again.
     fn unlogged(&self) -> &'static [u8] {
@@ -169,11 +195,33 @@ pub fn ask(program: &str, args: &[&str], limit: Duration, hint: &str) -> Result<
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
 
     #[test]
+    fn a_log_of_any_agent_reads_as_what_it_printed() {
+        for (line, expected) in [
+            ("done, 3 tests pass", Some("done, 3 tests pass")),
+            ("\u{1b}[31mred\u{1b}[0m", Some("red")),
+            (r#"{"type":"item.completed","item":{}}"#, Some(r#"{"type":"item.completed","item":{}}"#)),
+            (r#"{"type":"system","subtype":"init"}"#, None),
+            ("{ not JSON", Some("{ not JSON")),
+            ("  ", None),
+        ] {
+            let said = log_entries(line.as_bytes());
+            let said: Vec<_> = said.iter().map(|entry| (entry.kind, entry.text.as_str())).collect();
+            assert_eq!(
+                said,
+                expected.into_iter().map(|text| (Kind::Said, text)).collect::<Vec<_>>(),
+                "{line}"
+            );
+        }
+        assert_eq!(log_entries(br#"{"type":"result","is_error":false}"#)[0].kind, Kind::Finished);
+        assert_eq!(log_entries(br#"{"type":"result","is_error":true}"#)[0].kind, Kind::Reported);
+    }
+
+    #[test]
+    #[cfg(unix)]
     fn a_program_that_does_not_answer_is_named_with_a_hint() {
         let failure = ask("sleep", &["600"], Duration::from_millis(50), "Install it.").unwrap_err();
         assert!(failure.message.starts_with("sleep 600: no answer within"), "{failure:?}");

@@ -4,6 +4,7 @@ pub mod group;
 pub mod interrupt;
 pub mod lookup;
 pub mod mark;
+pub mod names;
 pub mod notify;
 pub mod opener;
 pub mod pid;

@@ -2,9 +2,8 @@
 
 use crate::claude::{account, transcript};
 use crate::cli::{Project, World};
-use crate::core::event::account::{Entry, Kind};
 use crate::core::record::Engine;
-use crate::core::text::clean;
+use crate::run::agent;
 use crate::store::events::Follower;
 use crate::store::runner::logs;
 use crate::view::monitor::{Monitor, RunView};
@@ -29,6 +28,7 @@ impl Activity {
             *self = Activity { run_id: run.run_id.clone(), ..Activity::default() };
         }
         let Some(path) = self.source(world, run) else { return };
+        let told = if run.engine == Engine::Runner { agent::log_entries } else { account::entries };
         let mut entries = Vec::new();
         let mut read = |follower: &mut Follower| {
             // What cannot be read now may be there at the next look.
@@ -69,13 +69,4 @@ impl Activity {
             }
         }
     }
-}
-
-/// Returns what a line tells. An agent that is not Claude Code prints plain text.
-fn told(line: &[u8]) -> Vec<Entry> {
-    if line.starts_with(b"{") {
-        return account::entries(line);
-    }
-    let text = clean::output(&String::from_utf8_lossy(&line[..line.len().min(4096)])).trim().to_owned();
-    if text.is_empty() { Vec::new() } else { vec![Entry { at: None, kind: Kind::Said, text }] }
 }
