@@ -6,6 +6,7 @@
     reason = "a test that cannot continue must say why"
 )]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -94,21 +95,93 @@ fn refuse(sources: &[Source], parts: &[&str], why: &str) {
     assert!(offences.is_empty(), "{why}\n{}", offences.join("\n"));
 }
 
-/// Both ways to name a sibling of one's own folder.
-fn refuse_modules(folder: &str, modules: &[&str], why: &str) {
-    let paths: Vec<String> = modules
-        .iter()
-        .flat_map(|name| {
-            [format!("crate::{name}"), format!("super::super::{name}"), format!("ralph::{name}")]
-        })
-        .collect();
-    let grouped: Vec<String> = below(folder)
-        .iter()
-        .flat_map(|source| source.with("use crate::{").collect::<Vec<_>>())
-        .filter(|line| modules.iter().any(|name| line.contains(name)))
-        .collect();
-    assert!(grouped.is_empty(), "{why}\n{}", grouped.join("\n"));
-    refuse(&below(folder), &paths.iter().map(String::as_str).collect::<Vec<_>>(), why);
+/// Returns the modules at the top of the crate that a file names, in any form of a path.
+fn uses(source: &Source) -> BTreeSet<String> {
+    let text = source.lines.join("\n");
+    let depth = source.path.trim_end_matches("/mod.rs").matches('/').count() + 1;
+    let above = "super::".repeat(depth);
+    let mut found = BTreeSet::new();
+    for root in ["crate::", "ralph::", above.as_str()] {
+        for (at, _) in text.match_indices(root) {
+            let is_whole = !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+            let path = &text[at + root.len()..];
+            match path.strip_prefix('{') {
+                _ if !is_whole => {}
+                Some(group) => found.extend(names_in(group)),
+                None => found.extend(word(path)),
+            }
+        }
+    }
+    found
+}
+
+/// Returns the first names in a group of imports, up to its closing brace.
+fn names_in(group: &str) -> Vec<String> {
+    let (mut depth, mut begins, mut found) = (0, true, Vec::new());
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => begins = true,
+            c if begins && c.is_alphanumeric() => {
+                begins = false;
+                found.extend(word(&group[at..]));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn word(text: &str) -> Option<String> {
+    let word: String = text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    Some(word).filter(|word| !word.is_empty())
+}
+
+/// The rows of the table of folders in ARCHITECTURE.md: a folder or file at the top, and what it may use.
+fn table() -> BTreeMap<String, BTreeSet<String>> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap();
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let name = cells.get(1)?.strip_prefix("`src/")?.strip_suffix('`')?.trim_end_matches(['/']);
+        let uses = cells.get(3)?.split(", ").filter(|used| *used != "nothing").map(str::to_owned).collect();
+        Some((name.trim_end_matches(".rs").to_owned(), uses))
+    };
+    page.lines().filter_map(row).collect()
+}
+
+#[test]
+fn folders_use_what_the_table_in_the_architecture_says() {
+    let table = table();
+    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut places = BTreeMap::new();
+    for source in sources().iter().filter(|source| source.path != "lib.rs") {
+        let folder = source.path.split(['/', '.']).next().unwrap().to_owned();
+        for name in uses(source) {
+            if name != folder && src().join(&name).exists() | src().join(format!("{name}.rs")).exists() {
+                places.insert((folder.clone(), name.clone()), source.path.clone());
+                used.entry(folder.clone()).or_default().insert(name);
+            }
+        }
+        used.entry(folder).or_default();
+    }
+    for ((folder, name), place) in &places {
+        assert!(
+            table.get(folder).is_some_and(|allowed| allowed.contains(name)),
+            "src/{place} uses {name}: the table in ARCHITECTURE.md does not let {folder} use it. Dependencies point \
+             inward, so that a folder can be read without those around it"
+        );
+    }
+    assert_eq!(table, used, "the table in ARCHITECTURE.md names what is not used, or leaves a folder out");
+}
+
+#[test]
+fn every_form_of_a_path_is_seen() {
+    let text = "use crate::{\n    core::{a, b},\n    store,\n};\nfn f() { crate::view::show(); super::super::hook::x() }";
+    let lines = text.lines().map(str::to_owned).collect();
+    let found = uses(&Source { path: "run/agent.rs".into(), lines });
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["core", "hook", "store", "view"]);
 }
 
 #[test]
@@ -145,33 +218,6 @@ fn the_core_has_no_clock() {
 }
 
 #[test]
-fn the_core_knows_nobody() {
-    refuse_modules(
-        "core",
-        &["store", "claude", "scan", "engine", "hook", "run", "view", "cli"],
-        "src/core is the middle: every folder may use it and it uses none, so that the rules can be read alone",
-    );
-}
-
-#[test]
-fn the_store_knows_only_the_core() {
-    refuse_modules(
-        "store",
-        &["claude", "hook", "view", "cli"],
-        "src/store keeps files for every engine: what it knew of Claude Code or of screens, the runner would inherit",
-    );
-}
-
-#[test]
-fn claudes_formats_know_only_core_and_store() {
-    refuse_modules(
-        "claude",
-        &["hook", "view", "cli"],
-        "src/claude translates Claude Code's formats: what is done with them is the hooks' and the commands' business",
-    );
-}
-
-#[test]
 fn only_one_folder_opens_network_connections() {
     let others: Vec<_> = sources().into_iter().filter(|source| !source.path.starts_with("notify/")).collect();
     refuse(&others, &["ureq::"], "only src/notify connects to other machines, see SECURITY.md");
@@ -188,47 +234,24 @@ fn only_one_folder_opens_network_connections() {
 }
 
 #[test]
-fn views_know_only_core_and_store() {
-    refuse_modules(
-        "view",
-        &["claude", "hook", "cli"],
-        "src/view shows what it is given: a view that fetched or changed things could not be shown elsewhere",
-    );
+fn views_print_what_they_are_given() {
     refuse(
         &below("view"),
-        &["std::fs", "std::process", "SystemTime", "Instant"],
+        &["std::fs", "std::env", "std::process", "SystemTime", "Instant"],
         "src/view prints what it is given: reading, writing and the clock are the store's",
     );
 }
 
 #[test]
-fn commands_do_not_know_the_hooks() {
-    refuse_modules(
-        "cli",
-        &["hook"],
-        "a slash command's hook calls the command, so a command that called a hook would close a circle",
-    );
-}
-
-#[test]
-fn the_engine_knows_neither_hooks_nor_screens() {
-    refuse_modules(
-        "engine",
-        &["claude", "hook", "run", "view", "cli", "demo"],
-        "src/engine is what the hook and the runner share: it cannot depend on one of them",
-    );
-}
-
-#[test]
-fn only_the_claude_agent_knows_claudes_stream() {
-    let others: Vec<_> = sources()
-        .into_iter()
-        .filter(|source| source.path != "run/agent/claude.rs" && !source.path.starts_with("claude/stream/"))
-        .collect();
+fn only_the_claude_agent_and_its_account_know_claudes_stream() {
+    let knows = |path: &str| {
+        path.starts_with("run/agent/") || path.starts_with("claude/stream/") || path == "claude/account.rs"
+    };
+    let others: Vec<_> = sources().into_iter().filter(|source| !knows(&source.path)).collect();
     refuse(
         &others,
-        &["claude::stream", "stream::Lines", "stream::events"],
-        "src/run/agent is the seam for agents: what Claude Code prints becomes our own events in its module, and \
+        &["claude::stream", "stream::Lines", "stream::events", "super::stream", "account::of_stream"],
+        "src/run/agent is the seam for agents: what Claude Code prints becomes our own events and entries there, and \
          nothing else depends on it",
     );
 }
@@ -237,13 +260,17 @@ fn only_the_claude_agent_knows_claudes_stream() {
 fn agents_are_known_by_their_seam_alone() {
     let others: Vec<_> = sources()
         .into_iter()
-        .filter(|source| source.path.starts_with("run/") && !source.path.starts_with("run/agent/"))
+        .filter(|source| !source.path.starts_with("run/agent/") && source.path != "cli/run/run_args.rs")
         .collect();
     refuse(
         &others,
-        &["crate::claude", "agent::claude", "Agent::Claude", "Agent::Command"],
-        "the runner uses an agent through AgentProgram, so that adding one is one module and one line in src/run/agent",
+        &["agent::claude", "agent::command", "Agent::Claude", "Agent::Command"],
+        "a run uses its agent through AgentProgram, so that adding one is one module and the lines in src/run/agent; \
+         only src/cli/run/run_args.rs chooses one by flags",
     );
+    let runner: Vec<_> =
+        below("run").into_iter().filter(|source| !source.path.starts_with("run/agent/")).collect();
+    refuse(&runner, &["crate::claude"], "the runner knows Claude Code only through src/run/agent");
 }
 
 #[test]
@@ -290,24 +317,6 @@ fn git_is_started_in_one_place() {
 }
 
 #[test]
-fn the_demo_meets_ralph_from_outside() {
-    refuse_modules(
-        "demo",
-        &["claude", "hook", "run", "scan", "cli"],
-        "the demo shows what the real programs say: it starts them, and what it knew of their inside it could make up",
-    );
-}
-
-#[test]
-fn hooks_and_views_stay_apart() {
-    refuse_modules(
-        "hook",
-        &["view"],
-        "a hook runs at every turn and answers in JSON: screens, colours and tables are not its business",
-    );
-}
-
-#[test]
 fn only_the_store_arms_a_loop() {
     let others: Vec<_> = sources()
         .into_iter()
@@ -322,16 +331,33 @@ fn only_the_store_arms_a_loop() {
 }
 
 #[test]
-fn only_the_store_writes_files() {
+fn only_the_store_changes_files() {
     let others: Vec<_> = sources()
         .into_iter()
         .filter(|source| !source.path.starts_with("store/") && !source.path.starts_with("demo/"))
         .collect();
+    let changing = [
+        "fs::write",
+        "fs::rename",
+        "fs::copy",
+        "fs::remove",
+        "fs::create",
+        "fs::set_permissions",
+        "fs::hard_link",
+        "fs::symlink(",
+        "File::create",
+        "OpenOptions",
+        "DirBuilder",
+        "create_new",
+        "set_len(",
+        "set_modified",
+        "tempfile::",
+    ];
     refuse(
         &others,
-        &["fs::write", "File::create", "OpenOptions", "fs::rename", "fs::copy", "create_new"],
-        "src/store writes files whole or not at all and keeps them private: use store::file (the demo writes its own \
-         temporary project)",
+        &changing,
+        "src/store writes files whole or not at all, keeps them private and removes only ours: use store::file (the \
+         demo writes its own temporary project)",
     );
 }
 

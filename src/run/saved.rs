@@ -72,7 +72,7 @@ fn bytes(plan: &RunPlan, run: &ArmedLoop) -> Result<Vec<u8>> {
 }
 
 pub fn forget(world: &World, project: &Project) {
-    let _ = path(world, project).map(std::fs::remove_file);
+    let _ = path(world, project).and_then(|path| file::remove(&path));
 }
 
 /// The record as it is now, to be put back if a start fails halfway.

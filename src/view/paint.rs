@@ -1,5 +1,6 @@
 //! Colours on a terminal, plain text everywhere else.
 
+use crate::store::world;
 use std::fmt::Display;
 use std::io::IsTerminal;
 
@@ -43,10 +44,12 @@ impl Paint {
 
 /// Returns whether stdout is a terminal that wants colours.
 pub fn wanted() -> bool {
-    let off = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    std::io::stdout().is_terminal()
-        && !off("NO_COLOR")
-        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    std::io::stdout().is_terminal() && world::text("NO_COLOR").is_none() && !is_dumb()
+}
+
+/// Returns whether the terminal says that it takes no escape codes.
+pub fn is_dumb() -> bool {
+    world::text("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Returns the width of the terminal, or 80 if stdout is not one.

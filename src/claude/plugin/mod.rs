@@ -4,7 +4,6 @@ pub mod hooks;
 pub mod marketplace;
 mod record;
 
-use crate::core::text::clean;
 use crate::store::file::swap;
 use crate::store::file::{self, Privacy};
 use crate::store::process::names;
@@ -106,13 +105,13 @@ impl PluginFiles {
             }
         }
         swap::folders(&new, target)?;
-        remove_folder(&new)
+        file::remove_folder(&new)
     }
 
     fn write(&self, folder: &Path) -> Result<()> {
         for (name, text) in FILES {
             let path = folder.join(name);
-            create_parent(&path)?;
+            file::create_shared_dir(path.parent().unwrap_or(&path))?;
             file::replace(&path, text.as_bytes(), Privacy::Shared)?;
         }
         for (name, source) in &self.programs {
@@ -141,7 +140,7 @@ pub fn edited(folder: &Path) -> Vec<String> {
 
 /// Removes what a killed install left.
 pub fn remove_unfinished(target: &Path) -> Result<()> {
-    remove_folder(&unfinished(target))
+    file::remove_folder(&unfinished(target))
 }
 
 /// Returns the folder in which a new plugin is prepared. It is always the same, so a killed install can be cleaned up.
@@ -150,24 +149,7 @@ fn unfinished(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.ralph-new"))
 }
 
-/// Removes a folder, if it exists.
-pub fn remove_folder(path: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("could not remove {}", path.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    create_parent(to)?;
+    file::create_shared_dir(to.parent().unwrap_or(to))?;
     file::copy(from, to)
-}
-
-fn create_parent(path: &Path) -> Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    std::fs::create_dir_all(folder).with_context(|| {
-        format!("could not create the folder {}", clean::visible(&folder.display().to_string()))
-    })
 }

@@ -145,8 +145,7 @@ impl SettingsFile {
             }
         }
         if recorded.created && json_edit::parse(&after).is_ok_and(|fields| fields.is_empty()) {
-            std::fs::remove_file(&self.path)
-                .with_context(|| format!("could not remove {}", self.path.display()))?;
+            file::remove(&self.path)?;
         } else if after != before {
             self.write(world, &Change { before, after })?;
         }

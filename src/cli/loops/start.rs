@@ -17,7 +17,7 @@ use crate::core::time::Stamp;
 use crate::core::{message, prompt};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{Scan, ScanBudget};
-use crate::store::file::Backup;
+use crate::store::file::{self, Backup};
 use crate::store::project::{git, official};
 use crate::store::state::ending::{self, Killed};
 use crate::store::state::question::{self, Question};
@@ -469,7 +469,7 @@ pub fn scan_before_start(
 ) -> Option<Scan> {
     // The start creates the folder and excludes our files from git anyway. Done now, the next scan finds neither new.
     if let Ok(folder) = project.folder(&project.claude_dir()) {
-        let _ = std::fs::create_dir(folder);
+        let _ = file::create_shared_dir(&folder);
     }
     let _ = git::exclude_ours(project);
     let resolved = config::load(world, project);

@@ -37,8 +37,7 @@ fn copy_to(world: &World, folder: &Path, force: bool) -> Result<String, Failure>
     let target = world.working_dir.join(folder);
     let target = target.canonicalize().unwrap_or(target);
     let parent = target.parent().unwrap_or(&target);
-    std::fs::create_dir_all(parent)
-        .with_context(|| format!("could not create the folder {}", parent.display()))?;
+    file::create_shared_dir(parent)?;
     let _lock = world.data_dir().is_ok().then(|| lock(world)).transpose()?;
     let (found, backup) = copy_plugin(world, &target, force)?;
     let shown = target.display();

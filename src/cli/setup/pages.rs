@@ -5,7 +5,6 @@ use crate::cli::{Failure, command_line};
 use crate::core::text::nearest::nearest;
 use crate::store::file::{self, Privacy};
 use crate::store::process::names;
-use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -39,7 +38,7 @@ pub fn man(command: Option<&str>) -> Result<String, Failure> {
 
 /// Writes every page to a folder.
 pub fn write_pages(dir: &Path) -> Result<String, Failure> {
-    std::fs::create_dir_all(dir).with_context(|| format!("could not create the folder {}", dir.display()))?;
+    file::create_shared_dir(dir)?;
     let pages = pages();
     let count = pages.len();
     for page in pages {

@@ -9,9 +9,10 @@ use crate::cli::loops::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::LoopState;
 use crate::core::text::clean;
+use crate::store::file;
 use crate::store::project::leftovers;
 use crate::store::user::armed;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::Path;
 
 pub fn uninstall(call: &Invocation) -> Result<String, Failure> {
@@ -96,9 +97,9 @@ fn unregister(world: &World, client: Option<&Client>, target: &Path) -> Result<V
         lines.push(format!("Removed the marketplace {} from Claude Code", marketplace::NAME));
     }
     if let Some(cached) = marketplace::cached(world) {
-        plugin::remove_folder(&cached)?;
+        file::remove_folder(&cached)?;
         // Only succeeds if the folder is empty.
-        let _ = cached.parent().map(std::fs::remove_dir);
+        cached.parent().map(file::remove_empty_folder);
         lines.push(format!("Removed Claude Code's copies in {}", cached.display()));
     }
     Ok(lines)
@@ -111,14 +112,12 @@ fn remove_plugin(folder: &Path) -> Result<Vec<String>> {
         lines.push(format!("Removed the plugin in {}", folder.display()));
     }
     for name in ["ralph", ".ralph.ralph-new", ".claude-plugin"] {
-        plugin::remove_folder(&folder.join(name))?;
+        file::remove_folder(&folder.join(name))?;
     }
     for path in ["before.json", "before.json.tmp-new"].map(|name| folder.join(name)) {
-        if path.exists() {
-            std::fs::remove_file(&path).with_context(|| format!("could not remove {}", path.display()))?;
-        }
+        file::remove(&path)?;
     }
-    if folder.exists() && std::fs::remove_dir(folder).is_err() {
+    if folder.exists() && !file::remove_empty_folder(folder) {
         lines.push(format!("Kept the copies of edited plugins in {}", folder.display()));
     }
     Ok(lines)

@@ -6,6 +6,7 @@ pub mod temporary;
 pub mod walk;
 
 use super::world;
+use crate::core::text::clean;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -159,6 +160,26 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// Removes a folder and what is in it, if it is there.
+pub fn remove_folder(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("could not remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes a folder if it is empty, and returns whether it did.
+pub fn remove_empty_folder(path: &Path) -> bool {
+    fs::remove_dir(path).is_ok()
+}
+
+/// Creates a temporary file in a folder and removes it: permissions do not show that a disk is full or read-only.
+pub fn check_writable(folder: &Path) -> std::io::Result<()> {
+    tempfile::Builder::new().prefix(".ralph-check-").tempfile_in(folder).map(drop)
+}
+
 /// Adds one line at the end, in a single write. What a failed write left of a line stays a line of its own, so that it
 /// costs no other.
 pub fn append_line(path: &Path, line: &str) -> Result<()> {
@@ -180,7 +201,8 @@ pub fn append_line(path: &Path, line: &str) -> Result<()> {
 
 /// Creates a folder and its parents, which everyone may read whom the umask allows.
 pub fn create_shared_dir(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| format!("could not create the folder {}", path.display()))
+    let shown = || clean::visible(&path.display().to_string());
+    fs::create_dir_all(path).with_context(|| format!("could not create the folder {}", shown()))
 }
 
 /// Creates a folder and its parents for the user only.

@@ -21,8 +21,7 @@ impl Progress {
     /// Begins to show what `line` returns, if stderr is a terminal and `wanted`. It is called a few times a second, from
     /// a thread of its own.
     pub fn show(wanted: bool, line: impl Fn() -> String + Send + 'static) -> Progress {
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        if !wanted || is_dumb || !std::io::stderr().is_terminal() {
+        if !wanted || paint::is_dumb() || !std::io::stderr().is_terminal() {
             return Progress::default();
         }
         let (sender, done) = channel();

@@ -1,6 +1,7 @@
 //! Checks that our files belong to the user, are private, and can be written and locked.
 
 use super::{Check, CheckContext, CheckNote};
+use crate::store::file;
 use crate::store::file::lock::Lock;
 use crate::store::file::walk::entries;
 use crate::store::project::leftovers::RECORDS;
@@ -82,10 +83,9 @@ fn nearest(path: &Path) -> Option<&Path> {
     path.ancestors().find(|dir| dir.is_dir())
 }
 
-/// Creates a temporary file: permissions do not show that a disk is full or read-only.
 fn unwritable(dir: &Path) -> Option<CheckNote> {
     let dir = nearest(dir)?;
-    let error = tempfile::Builder::new().prefix(".ralph-doctor-").tempfile_in(dir).err()?;
+    let error = file::check_writable(dir).err()?;
     let why = format!("cannot write to {}: {error}; loops cannot be armed", dir.display());
     Some(CheckNote::failure(why, "make it writable, or set RALPH_DATA_DIR to another folder"))
 }
