@@ -36,7 +36,7 @@ pub fn notified(call: &Call, kind: &str, words: &str) -> Result<Answer> {
         &[What::Waiting(Wait { what: "permission".into(), reason, ..Wait::default() })],
     );
     let notice = Notice::permission(&run, &project.root.to_string_lossy(), words, world.now);
-    let notice = Notice { session_id: session.to_owned(), ..notice };
+    let notice = notice.in_session(session);
     notify::send(project, &notice, &config::load_for(world, project, &run).notify());
     Ok(Answer::silent())
 }

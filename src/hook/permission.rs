@@ -263,7 +263,7 @@ impl Prompt<'_> {
         let Ok(Some(document)) = state::peek(project) else { return };
         let Ok(Some(run)) = armed::load_armed(world, project, session, &document) else { return };
         let notice = Notice::permission(&run, &project.root.to_string_lossy(), words, world.now);
-        let notice = Notice { session_id: session.to_owned(), ..notice };
+        let notice = notice.in_session(session);
         notify::send(project, &notice, &self.resolved.notify());
     }
 }

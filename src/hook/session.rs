@@ -302,7 +302,7 @@ fn notice_of_outage(call: &Call, run: &mut ArmedLoop) -> Option<Notice> {
     run.session.outage = Some(outage);
     let error = run.session.last_error.clone().unwrap_or_default();
     let notice = Notice::outage(run, &project.root.to_string_lossy(), &error, lasted_ms, world.now);
-    Some(Notice { session_id: session.to_owned(), ..notice })
+    Some(notice.in_session(session))
 }
 
 fn observe(call: &Call, run: &mut ArmedLoop, mark: Mark, settings: &Settings) {

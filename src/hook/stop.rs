@@ -11,10 +11,11 @@ use crate::core::event::notice::Notice;
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, LoopState};
+use crate::core::settings::Settings;
+use crate::core::time::Stamp;
 use crate::core::time::runtime::Mark;
 use crate::core::{message, prompt};
-use crate::engine::facts::Facts;
-use crate::engine::record;
+use crate::engine::{self, facts::Facts};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::process::checks::CheckRun;
 use crate::store::process::notify;
@@ -45,7 +46,8 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
         facts = after_checks(&call, facts, (run, &state), &checks, kill_switch)?;
         (after, decision) = facts.decide(call.world.now);
     }
-    record_and_answer(&call, state, &facts, after, &decision)
+    let recorded = record(&call, state, &facts, after, &decision)?;
+    Ok(answer(&recorded, &facts.settings, &decision, call.world.now))
 }
 
 fn load(call: &Call, state: &Locked) -> Result<Option<ArmedLoop>> {
@@ -105,17 +107,25 @@ fn after_checks(
     Ok(facts.with_checks(call.world, call.work_tree, checks))
 }
 
-/// Records the decision, saves the state, releases the lock, and answers.
-fn record_and_answer(
+/// A loop as it was recorded, and what there is to tell of that.
+struct Recorded {
+    run: ArmedLoop,
+    lists: GuidanceLists,
+    notes: Vec<String>,
+    /// Why the loop could not be saved.
+    unsaved: Option<anyhow::Error>,
+}
+
+/// Records the decision, saves the state, releases the lock, and notifies the user.
+fn record(
     call: &Call,
     mut state: Locked,
     facts: &Facts,
     mut after: ArmedLoop,
     decision: &Decision,
-) -> Result<Answer> {
+) -> Result<Recorded> {
     let Call { world, project, session, .. } = *call;
-    let Facts { run: before, resolved, settings, turn, checks, .. } = facts;
-    let now = world.now;
+    let Facts { run: before, resolved, settings, turn, .. } = facts;
     let ends_now = before.is_alive() && !after.is_alive();
     let counts = matches!(decision, Decision::Continue(_) | Decision::Wait);
     let without_progress = if counts { after.note_progress(resolved.notify().idle_ms) } else { None };
@@ -125,9 +135,9 @@ fn record_and_answer(
         // The ending comes after the turn it ended with.
         notes.extend(events::note_once(world, &mut after, &std::mem::take(&mut happened)));
     }
-    notes.extend(record::turn(world, project, session, before, &after));
+    notes.extend(engine::record::turn(world, project, session, before, &after));
     notes.extend(turn.gained.as_ref().and_then(Gained::passed_over));
-    if ends_now && after.outcome == Some(Outcome::Complete) && !checks.withheld.is_empty() {
+    if ends_now && after.outcome == Some(Outcome::Complete) && !facts.checks.withheld.is_empty() {
         notes.push("the project's checks did not run: `ralph trust` shows them".into());
     }
     after.given.files = resolved.files.clone();
@@ -152,52 +162,64 @@ fn record_and_answer(
     if hands_over {
         notes.push(message::TYPE_COMPACT.into());
     }
-    let mut answer = match decision {
-        Decision::Silent | Decision::RunChecks => Answer::silent(),
-        Decision::Ended => Answer::tell(message::ended(&after, settings, now)),
-        Decision::Paused => Answer::tell(message::paused(&after, settings, now)),
-        Decision::Wait => Answer::tell(message::waiting(&after, settings, now)),
-        Decision::Continue(note) => {
-            let prompt = prompt::continuation(&after, note, &lists, settings, now);
-            let lost = note.repeat_task.then(|| prompt::whole_task(&after, settings, now));
-            let answer = Answer::continue_turn(prompt, lost, super::takes_stop_context());
-            answer.also(&message::continuing(&after, note, settings, now))
-        }
-    };
-    answer = answer.with_notes(&notes).with_notes(&state.moved_aside);
+    notes.extend(state.moved_aside.clone());
+    // The answer still has to say that the agent works in another place.
+    let told_place = after.told.work_tree.clone();
     if matches!(decision, Decision::Continue(_) | Decision::Wait | Decision::Ended) {
         after.told.work_tree = after.session.work_tree.clone();
     }
     if after != *before {
         state.document.set_loop(session, &after)?;
     }
+    after.told.work_tree = told_place;
     if let Err(error) = save(call, state, turn.kill_switch) {
-        // What was decided is still told, but a loop that cannot count must not continue.
-        let told = answer.without_continuing();
-        return Ok(told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}")));
+        return Ok(Recorded { run: after, lists, notes, unsaved: Some(error) });
     }
-    answer = match ledger::add(world, after.usage.since(&before.usage)) {
-        Ok(told) => answer.with_notes(&told),
-        Err(error) => answer.also(&format!("Ralph could not add to what you have spent today: {error:#}")),
-    };
+    notes.extend(match ledger::add(world, after.usage.since(&before.usage)) {
+        Ok(told) => told,
+        Err(error) => Some(format!("could not update what you have spent today: {error:#}")),
+    });
     if ends_now || *decision == Decision::Ended {
         ending::settle(world, project, session, &after);
     }
-    let notify = || match without_progress {
-        _ if ends_now => ending::announce(world, project, session, &after, resolved),
-        _ if hands_over => {
-            let notice = Notice::full_context(&after, &project.root.to_string_lossy(), now);
-            let notice = Notice { session_id: session.to_owned(), ..notice };
-            notify::send(project, &notice, &resolved.notify())
-        }
-        Some(ms) => {
-            let notice = Notice::no_progress(&after, &project.root.to_string_lossy(), ms, now);
-            let notice = Notice { session_id: session.to_owned(), ..notice };
-            notify::send(project, &notice, &resolved.notify())
-        }
-        None => Vec::new(),
+    let root = project.root.to_string_lossy();
+    let notice = match without_progress {
+        _ if ends_now => None,
+        _ if hands_over => Some(Notice::full_context(&after, &root, world.now)),
+        without_progress => without_progress.map(|ms| Notice::no_progress(&after, &root, ms, world.now)),
     };
-    Ok(answer.with_notes(&notify()))
+    if ends_now {
+        notes.extend(ending::announce(world, project, session, &after, resolved));
+    }
+    if let Some(notice) = notice {
+        notes.extend(notify::send(project, &notice.in_session(session), &resolved.notify()));
+    }
+    Ok(Recorded { run: after, lists, notes, unsaved: None })
+}
+
+/// Answers with what the agent and the user should read.
+fn answer(recorded: &Recorded, settings: &Settings, decision: &Decision, now: Stamp) -> Answer {
+    let Recorded { run, lists, notes, unsaved } = recorded;
+    let answer = match decision {
+        Decision::Silent | Decision::RunChecks => Answer::silent(),
+        Decision::Ended => Answer::tell(message::ended(run, settings, now)),
+        Decision::Paused => Answer::tell(message::paused(run, settings, now)),
+        Decision::Wait => Answer::tell(message::waiting(run, settings, now)),
+        Decision::Continue(note) => {
+            let prompt = prompt::continuation(run, note, lists, settings, now);
+            let lost = note.repeat_task.then(|| prompt::whole_task(run, settings, now));
+            let answer = Answer::continue_turn(prompt, lost, super::takes_stop_context());
+            answer.also(&message::continuing(run, note, settings, now))
+        }
+    };
+    match unsaved {
+        None => answer.with_notes(notes),
+        // What was decided is still told, but a loop that cannot count must not continue.
+        Some(error) => {
+            let told = answer.with_notes(notes).without_continuing();
+            told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}"))
+        }
+    }
 }
 
 /// Answers for a session whose loop is not in the state: one that is armed has ended by that.

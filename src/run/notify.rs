@@ -116,7 +116,7 @@ fn look(world: &World, project: &Project, watched: &Mutex<Watched>, is_json: boo
     }
     watched.told = true;
     let notice = Notice::no_progress(&watched.run, &project.root.to_string_lossy(), without_ms, world.now);
-    let notice = Notice { session_id: SESSION.to_owned(), ..notice };
+    let notice = notice.in_session(SESSION);
     tell(project, &notice, &settings, is_json);
 }
 
@@ -128,7 +128,7 @@ impl Runner<'_> {
             true => {
                 reply::close(world, self.project, SESSION);
                 let notice = Notice::ended(&self.run, &self.project.root.to_string_lossy(), world.now);
-                Notice { session_id: SESSION.to_owned(), ..notice }
+                notice.in_session(SESSION)
             }
             false => ending::notice(world, self.project, SESSION, &self.run, &settings),
         };
@@ -140,7 +140,7 @@ impl Runner<'_> {
     pub(super) fn notify_outage(&mut self, words: &str, lasted_ms: i64, now: Stamp) {
         let settings = self.settings().0.notify();
         let notice = Notice::outage(&self.run, &self.project.root.to_string_lossy(), words, lasted_ms, now);
-        let notice = Notice { session_id: SESSION.to_owned(), ..notice };
+        let notice = notice.in_session(SESSION);
         let failed = tell(self.project, &notice, &settings, self.screen.is_json());
         failed.iter().for_each(|note| self.screen.note(note));
     }

@@ -75,6 +75,6 @@ fn tell_if_not_compacted(watch: &Watch, run: &ArmedLoop) {
     }
     let _ = handoff::leave(world, session, WOKEN, message::TYPE_COMPACT);
     let notice = Notice::full_context(run, &project.root.to_string_lossy(), world.later().now);
-    let notice = Notice { session_id: session.to_owned(), ..notice };
+    let notice = notice.in_session(session);
     notify::send(project, &notice, &config::load_for(world, project, run).notify());
 }

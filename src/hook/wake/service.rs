@@ -91,7 +91,7 @@ fn tell_of_dialog(watch: &Watch, run: &ArmedLoop) -> bool {
     }
     let error = run.session.last_error.as_deref().unwrap_or_default();
     let notice = Notice::usage_limit(run, &project.root.to_string_lossy(), error, world.later().now);
-    let notice = Notice { session_id: session.to_owned(), ..notice };
+    let notice = notice.in_session(session);
     notify::send(project, &notice, &config::load_for(world, project, run).notify());
     true
 }

@@ -174,7 +174,7 @@ pub fn notice(
         }
         _ => Notice::ended(run, &root, world.now),
     };
-    Notice { session_id: session.to_owned(), ..notice }
+    notice.in_session(session)
 }
 
 /// Notifies the user, after the state is saved, so that an ending is announced once. Returns what could not be started.

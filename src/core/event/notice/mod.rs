@@ -81,6 +81,11 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// Names the session that it is about.
+    pub fn in_session(self, session: &str) -> Notice {
+        Notice { session_id: session.to_owned(), ..self }
+    }
+
     fn new(occasion: Occasion, run: &StoredLoop, project: &str, what: &str, now: Stamp) -> Notice {
         let name = project.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(project);
         Notice {
