@@ -1,7 +1,7 @@
 //! The table of breaker conditions.
 //!
 //! A row drives counting, thresholds, the `circuit.*` settings, `ralph status`, `ralph history` and the table in
-//! `docs/deciding.md`. To add a condition, add a row and a case to the table test in `circuit/mod.rs`.
+//! `docs/outcomes.md`. To add a condition, add a row and a case to the table test in `circuit/mod.rs`.
 
 use super::{Circuit, Evidence, similar};
 use crate::core::outcome::Outcome;

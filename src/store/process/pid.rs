@@ -9,7 +9,7 @@ pub fn is_alive(pid: u32) -> bool {
     !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH))
 }
 
-/// There is no cheap way to ask, so every number is believed.
+/// Returns whether the number can be a process: there is no cheap way to ask.
 #[cfg(not(unix))]
 pub fn is_alive(pid: u32) -> bool {
     pid > 0
