@@ -14,7 +14,7 @@ pub enum Severity {
     Medium,
     /// Forbidden to the agent at each turn.
     High,
-    /// The same, and a start is refused.
+    /// Forbidden to the agent at each turn, and a start is refused.
     Critical,
 }
 

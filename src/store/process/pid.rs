@@ -48,7 +48,7 @@ pub fn namespace() -> Option<String> {
 }
 
 /// Returns whether every process of the group is a zombie. Without an init process, as in many containers, a zombie
-/// stays for ever.
+/// stays forever.
 #[cfg(target_os = "linux")]
 pub fn only_zombies(group: u32) -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else { return false };
