@@ -54,7 +54,8 @@ pub fn time_of(line: &[u8]) -> Option<Stamp> {
     serde_json::from_slice::<Object>(line).ok()?.read("timestamp")
 }
 
-/// Requests to the model, which the client logs beside the conversation, may be megabytes: their first bytes tell them.
+/// Returns whether a line is a request to the model, which the client logs in addition to the conversation. It may have
+/// megabytes, so only its first bytes are read.
 fn is_beside_the_conversation(line: &[u8]) -> bool {
     const KINDS: [&[u8]; 3] = [b"stream_event\"", b"api-request", b"queue-operation\""];
     let kind = line.strip_prefix(b"{\"type\":\"");

@@ -88,7 +88,7 @@ pub fn full_in_context(
 }
 
 /// Returns a prompt for a hook. Claude Code shows the agent 2,000 characters of a context that is longer than this, so
-/// the end of a longer one is cut: the task, which is to be found in this place too.
+/// the end of a longer one is cut: the task, which `place` has too.
 pub fn in_context(mut text: String, place: &str) -> String {
     const MAX_CHARS: usize = 10_000;
     // The client counts in UTF-16.

@@ -29,7 +29,7 @@ struct Answer {
     /// The file that is there while this session has a loop. Without it the module asks nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     watch: Option<PathBuf>,
-    /// The file that changes with everything that is to be shown or told.
+    /// The file that changes whenever there is something to show or to tell the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<PathBuf>,
     /// Whether to pin the line: not if the user has it as the status line.

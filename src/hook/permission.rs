@@ -1,5 +1,5 @@
-//! The client asks for a permission while a loop runs. The user has time to answer in its dialog; then it is denied with words
-//! that the agent can use, so that no prompt holds up a night.
+//! The client asks for a permission while a loop runs. The user has time to answer in its dialog. Then the call is denied, with
+//! a reason that the agent can act on, so that no prompt blocks a loop overnight.
 //!
 //! The client does not end this hook when the user answers, and ignores what it says afterwards. So the hook watches the
 //! client's own file about the session, and the loop. Killed at any moment, it leaves at most a note of what it waited for,

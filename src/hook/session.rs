@@ -194,8 +194,8 @@ pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
     })
 }
 
-/// A turn ended with an API error. One that passes is tried again by the waker, from which the client takes a prompt;
-/// any other ends the loop.
+/// Handles a turn that ended with an API error. If the error is temporary, the asynchronous hook wakes the agent for
+/// another attempt; any other error ends the loop.
 pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
     with_own_running_loop(call, |run, settings| {
         // A turn began, so what the loop had waited for is over.

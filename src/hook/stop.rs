@@ -230,7 +230,7 @@ fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Ans
         state.keep_unreadable(session, world.now)?;
     }
     if is_armed && is_elsewhere(call, &state)? {
-        // A start that was to take the loop over was killed halfway.
+        // A start that was adopting the loop was killed halfway.
         armed::disarm(world, project, session);
         return Ok(Answer::silent());
     }

@@ -73,7 +73,7 @@ fn is_yes(prompt: &str) -> bool {
     )
 }
 
-/// A command is no reply, and the client wraps what it submits by itself in tags.
+/// Returns whether a prompt is a reply. A command is not, and neither is what the client submits itself, in tags.
 fn is_reply(prompt: &str) -> bool {
     let prompt = prompt.trim_start();
     !prompt.starts_with(['/', '<', '!', '#']) && !prompt.starts_with(CONTINUED_BY_CLIENT)

@@ -308,7 +308,7 @@ impl Runner<'_> {
         Iteration { prepared, started_at, took, end, report, left, usage }
     }
 
-    /// Tells a turn from an attempt that was cut off, could not begin or is to be repeated.
+    /// Distinguishes a turn from an attempt that was cut off, could not begin or will be repeated.
     pub(super) fn attempted(&mut self, iteration: &Iteration) -> Result<Attempt> {
         let ended = match &iteration.end {
             AgentEnd::Interrupted(signal) => Some((Outcome::Interrupted, signal.words().to_owned())),

@@ -385,7 +385,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Saves the run where `ralph run` finds it to continue, with what its agent has still to hear.
+    /// Saves the run where `ralph run` finds it to continue, with what its agent has not been told yet.
     fn save_to_continue(&mut self) {
         let mut run = self.run.clone();
         run.pending.advice = run.pending.advice.take().or_else(|| self.note.advice());
@@ -425,7 +425,7 @@ impl<'a> Runner<'a> {
         } else {
             self.save_to_continue();
         }
-        // Before the user's command hears of the end: it may start the next run.
+        // Before the notify command runs: it may start the next run.
         self.held.release();
         // An ending elsewhere was announced there.
         if !ended_elsewhere {

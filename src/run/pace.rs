@@ -228,7 +228,7 @@ pub fn wait_for_call(runner: &mut Runner, run_settings: &RunSettings) -> Result<
             Waited::Elapsed => {}
         }
         if wait.span.is_zero() || runner.now() == runner.world.now {
-            // A clock that stands still would wait for ever.
+            // A clock that stands still would wait forever.
             break;
         }
     }

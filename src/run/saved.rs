@@ -75,7 +75,7 @@ pub fn forget(world: &World, project: &Project) {
     let _ = path(world, project).and_then(|path| file::remove(&path));
 }
 
-/// The record as it is now, to be put back if a start fails halfway.
+/// Copies the current record, so that it can be restored if a start fails halfway.
 pub fn backup(world: &World, project: &Project) -> Result<Backup> {
     Backup::of(path(world, project)?, MAX_FILE_BYTES)
 }

@@ -91,7 +91,7 @@ pub fn scan(world: &World, project: &Project, resolved: &Resolved, budget: ScanB
     scan_counted(world, project, resolved, budget, &Counter::default())
 }
 
-/// Like [`scan`], and counts the files meanwhile.
+/// Scans as [`scan`] does, and counts the files meanwhile.
 pub fn scan_counted(
     world: &World,
     project: &Project,

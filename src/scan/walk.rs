@@ -255,7 +255,7 @@ struct Taker {
 }
 
 impl Taker {
-    /// Notes an entry. Returns something if it is a directory that is to be listed now.
+    /// Notes an entry. Returns `Some` if it is a directory that must be listed now.
     fn take(&self, entry: &DirEntry) -> Option<()> {
         let (name, kind) = (entry.file_name(), entry.file_type()?);
         if is_state(name) || SKIPPED.iter().any(|other| name == *other) {

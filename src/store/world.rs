@@ -1,4 +1,4 @@
-//! Clock, environment and the user's folders, read once at the edge and passed on.
+//! Clock, environment and the user's folders, read once at startup and passed on.
 
 use super::variables;
 use crate::core::time::Stamp;
@@ -77,13 +77,13 @@ impl World {
         })
     }
 
-    /// The same world, later.
+    /// Returns this world with the current time.
     pub fn later(&self) -> Self {
         let slept_ms = slept_ms().or(self.slept_ms);
         World { now: now().unwrap_or(self.now).max(self.now), slept_ms, ..self.clone() }
     }
 
-    /// A world of its own, at the beginning of time; for tests and fuzz targets.
+    /// Returns an isolated world near the Unix epoch, for tests and fuzz targets.
     #[doc(hidden)]
     pub fn at(working_dir: &Path, data_dir: &Path) -> Self {
         World {
@@ -113,7 +113,7 @@ impl World {
     }
 }
 
-/// The folder of the user's records.
+/// Returns the folder of the user's records.
 pub fn data_dir() -> Option<PathBuf> {
     folder(DATA_DIR).unwrap_or_default().or_else(|| Some(dirs::data_local_dir()?.join("ralph")))
 }
@@ -130,7 +130,7 @@ fn folder(name: &'static str) -> Result<Option<PathBuf>, Relative> {
     }
 }
 
-/// A variable that is set, not empty, and text.
+/// Returns a variable if it is set, not empty and valid UTF-8.
 pub fn text(name: &str) -> Option<String> {
     variables::get(name)?.into_string().ok()
 }
@@ -139,7 +139,7 @@ fn path(name: &str) -> Option<PathBuf> {
     variables::get(name).map(PathBuf::from)
 }
 
-/// The clock, or `RALPH_NOW` in its place.
+/// Returns the time of `RALPH_NOW` if it is set, else of the clock.
 fn now() -> Result<Stamp> {
     if let Some(path) = clock_file() {
         let moment = read_clock(path).with_context(|| format!("RALPH_NOW: no time in {}", path.display()))?;
@@ -177,8 +177,8 @@ fn slept_ms() -> Option<i64> {
     moved.map(|moment| moment.slept_ms).or_else(system_slept_ms)
 }
 
-/// One clock of Linux counts sleep and the other does not. Other systems do not tell it to a program that has just been
-/// started, so there only the transcript shows a pause.
+/// Returns how long the machine has slept: on Linux one clock counts sleep and the other does not. Other systems do not
+/// tell a program that has just been started, so there only the transcript shows a pause.
 #[cfg(target_os = "linux")]
 fn system_slept_ms() -> Option<i64> {
     use rustix::time::{ClockId, clock_gettime};
@@ -196,7 +196,7 @@ fn system_slept_ms() -> Option<i64> {
     None
 }
 
-/// The file named by `RALPH_NOW=@FILE`: tests write it to move the clock of a program that runs.
+/// Returns the file in `RALPH_NOW=@FILE`: tests write it to move the clock of a running program.
 fn clock_file() -> Option<&'static Path> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
     FILE.get_or_init(|| text("RALPH_NOW")?.strip_prefix('@').map(PathBuf::from)).as_deref()
@@ -244,7 +244,7 @@ fn clock() -> Stamp {
     Stamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The clock that files are stamped with, which no variable replaces, in nanoseconds.
+/// Returns the time by which files are stamped, in nanoseconds. No variable replaces this clock.
 pub fn file_clock() -> i64 {
     nanoseconds(SystemTime::now())
 }
@@ -253,7 +253,7 @@ pub fn nanoseconds(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// A number no two processes share, for run ids and temporary names.
+/// Returns a number that no two processes share, for run ids and temporary names.
 pub fn unique() -> u128 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     // RandomState is seeded from the system's randomness, which needs no crate of its own.

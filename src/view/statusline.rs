@@ -11,8 +11,9 @@ use crate::core::time::Stamp;
 
 const WIDTH: usize = 160;
 
+/// Returns the line of a loop, for example
 /// `working · Ralph 12/50 · Runtime: 3.2h/9.0h | Wall: 15.0h · circuit ok · 2 encouraged, 1 forbidden · ENDING SOON`.
-/// What the loop is doing comes first, so that a narrow screen does not cut it.
+/// It begins with what the loop is doing, so that a narrow screen does not cut that.
 pub fn line(
     run: &ArmedLoop,
     activity: &Activity,
@@ -38,7 +39,7 @@ pub fn line(
     clean::excerpt(&parts.join(" · "), WIDTH)
 }
 
-/// `ended: complete · 12 turns`.
+/// Returns the line of a loop that ended: `ended: complete · 12 turns`.
 pub fn ended(run: &StoredLoop, now: Stamp) -> String {
     format!("{} · {}", Activity::Ended(run.outcome).line(now), message::turns(run.iteration))
 }

@@ -135,8 +135,8 @@ impl User {
         self.start_by(with_default_signals(env!("CARGO_BIN_EXE_ralph")), args)
     }
 
-    /// The same where the processes of a container are out of sight, as they are for users who are not root and where
-    /// the engine has a machine of its own.
+    /// Starts `ralph` where it cannot see the container's processes, as for users who are not root, and where the
+    /// engine runs in its own machine.
     fn start_apart(&self, args: &[&str]) -> Running {
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", env!("CARGO_BIN_EXE_ralph")]);

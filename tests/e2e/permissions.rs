@@ -142,7 +142,7 @@ fn a_monitor_of_another_plugin_does_not_hold_the_loop() {
     assert!(tool_result(&api, 2).contains("Still running in the background: a ticker"));
 }
 
-/// With `-p` the client itself would wait for the server for ever.
+/// With `-p` the client itself would wait for the server forever.
 #[test]
 fn a_server_in_the_background_does_not_hold_a_printed_loop() {
     let serve = json!({"command": "sleep 1000", "description": "serve it", "run_in_background": true});

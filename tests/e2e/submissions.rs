@@ -22,7 +22,7 @@ fn asked(api: &Api, size: (u16, u16)) -> Option<(Session, Screen)> {
     Some((session, screen))
 }
 
-/// An agent that asks at once, and later works for ever.
+/// An agent that asks at once, and later works forever.
 fn asking() -> Api {
     let mut script = vec![Reply::text("Two ways.\n<promise>DECIDE:Tabs or spaces?</promise>")];
     script.extend((0..30).flat_map(|_| working("still working")));

@@ -162,7 +162,7 @@ impl Session {
         self.spawn_print(prompt, &[]).wait()
     }
 
-    /// The same, going on with an earlier conversation.
+    /// Runs `claude -p` in an earlier conversation.
     pub fn resume(&self, session_id: &str, prompt: &str) -> Output {
         self.spawn_print(prompt, &["--resume", session_id]).wait()
     }

@@ -84,7 +84,7 @@ impl Clock {
     }
 
     /// Advances so slowly that a runner sees nearly every step, until the condition holds. It takes more than five
-    /// seconds between two looks for a pause of the machine, in which no agent could have been heard.
+    /// seconds between two looks for a pause of the machine, in which no output could have been read.
     pub fn advance_slowly_until(&self, what: &str, mut done: impl FnMut() -> bool) {
         let mut last = Instant::now();
         wait_until(what, || {

@@ -98,7 +98,7 @@ impl Running {
     }
 
     fn kill_group(&mut self) -> Option<ExitStatus> {
-        // After the process was waited for, its number may belong to somebody else.
+        // After the process was waited for, its number may belong to another process.
         if let Ok(Some(status)) = self.child.try_wait() {
             return Some(status);
         }

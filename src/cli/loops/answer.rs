@@ -227,8 +227,8 @@ fn open_question(world: &World, project: &Project) -> anyhow::Result<Option<Ques
     Ok(questions.into_iter().next())
 }
 
-/// Returns the answer that is to be handed to the agent. Refuses if a question is unanswered; a block may have been
-/// resolved without an answer.
+/// Returns the answer to pass to the agent. Refuses if a question is unanswered; a block may have been resolved
+/// without an answer.
 pub fn refuse_unanswered(
     world: &World,
     project: &Project,

@@ -306,7 +306,7 @@ pub fn file_away(question: Option<&Question>, world: &World, project: &Project) 
     Some(format!("could not file away {}: {error:#}", question?.path.display()))
 }
 
-/// Refuses if the breaker of this session has tripped. Returns the breaker if it is to be reset.
+/// Refuses if the breaker of this session has tripped and `--reset` is not given. Returns the tripped breaker.
 pub fn refuse_tripped(
     world: &World,
     project: &Project,
@@ -331,7 +331,7 @@ fn check_session(session: &str) -> Result<(), Failure> {
     )))
 }
 
-/// Refuses if this session has a loop, unless it is to be replaced. Returns the loop that ended.
+/// Refuses if this session has a loop and `--replace` is not given. Returns the loop that it ended.
 fn make_room(start: &Start, document: &Document) -> Result<Option<ArmedLoop>, Failure> {
     let Start { world, project, session, request } = *start;
     let present = armed::load_armed(world, project, session, document)?.filter(|run| run.is_alive());

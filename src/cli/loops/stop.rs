@@ -98,7 +98,7 @@ fn stop_in(
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
     let mut ended = Vec::new();
-    // Not stopped now: its ending is to be found in its last row.
+    // It ended before this command: the last row of its summary says how.
     let dead = ending::end_dead_run(world, project, &mut state.document)?;
     told.extend(dead.iter().map(|run| {
         message::ended(run, &config::load_for(world, project, run).settings_for(run.engine), world.now)

@@ -65,7 +65,7 @@ pub fn agent_left(left: &LeftBehind, options: &RunOptions) -> Result<(), Failure
     }
 }
 
-/// Refuses while the breaker is tripped; returns it if it is to be reset.
+/// Refuses while the breaker is tripped, unless `--reset` is given. Returns the tripped breaker.
 pub fn tripped(world: &World, project: &Project, args: &RunArgs) -> Result<Option<circuit::Record>, Failure> {
     with_exit(start::refuse_tripped(world, project, SESSION, &args.start), Exit::Stuck)
 }
@@ -87,7 +87,7 @@ pub fn spent_day(world: &World, resolved: &Resolved) -> Result<Option<String>, F
     refusals::spent_day(world, &resolved.settings_for(Engine::Runner))
 }
 
-/// Refuses while there is a critical constraint, unless constraints are to be skipped.
+/// Refuses while there is a critical constraint, unless `--skip-constraint-scan` is given.
 pub fn critical(findings: &[Finding], args: &RunArgs) -> Result<(), Failure> {
     let findings = if args.start.skip_constraint_scan { &[] } else { findings };
     with_exit(refusals::critical(findings), Exit::Internal)

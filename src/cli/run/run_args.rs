@@ -15,12 +15,12 @@ use crate::view::paint;
 use clap::{ArgAction, Command};
 use std::path::PathBuf;
 
-/// Flags of settings that only `run` has, or that mean something else for `start`.
+/// Returns the flags of settings that only `run` has, or that mean something else for `start`.
 fn own_flags() -> impl Iterator<Item = (&'static str, &'static Key)> {
     KEYS.iter().filter_map(|key| Some((key.run_flag?, key)))
 }
 
-/// Flags of settings that `run` shares with `start`.
+/// Returns the flags of settings that `run` shares with `start`.
 fn shared_flags() -> impl Iterator<Item = (&'static str, &'static Key)> {
     let is_own = |name: &str| own_flags().any(|(flag, _)| flag == name);
     let all = KEYS.iter().filter_map(|key| Some((key.flag?, key)));

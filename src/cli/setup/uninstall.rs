@@ -52,7 +52,7 @@ pub fn uninstall(call: &Invocation) -> Result<String, Failure> {
     Ok(clean::block(&(lines.join("\n") + "\n")))
 }
 
-/// Sessions with a running loop would lose their hooks and stop without a reason.
+/// Refuses while a loop runs: its session would lose its hooks and stop without a reason.
 fn refuse_running(world: &World) -> Result<(), Failure> {
     let is_running = |project: &Project| {
         alive(world, project).loops.iter().any(|(_, run)| run.state == LoopState::Running)

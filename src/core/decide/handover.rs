@@ -32,7 +32,7 @@ pub fn judge(handover: &mut Option<Handover>, level: Option<f64>, limit: Option<
     }
 }
 
-/// Returns what the agent is told when it is to hand over.
+/// Returns the text that asks the agent to write the handover.
 pub fn advice(words: &str) -> String {
     format!(
         "{words}, and the work continues in a new context after this turn. Write {FILE} for it: what is done, what is \

@@ -94,7 +94,7 @@ impl Course {
 }
 
 impl Note {
-    /// Returns what the agent must hear about this turn, now or later.
+    /// Returns what the agent must be told about this turn, now or later.
     pub fn advice(&self) -> Option<String> {
         let advice = self.rejected.iter().map(Rejection::advice);
         let advice = advice.chain(self.ignored.iter().map(Ignored::advice));

@@ -121,7 +121,7 @@ fn words(windows: &[&Window], now: Stamp) -> String {
     windows.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
-/// Returns what the agent is told when it is to land.
+/// Returns the text that asks the agent to finish up before the usage limit.
 pub fn landing_advice(words: &str) -> String {
     format!(
         "{words}. After this turn the loop waits for the reset. Bring the work to a safe point now: start nothing new, \

@@ -62,7 +62,7 @@ pub struct Task {
     pub id: String,
     /// Its description or its command.
     pub name: String,
-    /// It is an agent, whose work ends; a command may run for ever.
+    /// It is an agent, whose work ends; a command may run forever.
     pub is_agent: bool,
 }
 

@@ -152,7 +152,7 @@ facts! {
         /// The project's folder.
         pub project: String,
         pub task: String,
-        /// The same run, after an ending or a pause.
+        /// Whether the run continues after an ending or a pause.
         pub continued: bool,
         /// The iteration it begins with.
         pub iteration: u64,

@@ -14,7 +14,7 @@ pub enum Severity {
     Medium,
     /// Forbidden to the agent at each turn.
     High,
-    /// The same, and a start is refused.
+    /// Forbidden to the agent at each turn, and a start is refused.
     Critical,
 }
 
@@ -59,7 +59,7 @@ impl Finding {
         }
     }
 
-    /// The order in which findings are shown: worst first, then by place.
+    /// Returns the key by which findings are sorted: worst first, then by place.
     pub fn rank(&self) -> (std::cmp::Reverse<Severity>, &str, Option<u64>, &str) {
         (std::cmp::Reverse(self.severity), &self.file, self.line, &self.id)
     }

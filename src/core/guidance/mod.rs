@@ -74,7 +74,7 @@ const LISTS: [List; 3] = [List::Encouraged, List::Forbidden, List::Allowed];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Added,
-    /// The same text was there; it counts from now.
+    /// The text was already in this list; its age was reset.
     Refreshed,
     /// The text was on this list, and the newest entry wins.
     Moved(List),

@@ -17,7 +17,7 @@ pub fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// Like [`lenient`], for what is read from text: a field is parsed once, where a [`Value`] would be built first.
+/// Does what [`lenient`] does for a record that is read from text: it parses a field once, without building a [`Value`].
 pub fn lenient_text<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -101,8 +101,8 @@ fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n'])
 }
 
-/// What a command may have besides letters, digits and blanks if a prefix is to allow it. Quotes group words; none of these
-/// makes any shell start a program, read a variable or open a file.
+/// The characters, besides letters, digits and blanks, that a command may have for a prefix to allow it. Quotes group words;
+/// none of these makes any shell start a program, read a variable or open a file.
 const HARMLESS: &str = "'\"_-./,:=+@%~*?#";
 
 /// Returns whether a shell starts one program with these words and does nothing else. Shells start programs from within

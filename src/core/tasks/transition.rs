@@ -76,7 +76,7 @@ impl Change<'_> {
             || self.is.review == Review::Needed && self.was.review != Review::Needed
     }
 
-    /// Implementing asks for a review, and no more.
+    /// Checks that an implementing iteration asked for a review at most.
     fn implemented(&self) -> Option<String> {
         let Change { was, is } = self;
         if was.review == Review::Approved {
@@ -91,7 +91,7 @@ impl Change<'_> {
         })
     }
 
-    /// A review is a verdict, and it counts.
+    /// Checks that a review gave a verdict and was counted.
     fn reviewed(&self) -> Option<String> {
         let Change { was, is } = self;
         if !was.awaits_review() {
@@ -110,7 +110,7 @@ impl Change<'_> {
             .then(|| format!(": reviewCount is {count}, and a review adds one: set it to {expected}"))
     }
 
-    /// A fix answers the feedback and asks for the next review.
+    /// Checks that a fix asked for the next review.
     fn fixed(&self) -> Option<String> {
         if self.was.review != Review::ChangesRequested {
             return Some(format!(" is not the one with changes requested: put its {FIELDS} back"));

@@ -50,8 +50,8 @@ impl Outage {
         (now - self.since).saturating_sub(slept).max(0)
     }
 
-    /// Returns how long to wait before the next attempt, or nothing if there is to be none: `max_ms` limits the outage,
-    /// 0 does not. The last attempt is made when the limit is reached.
+    /// Returns how long to wait before the next attempt, or `None` if there is none: `max_ms` limits the outage, 0 does
+    /// not. The last attempt is made when the limit is reached.
     pub fn wait_ms(&self, passing: Passing, lasted_ms: i64, max_ms: i64, random: f64) -> Option<i64> {
         let given_up = match passing {
             Passing::Yes => false,

@@ -1,7 +1,7 @@
 //! Background commands that the loop waits for: once their time is up, the agent is woken and told what still runs.
 //!
 //! A command that ends in time brings a turn of its own. In the terminal's interface the session is idle meanwhile. With `-p`
-//! the client waits for this hook, which then is what keeps the session from waiting for a server for ever; there the
+//! the client waits for this hook, which then is what keeps the session from waiting for a server forever; there the
 //! transcript shows when a command has ended.
 
 use super::look::{Activity, Look};

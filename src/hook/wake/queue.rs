@@ -1,7 +1,7 @@
 //! What the user queued: a prompt or command for which the Stop hook allowed the stop.
 //!
 //! Most of them lead to a turn, whose own Stop continues the loop. A command without a turn, such as `/compact`, would
-//! leave the loop waiting for ever. So the session is watched and, once it is idle, the agent is woken. The same holds for a
+//! leave the loop waiting forever. So the session is watched and, once it is idle, the agent is woken. The same holds for a
 //! compaction that the module in the client was asked for.
 
 use super::look::{Activity, Look};

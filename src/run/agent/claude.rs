@@ -228,7 +228,7 @@ impl StreamState {
 
     fn read_result(&mut self, result: stream::Outcome, emit: &mut dyn FnMut(AgentEvent<'_>)) {
         if !self.began && result.is_error {
-            // The client did not find the conversation it was to continue.
+            // The client did not find the conversation to continue.
             emit(AgentEvent::Session(None));
         } else if let Some(id) = &result.session_id {
             emit(AgentEvent::Session(Some(id.clone())));
@@ -268,7 +268,7 @@ impl StreamState {
         Some((found.or_else(other)?, words.clone().unwrap_or_default()))
     }
 
-    /// Events come before text, and only the client's own text is asked. A 429 without a reset time is a throttle, also
+    /// Recognises a usage limit by events, else by the client's own text. A 429 without a reset time is a throttle, even
     /// if the client calls it rejected, unless its text says which limit it is.
     fn usage_limit(&self, status: Option<u16>, word: &str, text: &str) -> Option<Failure> {
         let told = match Failure::of_message(text) {

@@ -85,7 +85,7 @@ impl OutputReader for TextReader {
         }
     }
 
-    /// Stderr is shown, but it is not the agent's message.
+    /// Shows stderr, which is not part of the agent's message.
     fn stderr(&mut self, chunk: &[u8], emit: &mut dyn FnMut(AgentEvent<'_>)) {
         self.error_tail.add(chunk);
         if self.shown {

@@ -113,7 +113,7 @@ pub trait OutputReader {
 
     fn stderr(&mut self, chunk: &[u8], emit: &mut dyn FnMut(AgentEvent<'_>));
 
-    /// The output is complete. `failed` says that the program exited with an error.
+    /// Reads what is left when the output is complete. `failed` says that the program exited with an error.
     fn finish(&mut self, failed: bool, emit: &mut dyn FnMut(AgentEvent<'_>));
 }
 

@@ -11,7 +11,7 @@ const MAX_TOOLS_IN_FLIGHT: usize = 256;
 pub struct Report {
     /// The conversation, if there is one to continue.
     pub session: Option<String>,
-    /// The conversation that was to be continued is not there any more.
+    /// The conversation to continue no longer exists.
     pub session_lost: bool,
     /// Calls of the agent and its sub-agents.
     pub tools_used: u64,

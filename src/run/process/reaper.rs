@@ -76,7 +76,7 @@ fn arguments(run_id: &str, variables: [&str; 2], grace: u32) -> [String; 4] {
 pub fn reap_container(name: &str, run_id: &str, grace: u32) -> Result<(), String> {
     let mut docker = lookup::command("docker");
     docker.args(["exec", "-i", name, "sh", "-c", &format!("{REAP}reap"), "sh"]);
-    // A guard goes with them: it must not take the next agent of this run for the one it was to end.
+    // Guards are ended too: one must not mistake the next agent of this run for its own.
     docker.args(arguments(run_id, [VARIABLE, GUARD_VARIABLE], grace));
     let said = program::run(docker, b"", MAX_ENGINE_WAIT);
     let lower = said.stderr.to_lowercase();
@@ -193,7 +193,7 @@ pub fn reap(run_id: &str) -> Result<(), String> {
     if left.is_empty() { Ok(()) } else { Err(format!("still there after KILL: process {}", left.join(", "))) }
 }
 
-/// Neither the environment nor a mark of other processes can be read here; ending the group has to do.
+/// Does nothing: this system shows neither the environment nor the mark of other processes. Only the group is ended.
 #[cfg(not(target_os = "linux"))]
 pub fn reap(_: &str) -> Result<(), String> {
     Ok(())

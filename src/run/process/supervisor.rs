@@ -77,10 +77,10 @@ const KILLED: i32 = 137;
 
 /// What the runner records while an agent runs.
 pub trait Observer {
-    /// The agent was started, with this process id.
+    /// Is called when the agent has started, with its process id.
     fn started(&self, pid: u32);
 
-    /// A silence that was warned about ended, by output or as a stall.
+    /// Is called when a silence ends after its warning, by output or as a stall.
     fn silent(&self, silence: &Silence);
 }
 

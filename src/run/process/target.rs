@@ -32,7 +32,7 @@ pub enum Reap {
     Rest,
     /// The agent was cut off, or its runner died.
     CutOff,
-    /// Like `CutOff`, without a grace period.
+    /// The agent was cut off and gets no grace period.
     AtOnce,
 }
 

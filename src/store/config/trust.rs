@@ -35,7 +35,7 @@ impl Trusted {
         self.hint_for("run")
     }
 
-    /// The same for what is not `run` but, for example, `used`.
+    /// Returns the hint for an entry that is not `run` but, for example, `used`.
     pub fn hint_for(&self, verb: &str) -> String {
         match &self.fault {
             Some(fault) => format!("is not {verb}: {fault}; `ralph trust` records it anew"),

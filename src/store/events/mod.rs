@@ -68,7 +68,7 @@ pub fn note(world: &World, run: &ArmedLoop, events: &[What]) -> Option<String> {
     Some(format!("could not add to the events of this run: {error:#}"))
 }
 
-/// Like [`note`], and returns a failure once until it works again: a loop may have hundreds of turns.
+/// Records events as [`note`] does, and returns a failure only once until it works again: a loop may have hundreds of turns.
 pub fn note_once(world: &World, run: &mut ArmedLoop, events: &[What]) -> Option<String> {
     if events.is_empty() {
         return None;

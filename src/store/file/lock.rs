@@ -25,8 +25,8 @@ impl Lock {
         })
     }
 
-    /// Like [`Lock::acquire`], and returns `None` if the time is over, or as soon as another process has the lock and
-    /// `refused` returns true.
+    /// Acquires the lock as [`Lock::acquire`] does. Returns `None` if the time is over, or as soon as another process has
+    /// the lock and `refused` returns true.
     pub fn acquire_unless(path: &Path, refused: impl Fn() -> bool) -> Result<Option<Lock>> {
         let open = creating(Privacy::Private).read(true).write(true).create(true).truncate(false).open(path);
         let file = open.with_context(|| format!("could not open the lock {}", path.display()))?;

@@ -36,34 +36,34 @@ pub fn replace(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
     Ok(())
 }
 
-/// Like `replace`, for a file that only the user reads. Creates its folder if needed.
+/// Replaces a file that only the user can read. Creates its folder if needed.
 pub fn replace_private(path: &Path, bytes: &[u8]) -> Result<()> {
     create_dir(path.parent().unwrap_or(path))?;
     replace(path, bytes, Privacy::Private)
 }
 
-/// Like `replace`, for a caller who holds the lock on `path`: it overwrites what a killed writer left.
+/// Replaces a file whose lock the caller holds. Overwrites what a killed writer left.
 pub fn replace_locked(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
     replace_locked_unsynced(path, bytes, privacy)?;
     sync_dir(path);
     Ok(())
 }
 
-/// Like `replace_locked`, without syncing the directory: after a power cut the file before may come back.
+/// Replaces a file as `replace_locked` does, without syncing the directory: after a power cut the old file may come back.
 pub fn replace_locked_unsynced(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
     let temporary = beside(path, "new");
     let _ = fs::remove_file(&temporary);
     exchange(&temporary, path, bytes, privacy, true)
 }
 
-/// Like `replace_locked`, without waiting for the disk: for what can be made again.
+/// Replaces a file as `replace_locked` does, without waiting for the disk; for files that can be recreated.
 pub fn replace_locked_unflushed(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
     let temporary = beside(path, "new");
     let _ = fs::remove_file(&temporary);
     exchange(&temporary, path, bytes, privacy, false)
 }
 
-/// Like `replace`, without waiting for the disk: for what can be made again.
+/// Replaces a file as `replace` does, without waiting for the disk; for files that can be recreated.
 pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
     exchange(&temporary(path), path, bytes, Privacy::Private, false)
 }
@@ -214,7 +214,7 @@ pub fn create_dir(path: &Path) -> Result<()> {
     builder.create(path).with_context(|| format!("could not create the folder {}", path.display()))
 }
 
-/// Open options that create a file with the permissions asked for.
+/// Returns open options that create a file with the requested permissions.
 pub fn creating(privacy: Privacy) -> OpenOptions {
     let mut options = without_waiting(true);
     #[cfg(unix)]
@@ -226,7 +226,7 @@ pub fn creating(privacy: Privacy) -> OpenOptions {
     options
 }
 
-/// Open options with which a pipe is not waited for, and a link in the last component is refused if asked.
+/// Returns open options that do not wait for a pipe. If asked, they refuse a link in the last component.
 fn without_waiting(refuse_link: bool) -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -262,7 +262,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     copied.map(drop).with_context(|| format!("could not copy {} to {}", from.display(), to.display()))
 }
 
-/// A rename is durable once its folder is. Where folders cannot be flushed the rename still happened.
+/// Flushes the folder of a file, which makes a rename durable. Where folders cannot be flushed the rename still happened.
 pub fn sync_dir(path: &Path) {
     #[cfg(unix)]
     if let Some(Ok(dir)) = path.parent().map(File::open) {
@@ -277,7 +277,7 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     read_opened(path, without_waiting(false).read(true).open(path), limit)
 }
 
-/// Like `read_bounded`, for a path whose last component must not be a link.
+/// Reads a file as `read_bounded` does, and refuses a link in the last component of the path.
 pub fn read_unlinked(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     read_opened(path, open_plain(path), limit)
 }

@@ -57,7 +57,7 @@ pub fn run(command: &str, dir: &Path, limit: Duration) -> Run {
     run_unless(command, dir, limit, &|| false)
 }
 
-/// Like [`run`], and ends the command as soon as `cancelled` returns true.
+/// Runs a command as [`run`] does, and ends it as soon as `cancelled` returns true.
 pub fn run_unless(command: &str, dir: &Path, limit: Duration, cancelled: &dyn Fn() -> bool) -> Run {
     run_and_drain(command, dir, limit, DRAIN, cancelled)
 }

@@ -86,7 +86,7 @@ impl Group {
         let _ = kill.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 
-    /// The tree cannot be found without its root.
+    /// Does nothing: the tree cannot be found without its root.
     pub fn end_rest(&self) {}
 
     pub fn kill(&self) {

@@ -21,7 +21,7 @@ pub const DELIVER: &str = "deliver";
 /// What a pipe holds on every system, so that handing it over does not wait.
 const MAX_JOB_BYTES: usize = 16 << 10;
 
-/// A request that is to be sent.
+/// A request to send.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delivery {
     pub url: String,

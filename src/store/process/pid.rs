@@ -9,7 +9,7 @@ pub fn is_alive(pid: u32) -> bool {
     !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH))
 }
 
-/// There is no cheap way to ask, so every number is believed.
+/// Returns whether the number can be a process: there is no cheap way to ask.
 #[cfg(not(unix))]
 pub fn is_alive(pid: u32) -> bool {
     pid > 0
@@ -48,7 +48,7 @@ pub fn namespace() -> Option<String> {
 }
 
 /// Returns whether every process of the group is a zombie. Without an init process, as in many containers, a zombie
-/// stays for ever.
+/// stays forever.
 #[cfg(target_os = "linux")]
 pub fn only_zombies(group: u32) -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else { return false };

@@ -254,7 +254,7 @@ pub fn run(mut command: Command, input: &[u8], limit: Duration) -> Said {
     ask(&mut command, input, limit, &|| false)
 }
 
-/// Like [`run`], and ends the program as soon as `cancelled` returns true.
+/// Runs a program as [`run`] does, and ends it as soon as `cancelled` returns true.
 pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn Fn() -> bool) -> Said {
     let mut outputs = Vec::new();
     let mut capture = || {

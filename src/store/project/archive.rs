@@ -75,7 +75,7 @@ pub fn lock(world: &World, project: &Project) -> Result<Lock> {
 }
 
 /// Returns whether there is nothing to archive: `ralph/` is missing, or as `ralph init` writes it. Logs that an earlier
-/// archive left in place count only if they are to be moved now.
+/// archive left in place count only if logs are moved now.
 pub fn is_fresh(project: &Project, project_name: &str, include_logs: bool) -> bool {
     let fresh = |entry: &Entry| {
         let name = entry.path.to_string_lossy();

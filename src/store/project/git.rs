@@ -60,10 +60,10 @@ fn escape(name: &str) -> String {
     name.chars().flat_map(|c| if "\\*?[]!# ".contains(c) { vec!['\\', c] } else { vec![c] }).collect()
 }
 
-/// The work tree's top and its repository's common folder.
+/// Returns the work tree's top and its repository's common folder.
 ///
-/// A `.git` file may name any folder, so a linked worktree counts only where that folder names it back,
-/// and a submodule only where the folder lies in a `.git/modules` above it.
+/// A `.git` file may name any folder, so a linked worktree counts only if that folder names the worktree,
+/// and a submodule only if the folder is in a `.git/modules` above it.
 fn common_dir(root: &Path) -> Option<(&Path, PathBuf)> {
     let top = top(root)?;
     let dot_git = top.join(".git");
@@ -122,12 +122,12 @@ pub fn is_linked_worktree(folder: &Path) -> bool {
     git_dir.is_some_and(|dir| dir.join("commondir").is_file())
 }
 
-/// The work tree that this folder is in.
+/// Returns the work tree that this folder is in.
 pub fn top(root: &Path) -> Option<&Path> {
     root.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())
 }
 
-/// The folder in which git keeps this work tree's own state.
+/// Returns the folder in which git keeps this work tree's own state.
 pub fn dir(root: &Path) -> Option<PathBuf> {
     let top = top(root)?;
     let dot_git = top.join(".git");
@@ -137,8 +137,9 @@ pub fn dir(root: &Path) -> Option<PathBuf> {
     top.join(pointer(&dot_git, "gitdir:")?).canonicalize().ok()
 }
 
-/// The commit that HEAD names, read from git's own files: no process is started. A branch without a commit is
-/// its own name, so that the first commit is a change. Nothing outside git, or where refs are kept otherwise.
+/// Returns the commit that HEAD names, read from git's own files: no process is started. For a branch without a commit it
+/// returns the branch's name, so that the first commit is a change. Returns `None` outside git, and where refs are stored in
+/// another format.
 pub fn head(root: &Path) -> Option<String> {
     let dir = dir(root)?;
     let head = text(&dir.join("HEAD"))?;
@@ -189,7 +190,7 @@ pub fn is_odd(path: &Path, max_bytes: u64) -> bool {
     path.metadata().is_ok_and(|meta| !meta.is_file() || meta.len() > max_bytes)
 }
 
-/// What the work trees of a repository share, by the folder of one of them.
+/// Returns the folder that the work trees of a repository share, from the git folder of one of them.
 pub fn common(dir: &Path) -> PathBuf {
     pointer(&dir.join("commondir"), "").map_or_else(|| dir.to_owned(), |to| dir.join(to))
 }

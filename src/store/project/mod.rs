@@ -24,8 +24,8 @@ const STATE: &str = "ralph-state.json";
 const CONFIG: &str = "ralph-config.json";
 
 impl Project {
-    /// The nearest folder at or above the start, within its git work tree, that holds our files; else where
-    /// the client was launched, the git root, or the start itself.
+    /// Finds the nearest folder at or above the start, within its git work tree, that has Ralph's files; else
+    /// the folder where the client was launched, the git root, or the start itself.
     pub fn find(world: &World, cwd: Option<&Path>) -> Project {
         let start = world.launch_dir.as_deref().or(cwd).unwrap_or(&world.working_dir);
         let start = if start.is_absolute() { start.to_owned() } else { world.working_dir.join(start) };
@@ -82,17 +82,17 @@ impl Project {
         self.claude_dir().join("STOP_LOOP")
     }
 
-    /// Questions for the human, and the runner's files.
+    /// Returns the folder of the agent's questions and the runner's files.
     pub fn work_dir(&self) -> PathBuf {
         self.root.join("ralph")
     }
 
-    /// Without links, so that the same project has one name however it was reached.
+    /// Returns the root without links, so that a project has the same name however it was reached.
     pub fn real_root(&self) -> PathBuf {
         self.root.canonicalize().unwrap_or_else(|_| self.root.clone())
     }
 
-    /// A file name in the user's folders that belongs to this project alone.
+    /// Returns a file name for the user's folders that belongs to this project alone.
     pub fn key(&self) -> String {
         let root = self.real_root();
         let name: String = root.file_name().map_or("root".into(), |name| {
@@ -122,7 +122,7 @@ fn same_owner(dir: &Path, start: &Path) -> bool {
     }
 }
 
-/// FNV-1a: the same for the same bytes in every release, unlike the standard library's hashes.
+/// Returns the FNV-1a hash, which unlike the standard library's hashes stays the same in every release.
 pub fn fingerprint(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -11,7 +11,7 @@ use crate::store::{World, file, state, tasks};
 use anyhow::Result;
 use std::time::Duration;
 
-/// A hook waits for it, and a repository can make git wait for ever.
+/// A hook waits for it, and a repository can make git wait forever.
 const MAX_GIT_WAIT: Duration = Duration::from_secs(5);
 const MAX_NAMES: usize = 5;
 const MAX_NAME_CHARS: usize = 200;
@@ -133,7 +133,7 @@ pub fn count_block(world: &World, session: &str) -> u64 {
     let path = dir.join(format!("{:016x}", fingerprint(session.as_bytes())));
     let bytes = file::read_bounded(&path, 64).ok().flatten().unwrap_or_default();
     let before = String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0);
-    // Without a count that is saved, the stop would be blocked for ever.
+    // Without a count that is saved, the stop would be blocked forever.
     let saved = file::create_dir(&dir)
         .and_then(|()| file::replace_unsynced(&path, (before + 1).to_string().as_bytes()));
     if saved.is_ok() { before } else { u64::MAX }

@@ -75,7 +75,7 @@ pub fn totals(project: &Project) -> (u64, u64) {
     (rows.iter().map(Row::seconds).fold(0, u64::saturating_add), stuck as u64)
 }
 
-/// A row is a line, so that a quote without its end costs no other row.
+/// Parses the rows, each from one line, so that an unclosed quote affects no other row.
 fn parse(bytes: &[u8]) -> Vec<Row> {
     let mut records = bytes.split(|byte| *byte == b'\n').filter_map(record);
     let Some(header) = records.next() else { return Vec::new() };

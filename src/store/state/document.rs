@@ -143,7 +143,7 @@ impl Document {
         self.loops.0.iter().filter_map(read)
     }
 
-    /// Like `loops`, for those whose session id and run id are wanted; of the others no more is read.
+    /// Returns the loops whose session id and run id are wanted. Of the others nothing else is read.
     pub fn loops_where(
         &self,
         wanted: impl Fn(&str, &str) -> bool,

@@ -122,7 +122,7 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
             run.usage = entry.usage;
             run.end(entry.outcome, entry.reason, entry.ended_at);
             if asked {
-                // Its ending was to be recorded after the wait.
+                // The runner would have recorded the ending after its wait for an answer.
                 events::note(world, &run, &[What::Ended(Ended::of(&run, world.now))]);
             }
         }

@@ -46,12 +46,12 @@ impl Fields {
     }
 }
 
-/// Renders a value as it stands in the object that is the file.
+/// Renders a value, indented as a field of the file's top-level object.
 pub fn pretty(value: &impl Serialize) -> serde_json::Result<Box<str>> {
     Ok(inside(&serde_json::to_string_pretty(&[value])?, "[\n  ", "\n]"))
 }
 
-/// Renders a value as it stands in an object of that object.
+/// Renders a value, indented as a field of an object in it.
 pub fn pretty_inside(value: &impl Serialize) -> serde_json::Result<Box<str>> {
     Ok(inside(&serde_json::to_string_pretty(&[[value]])?, "[\n  [\n    ", "\n  ]\n]"))
 }

@@ -160,7 +160,7 @@ impl Locked {
         self.save_by(file::replace_locked)
     }
 
-    /// Like `save`, without syncing the directory: after a power cut the file before may come back.
+    /// Saves as `save` does, without syncing the directory: after a power cut the old file may come back.
     pub fn save_unsynced(&mut self) -> Result<()> {
         self.save_by(file::replace_locked_unsynced)
     }

@@ -115,7 +115,7 @@ pub fn load(project: &Project, source: &Source) -> Result<Option<TaskList>, Vec<
     found.map(|bytes| parse(source, &bytes)).transpose()
 }
 
-/// Like `load`, for bytes read before.
+/// Parses a task list that was read before, as `load` does.
 pub fn parse(source: &Source, bytes: &[u8]) -> Result<TaskList, Vec<String>> {
     let name = &source.file;
     let broken = |why| vec![format!("{name} {why}")];

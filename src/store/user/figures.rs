@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// The same from the module, which knows when the session began and not for how long.
+    /// Returns the figures of the module, which knows when the session began and not how long it has run.
     fn by_module(cost: f64, began_second: i64) -> Told {
         let began_at = Some(Stamp(1_000_000_000 + began_second * 1000));
         Told { source: FigureSource::Module, cost_usd: Some(cost), began_at, ..Told::default() }

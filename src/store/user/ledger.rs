@@ -41,7 +41,7 @@ fn read(path: &Path) -> Result<Option<Spent>> {
     Ok(spent.filter(|spent: &Spent| (0.0..=MAX_USD).contains(&spent.usd)))
 }
 
-/// The caller holds the lock.
+/// Reads the day's spending. Moves a damaged file aside and computes it again. Requires the lock.
 fn read_or_repair(world: &World, path: &Path) -> Result<(Spent, Option<String>)> {
     if let Some(spent) = read(path)? {
         return Ok((spent, None));
@@ -87,7 +87,7 @@ fn lock(path: &Path) -> Result<Lock> {
     Lock::acquire(&folder.join("lock"))
 }
 
-/// After a power cut the file before may come back, and never half of one.
+/// Writes the day's spending. After a power cut the old file may come back, but never half of one.
 fn write(path: &Path, spent: Spent) -> Result<()> {
     file::replace_locked_unsynced(path, &serde_json::to_vec(&spent)?, Privacy::Private)
 }

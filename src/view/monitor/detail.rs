@@ -1,4 +1,4 @@
-//! The selected run: where it stands, what would end it next, what its agent does, and what it is held to.
+//! The selected run: its position, what would end it next, what its agent does, its checks, guidance and constraints.
 
 use super::runs::{Breaker, ProjectView, RunView, Summary};
 use super::theme::{Theme, Tone};
@@ -119,7 +119,7 @@ impl Monitor {
         self.max_scroll = longer.saturating_sub(height);
     }
 
-    /// Fills in where the run stands, what would end it, and what its agent does.
+    /// Adds the run's position, what would end it, and what its agent does.
     fn fill_work(&self, page: &mut Page, run: &RunView, height: usize, activity_rows: usize) {
         let summary = run.summary(self.now);
         let is_tall = height >= TALL;

@@ -52,7 +52,7 @@ pub struct Summary {
     pub tone: Tone,
     /// One word for its state.
     pub word: String,
-    /// The same with its reason.
+    /// Its state with the reason.
     pub state: String,
     pub is_alive: bool,
     pub iteration: u64,

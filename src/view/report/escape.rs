@@ -20,7 +20,7 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// Like [`html`], with what is between two back-quotes as code.
+/// Escapes text as [`html`] does, and shows what is between two back-quotes as code.
 pub fn html_with_code(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {

@@ -109,7 +109,7 @@ fn checks(facts: &Facts) -> Vec<Need> {
     failed.into_iter().chain(unused).collect()
 }
 
-/// A check that passes proves less than before if tests are gone.
+/// Reports weakened tests: a passing check means less if tests are gone.
 fn weakened(review: &Review) -> Option<Need> {
     let found = &review.weakened;
     let parts = [

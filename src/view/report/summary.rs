@@ -10,7 +10,7 @@ use crate::core::outcome::Outcome;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 
-/// How a run or an iteration looks at first sight.
+/// The colour of a run or an iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     Good,

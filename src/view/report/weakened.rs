@@ -99,7 +99,7 @@ pub fn of_patch(patch: &str) -> Weakened {
     found
 }
 
-/// A line of a program, not of a generated file.
+/// Returns whether a line can be from a program, not from a generated file.
 fn is_short(text: &str) -> bool {
     text.len() < 1000
 }

@@ -51,7 +51,7 @@ pub fn value(row: &Row) -> String {
     }
 }
 
-/// `trusted` tells of a command in the project's file whether it is executed.
+/// Renders a setting. `trusted` says whether a command in the project's file is executed.
 fn line(row: &Row, trusted: bool) -> String {
     let value = value(row);
     let mut source = match row.source {

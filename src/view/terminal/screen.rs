@@ -120,7 +120,7 @@ fn restore() {
     }
 }
 
-/// A release aborts at a panic, without running destructors.
+/// Restores the screen at a panic: a release build aborts without running destructors.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -70,7 +70,7 @@ fn guidance_from_elsewhere_reaches_the_turn_by_whichever_way_comes_first() {
     let told = module(&env, "refresh", json!({}))["append"].as_str().unwrap().to_owned();
     assert!(told.contains("ENCOURAGED:\n- small steps"), "{told}");
     after_tools(&env, SESSION).silent();
-    // Between turns nobody reads it, so it waits.
+    // No turn is running, so the guidance waits.
     env.guidance(&["forbid", "new files"]).ok();
     assert_eq!(module(&env, "refresh", json!({"running": false}))["append"], Value::Null);
     let prompt = env.turn(SESSION, "working on it");

@@ -37,7 +37,7 @@ fn every_way_to_end_gives_the_terminal_back() {
     }
 }
 
-/// The reader of keys that we use would read a closed terminal for ever.
+/// The reader of keys that we use would read a closed terminal forever.
 #[test]
 fn a_window_that_is_closed_ends_it() {
     let env = busy();

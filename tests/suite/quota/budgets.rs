@@ -197,7 +197,7 @@ fn a_full_context_is_handed_over_and_the_agent_reads_it_after_compaction() {
     assert!(!again.contains("handover"), "{again}");
 }
 
-/// The figures as the module in the client tells them, and whether it is to compact.
+/// Reports figures as the module in the client does. Returns whether the module should compact.
 fn module_compacts(env: &Env, percent: f64, running: bool) -> bool {
     let usage = json!({"cost": {"usd": 0.1}, "context": {"percent": percent}});
     let input = json!({"event": "refresh", "session_id": SESSION, "running": running, "usage": usage});

@@ -94,7 +94,7 @@ fn a_session_shows_its_checks_too() {
     assert_eq!(env.status()["loops"][0]["checks"][0]["exit_code"], 7);
 }
 
-/// A list whose only story is to be reviewed, with these check commands.
+/// Returns a list with these check commands, whose only story needs a review.
 fn list(commands: &[&str]) -> String {
     json!({"verifyCommands": commands, "userStories": [{"id": "US-1", "passes": true}]}).to_string()
 }

@@ -167,7 +167,7 @@ fn any_byte_is_a_sign_of_life() {
     // In all longer than a stall takes.
     for _ in 0..8 {
         let before = length();
-        wait_until("another byte is heard", || length() > before);
+        wait_until("another byte is read", || length() > before);
         clock.advance(1);
     }
     env.touch("go");
@@ -275,7 +275,7 @@ fn a_piece_of_a_message_is_a_sign_of_life() {
         assert!(warning.starts_with("event=heartbeat_warning elapsed_seconds=4 "), "{warning}");
         env.touch(&format!("go{round}"));
         let resumed = || env.ralph(&["history", "--stalls", "--json"]).stdout.lines().count();
-        wait_until("the piece is heard", || resumed() == round);
+        wait_until("the piece is read", || resumed() == round);
     }
     env.touch("go");
     let run = run.wait();

@@ -205,7 +205,7 @@ fn the_limit_of_iterations_is_the_number_of_turns() {
     env.turn(SESSION, "1").goes_on();
     env.turn(SESSION, "2").goes_on();
     let told = env.turn(SESSION, "3").ended("max-iterations").to_owned();
-    assert!(told.contains("--resume"), "and how to go on: {told}");
+    assert!(told.contains("--resume"), "and how to continue: {told}");
     assert_eq!(env.shown(SESSION)["iteration"], 3);
     env.turn(SESSION, "4").silent();
 }

@@ -76,7 +76,7 @@ fn the_presets_are_as_documented() {
     assert!(told.contains("20 iterations") && told.contains("10m"), "{told}");
     let shown = env.shown(SESSION);
     assert_eq!(shown["max_iterations"], 20);
-    // Held back by the minimum of 5 minutes and 10 iterations, then accepted.
+    // Rejected until the minimum of 5 minutes and 10 iterations is reached, then accepted.
     for turn in 1..10 {
         env.at(turn * 20).turn(SESSION, "<promise>COMPLETE</promise>").goes_on();
     }

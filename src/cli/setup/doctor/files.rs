@@ -109,7 +109,7 @@ fn is_visible(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
 }
 
-/// On Windows the user's profile is private.
+/// Returns false: on Windows the user's profile is private.
 #[cfg(not(unix))]
 fn is_visible(_: &Path) -> bool {
     false

@@ -92,7 +92,7 @@ fn loops(context: &CheckContext) -> Vec<CheckNote> {
     notes
 }
 
-/// Damaged state files that were set aside, and temporary files of crashed processes.
+/// Reports damaged state files that were moved aside, and temporary files of crashed processes.
 fn files(context: &CheckContext) -> Vec<CheckNote> {
     let mut notes = Vec::new();
     let data = context.world.data_dir().ok();

@@ -119,7 +119,7 @@ fn give_back() {
     let _ = disable_raw_mode();
 }
 
-/// A panic is told on the user's own screen. The release build aborts after it, so nothing else would give it back.
+/// Restores the user's screen before a panic is reported. The release build aborts after it, so nothing else would.
 fn give_back_on_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -161,7 +161,7 @@ mod unix {
             self.end.load(Ordering::Relaxed)
         }
 
-        /// Ctrl-Z from outside; typed, it is a key.
+        /// Returns whether another process asked the monitor to suspend itself. A typed Ctrl-Z arrives as a key.
         pub fn stop(&self) -> bool {
             self.stop.swap(false, Ordering::Relaxed)
         }

@@ -62,7 +62,7 @@ const NO_LABEL: &str =
     "no|0|zero|without|fixed|handled|resolved|solved|ignored|expected|the|a|an|this|any|each|every";
 const MAX_LABEL_BYTES: usize = 80;
 
-/// Emphasis and the signs that people and tools put before an error.
+/// Returns whether a character is emphasis, or a sign that people and tools put before an error.
 fn is_decoration(c: char) -> bool {
     c.is_whitespace() || "*_❌✗✘✖×⚠🚨🔴\u{fe0f}".contains(c)
 }
