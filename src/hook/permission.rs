@@ -17,7 +17,7 @@ use crate::core::time;
 use crate::store::process::{notify, pid};
 use crate::store::state::{self, Locked, stop as stops};
 use crate::store::user::armed;
-use crate::store::world::Instant;
+use crate::store::world::{self, Instant};
 use crate::store::{World, config, events};
 use anyhow::Result;
 use serde_json::Value;
@@ -142,7 +142,7 @@ impl Prompt<'_> {
     }
 
     fn wait(&self, noted: Option<&Waiting>, parent: Option<u32>, mut was_open: bool) -> End {
-        let limit = Duration::from_millis(u64::try_from(self.wait_ms).unwrap_or(0));
+        let limit = world::milliseconds(self.wait_ms);
         let began = Instant::now();
         let mut is_told = false;
         loop {

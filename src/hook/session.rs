@@ -238,8 +238,7 @@ fn wait_for_service(world: &World, run: &mut ArmedLoop, passing: Passing, words:
     let (now, slept_ms) = (world.now, world.slept_ms.unwrap_or(0));
     let outage = Outage::after(run.session.outage, now, slept_ms);
     let lasted_ms = outage.lasted_ms(now, slept_ms);
-    let random = (world::unique() % 1000) as f64 / 1000.0;
-    match outage.wait_ms(passing, lasted_ms, max_ms, random) {
+    match outage.wait_ms(passing, lasted_ms, max_ms, world::random()) {
         Some(ms) => {
             let what = WaitingFor::Service(now.plus_ms(ms));
             run.session.waiting = Some(Waiting { what, since: now });

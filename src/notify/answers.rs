@@ -5,6 +5,7 @@ use crate::core::event::notice::address::Address;
 use crate::core::event::notice::reply;
 use crate::core::settings::NotifySettings;
 use crate::store::user::reply::OpenReply;
+use crate::store::world::milliseconds;
 use std::time::Duration;
 
 /// The service's clock may differ from ours.
@@ -26,7 +27,7 @@ impl Topic {
     pub fn of(settings: &NotifySettings, open: &OpenReply) -> Option<Topic> {
         let address = Address::parse(settings.answers.as_deref()?).ok()?;
         address.topic().ok()?;
-        let limit = Duration::from_millis(u64::try_from(settings.timeout_ms).unwrap_or(1).max(1));
+        let limit = milliseconds(settings.timeout_ms.max(1));
         let since = (open.asked_at.seconds() - CLOCK_MARGIN_SECONDS).max(0.0).floor() as u64;
         let (token, since) = (open.token.clone(), since.to_string());
         Some(Topic { address, limit, token, since, pause: Duration::from_millis(500) })

@@ -4,7 +4,7 @@ use super::agent::{Failure, Report};
 use super::pace::{self, Wait, Waited};
 use super::process::supervisor::{self, AgentEnd, Launch, Observer};
 use super::trouble::Trouble;
-use super::{Runner, SESSION, messages, span};
+use super::{Runner, SESSION, messages};
 use crate::core::decide::turn::{Gained, Tasks, Turn};
 use crate::core::decide::{account, completion};
 use crate::core::event::{IterationStarted, What};
@@ -31,7 +31,7 @@ use crate::store::runner::snapshot::{self, Rules, Snapshot};
 use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
 use crate::store::user::{armed, given, ledger, stalls};
-use crate::store::world::{Instant, World};
+use crate::store::world::{Instant, World, milliseconds};
 use anyhow::Result;
 use serde_json::json;
 use std::cell::RefCell;
@@ -131,7 +131,7 @@ impl Runner<'_> {
         let run_settings = resolved.run_settings();
         let is_repeated = self.run.session.outage.or(self.failed_starts).is_some();
         if self.run.iteration > 0 && !is_repeated {
-            let until = Instant::now() + span(run_settings.delay_ms);
+            let until = Instant::now() + milliseconds(run_settings.delay_ms);
             if let Some(interruption) = self.inbox.wait(until, |_| {})
                 && self.is_ended_by(interruption)?
             {
@@ -273,7 +273,7 @@ impl Runner<'_> {
             project: &self.project.root,
             run_id: &self.run.run_id,
             prompt: std::mem::take(&mut prepared.prompt),
-            timeout: Some(span(run_settings.timeout_ms)).filter(|limit| !limit.is_zero()),
+            timeout: Some(milliseconds(run_settings.timeout_ms)).filter(|limit| !limit.is_zero()),
             heartbeat: run_settings.heartbeat,
         };
         let mut reader = agent.reader(self.screen.shows_text());

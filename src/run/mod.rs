@@ -29,7 +29,7 @@ use screen::Screen;
 use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;
-use crate::core::decide::{Course, Decision, Note};
+use crate::core::decide::{self, Course, Decision, Note};
 use crate::core::event::{self, Ended, Event, What};
 use crate::core::outcome::{Exit, Outcome};
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
@@ -46,7 +46,6 @@ use crate::store::world::{Instant, World};
 use crate::store::{config, events};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// The session id of a run in the project's state: there is one run at a time.
 pub const SESSION: &str = "ralph-run";
@@ -334,13 +333,13 @@ impl<'a> Runner<'a> {
 
     /// Ends the loop by a stop that was given elsewhere. Returns false if there is none after all.
     fn is_stopped_elsewhere(&mut self) -> Result<bool> {
-        if stops::kill_switch(self.project) {
+        let kill_switch = stops::kill_switch(self.project);
+        if kill_switch {
             self.kill_others()?.clear_switch(self.project);
-            self.end(Outcome::Killed, ".claude/STOP_LOOP was found");
-            return Ok(true);
         }
-        if stops::stopped_all_at(self.world).is_ok_and(|at| at != self.run.timing.stop_all_seen) {
-            self.end(Outcome::Stopped, "`ralph stop --all` was run");
+        let stopped_all_at = stops::stopped_all_at(self.world).ok().flatten();
+        if let Some((outcome, reason)) = decide::stop_given(&self.run, kill_switch, stopped_all_at) {
+            self.end(outcome, reason);
             return Ok(true);
         }
         let state = match Locked::open(self.project, self.now()) {
@@ -437,8 +436,4 @@ impl<'a> Runner<'a> {
         self.screen.conclude(&table);
         exit
     }
-}
-
-fn span(ms: i64) -> Duration {
-    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }

@@ -190,7 +190,7 @@ impl Runner<'_> {
     ) -> Result<Option<(Question, String)>> {
         let since = self.now();
         let until = since.plus_ms(notify.answer_ms);
-        let limit = Duration::from_millis(u64::try_from(notify.answer_ms).unwrap_or(0));
+        let limit = world::milliseconds(notify.answer_ms);
         let deadline = Instant::now() + limit;
         let host = topic.host().to_owned();
         self.run.state = LoopState::Running;

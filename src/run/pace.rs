@@ -55,23 +55,23 @@ impl Wait {
     pub fn for_limit(resets: Option<&Reset>, report: &Report, now: Stamp) -> Wait {
         let until = resets.and_then(|reset| zone::moment(reset, now)).filter(|at| *at - now <= MAX_RESET_MS);
         let ms = until.map_or(UNKNOWN_RESET_MS, |until| until - now + CLOCK_MARGIN_MS);
-        let span = milliseconds(ms);
+        let span = world::milliseconds(ms);
         Wait::new(WaitingFor::UsageLimit, "usage limit reached".into(), span, until).said_by(report)
     }
 
     /// Waits for the reset of a window of which too much is used.
     pub fn for_quota(held: &Held, now: Stamp) -> Wait {
-        let span = milliseconds(held.until - now + CLOCK_MARGIN_MS);
+        let span = world::milliseconds(held.until - now + CLOCK_MARGIN_MS);
         Wait::new(WaitingFor::UsageLimit, held.words.clone(), span, Some(held.until))
     }
 
     fn after_failure(ms: i64, reason: String, report: &Report) -> Wait {
-        Wait::new(WaitingFor::Service, reason, milliseconds(ms), None).said_by(report)
+        Wait::new(WaitingFor::Service, reason, world::milliseconds(ms), None).said_by(report)
     }
 
     fn for_calls(per_hour: u64, until: Stamp, now: Stamp) -> Wait {
         let reason = format!("{per_hour} iterations within the hour");
-        Wait::new(WaitingFor::Calls, reason, milliseconds(until - now), Some(until))
+        Wait::new(WaitingFor::Calls, reason, world::milliseconds(until - now), Some(until))
     }
 
     fn new(what: fn(Stamp) -> WaitingFor, reason: String, span: Duration, until: Option<Stamp>) -> Wait {
@@ -152,17 +152,8 @@ impl Wait {
     /// Returns how long is left. The clock on the wall counts sleep of the machine, and may be set back; the other one does
     /// neither. Whichever is ahead ends the wait.
     fn left(&self, by_wall_ms: i64, awake: Duration) -> Duration {
-        self.span.saturating_sub(milliseconds(by_wall_ms).max(awake))
+        self.span.saturating_sub(world::milliseconds(by_wall_ms).max(awake))
     }
-}
-
-/// Returns a number from 0 to 1.
-fn random() -> f64 {
-    (world::unique() % 1000) as f64 / 1000.0
-}
-
-fn milliseconds(ms: i64) -> Duration {
-    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
 /// Returns the wait for a service that fails, or why the run ends. A failure of the service is no iteration.
@@ -177,7 +168,7 @@ pub fn wait_for_service(
     let mut outage = Outage::after(earlier, now, slept_ms);
     let lasted_ms = outage.lasted_ms(now, slept_ms);
     let words = report.with_words(failure.to_string());
-    let Some(ms) = outage.wait_ms(Passing::Yes, lasted_ms, max_ms, random()) else {
+    let Some(ms) = outage.wait_ms(Passing::Yes, lasted_ms, max_ms, world::random()) else {
         return Err(outage.reason(Passing::Yes, lasted_ms, &words));
     };
     if outage.is_news(lasted_ms) {
@@ -194,7 +185,7 @@ pub fn wait_for_program(runner: &mut Runner, reason: &str) -> Option<Wait> {
     let slept_ms = slept_ms.unwrap_or(0);
     let failed = Outage::after(runner.failed_starts, now, slept_ms);
     runner.failed_starts = Some(failed);
-    let ms = failed.wait_ms(Passing::Yes, failed.lasted_ms(now, slept_ms), MAX_AWAY_MS, random())?;
+    let ms = failed.wait_ms(Passing::Yes, failed.lasted_ms(now, slept_ms), MAX_AWAY_MS, world::random())?;
     Some(Wait::after_failure(ms, reason.to_owned(), &Report::default()))
 }
 

@@ -265,3 +265,13 @@ pub fn unique() -> u128 {
     };
     (word() << 64) | word()
 }
+
+/// Returns a number from 0 to 1.
+pub fn random() -> f64 {
+    (unique() % 1000) as f64 / 1000.0
+}
+
+/// Returns a span of our settings and clocks for the system's; what is negative is none.
+pub fn milliseconds(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}

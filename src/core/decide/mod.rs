@@ -16,7 +16,7 @@ pub mod turn;
 use super::circuit::{self, Verdict};
 use super::message;
 use super::outcome::Outcome;
-use super::record::{ArmedLoop, Engine, LoopState, Queued, Usage, Waiting, WaitingFor};
+use super::record::{ArmedLoop, Engine, LoopState, Queued, StoredLoop, Usage, Waiting, WaitingFor};
 use super::settings::Settings;
 use super::signal::{self, Ignored, Promise, Status};
 use super::time::{self, Stamp};
@@ -103,17 +103,16 @@ impl Note {
     }
 }
 
+/// How the kill switch ends a loop.
+pub const KILLED: (Outcome, &str) = (Outcome::Killed, ".claude/STOP_LOOP was found");
+
 /// Returns the loop as it is after this turn, and what follows for the session.
 pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) -> (ArmedLoop, Decision) {
     if run.state == LoopState::Stopped {
         return announce(run, Decision::Ended);
     }
-    if turn.kill_switch {
-        run.end(Outcome::Killed, ".claude/STOP_LOOP was found", now);
-        return announce(run, Decision::Ended);
-    }
-    if turn.stopped_all_at.is_some() && turn.stopped_all_at != run.timing.stop_all_seen {
-        run.end(Outcome::Stopped, "`ralph stop --all` was run", now);
+    if let Some((outcome, reason)) = stop_given(&run, turn.kill_switch, turn.stopped_all_at) {
+        run.end(outcome, reason, now);
         return announce(run, Decision::Ended);
     }
     if run.state == LoopState::Paused {
@@ -269,6 +268,19 @@ fn cost_unknown(
         },
     );
     Some(format!("cost limit inactive: {last}"))
+}
+
+/// Returns how the user ended the loop from outside, if so.
+pub fn stop_given(
+    run: &StoredLoop,
+    kill_switch: bool,
+    stopped_all_at: Option<Stamp>,
+) -> Option<(Outcome, &'static str)> {
+    if kill_switch {
+        return Some(KILLED);
+    }
+    let is_new = stopped_all_at.is_some() && stopped_all_at != run.timing.stop_all_seen;
+    is_new.then_some((Outcome::Stopped, "`ralph stop --all` was run"))
 }
 
 /// Tells an ending or a pause once in its session.

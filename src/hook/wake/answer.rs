@@ -5,7 +5,7 @@ use crate::cli::loops::answer;
 use crate::core::text::clean;
 use crate::notify::answers::Topic;
 use crate::store::user::{armed, handoff, reply};
-use crate::store::world::{Instant, World};
+use crate::store::world::{self, Instant, World};
 use crate::store::{Project, config, state};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) fn received(watch: &Watch) -> Option<String> {
     let (_, run) = loops.into_iter().find(|(id, run)| id == session && run.run_id == open.run_id)?;
     let settings = config::load_for(world, project, &run).notify();
     let mut topic = Topic::of(&settings, &open)?;
-    let limit = Duration::from_millis(u64::try_from(settings.answer_ms).unwrap_or(0)).min(MAX_WAIT);
+    let limit = world::milliseconds(settings.answer_ms).min(MAX_WAIT);
     let began = Instant::now();
     while began.elapsed() < limit {
         // It may be answered or replaced in the session or in a terminal.

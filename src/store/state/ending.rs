@@ -1,6 +1,7 @@
 //! What every ending needs beside the state: history, the question for the user, the notification.
 
 use super::{question, stop};
+use crate::core::decide::KILLED;
 use crate::core::event::notice::{Notice, ReplyTo};
 use crate::core::event::{Ended, What};
 use crate::core::outcome::{IterationOutcome, Outcome};
@@ -206,9 +207,8 @@ pub fn kill_all(
     except: Option<&str>,
     document: &mut Document,
 ) -> Result<Killed> {
-    let (ended, faults) = end_others(world, project, except, document, |_| {
-        Some((Outcome::Killed, ".claude/STOP_LOOP was found".to_owned()))
-    })?;
+    let (ended, faults) =
+        end_others(world, project, except, document, |_| Some((KILLED.0, KILLED.1.to_owned())))?;
     Ok(Killed { ended, faults })
 }
 
