@@ -9,7 +9,7 @@ use crate::core::text::nearest::nearest;
 use clap::Command;
 
 /// Every slash command: how it is typed, and what it does.
-const COMMANDS: [(&str, &str); 13] = [
+const COMMANDS: &[(&str, &str)] = &[
     ("start TASK [flags]", "start a loop in this session"),
     ("start --resume", "resume a paused, ended or orphaned loop"),
     ("start --import", "import a loop of the official ralph-loop plugin"),

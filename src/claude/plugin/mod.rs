@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-const FILES: [(&str, &str); 18] = [
+const FILES: &[(&str, &str)] = &[
     (hooks::MANIFEST, include_str!("../../../.claude-plugin/plugin.json")),
     ("README.md", include_str!("../../../README.md")),
     ("hooks/hooks.json", include_str!("../../../hooks/hooks.json")),
@@ -65,7 +65,7 @@ impl PluginFiles {
             Ok((name, path))
         };
         let programs = PROGRAMS.iter().map(find).collect::<Result<Vec<_>>>()?;
-        let record = Record::of(&FILES, &programs)?;
+        let record = Record::of(FILES, &programs)?;
         Ok(PluginFiles { programs, record })
     }
 

@@ -17,7 +17,7 @@ use crate::view::paint::Paint;
 use std::env::consts::EXE_SUFFIX;
 use std::path::PathBuf;
 
-pub const COMMANDS: [&str; 11] = [
+pub const COMMANDS: &[&str] = &[
     "start",
     "stop",
     "status",
@@ -36,7 +36,7 @@ pub const FLAG: &str = "slash";
 
 /// Finds a slash command by its name.
 pub fn find(name: &str) -> Option<&'static str> {
-    COMMANDS.into_iter().find(|command| *command == name)
+    COMMANDS.iter().copied().find(|command| *command == name)
 }
 
 /// What a command tells the user, and the agent if there is work for it.
@@ -100,7 +100,7 @@ fn named(call: &Invocation) -> Result<&'static str, Failure> {
 
 /// Returns the failure of a name that no slash command has.
 pub fn unknown(name: &str) -> Failure {
-    let meant = nearest(name, COMMANDS).map(|meant| format!("/ralph:{meant}"));
+    let meant = nearest(name, COMMANDS.iter().copied()).map(|meant| format!("/ralph:{meant}"));
     let name = clean::excerpt(name, 60);
     Failure::usage(format!("no such slash command: {name}")).did_you_mean(meant.as_deref(), "see /ralph:help")
 }
@@ -190,10 +190,11 @@ fn answered(
             let plain = |scan: &_, waived: &[String]| view::scan::human(scan, waived, Paint::new(false));
             Ok(scan::run(world, project, least, plain, false).0.into())
         }
-        _ => match words[..] {
+        "help" => match words[..] {
             [] => Ok(help::text().into()),
             [name, ..] => Ok(help::of_slash(name.trim_start_matches("/ralph:"))?.into()),
         },
+        _ => Err(unknown(command)),
     }
 }
 

@@ -83,7 +83,7 @@ fn the_command_reference_is_generated_from_the_command_line() {
 /// The frontmatter of the command files is what the client shows in its menu.
 #[test]
 fn the_slash_commands_are_generated_from_their_files() {
-    let mut names = slash::COMMANDS;
+    let mut names = slash::COMMANDS.to_vec();
     names.sort_unstable();
     let mut now = String::from("\n| command | what it does |\n|---|---|\n");
     for name in names {
