@@ -1,7 +1,7 @@
 //! What the user reads: one line at every turn, a few at an ending.
 
 use super::decide::turn::CheckResult;
-use super::decide::{Course, Note};
+use super::decide::{NextTurn, Note};
 use super::outcome::Outcome;
 use super::record::{Engine, StoredLoop, WaitingFor};
 use super::settings::{QuotaSettings, Settings};
@@ -103,10 +103,10 @@ pub fn remarks(note: &Note) -> Vec<String> {
     let paused =
         (note.paused_ms >= 1000).then(|| format!("paused {}, not counted", time::span(note.paused_ms)));
     let course = match &note.course {
-        Course::Ahead => None,
-        Course::Land(words) => Some(format!("{words}: the agent brings the work to a safe point")),
-        Course::HandOver(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
-        Course::NewContext => Some(format!("handed over in {HANDOVER}")),
+        NextTurn::Ahead => None,
+        NextTurn::Land(words) => Some(format!("{words}: the agent brings the work to a safe point")),
+        NextTurn::HandOver(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
+        NextTurn::NewContext => Some(format!("handed over in {HANDOVER}")),
     };
     let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone()).chain(note.cost_unknown.clone());
     remarks.chain(course).collect()

@@ -1,7 +1,7 @@
 //! What the agent reads. Each word costs the user tokens at every later turn, so an ordinary turn gets a few
 //! lines, and the whole task is repeated only if the agent may have lost it.
 
-use super::decide::{Course, Note, handover};
+use super::decide::{NextTurn, Note, handover};
 use super::message;
 use super::record::StoredLoop;
 use super::settings::Settings;
@@ -120,7 +120,7 @@ pub fn fresh(
         position(run, settings),
         protocol(settings),
     );
-    if note.course == Course::NewContext {
+    if note.course == NextTurn::NewContext {
         text.push_str(&format!("\n\n{}", handover::told_after()));
     }
     for advice in advice(note) {

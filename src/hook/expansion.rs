@@ -125,7 +125,7 @@ pub fn pause_if_interrupted(
         return Ok(None);
     }
     let settings = config::load_for(world, project, &run).settings();
-    let happened = event::turn::around(&before, &run, None, &settings);
+    let happened = event::turn::state_change_events(&before, &run, None, &settings);
     events::note_once(world, &mut run, &happened);
     state.document.set_loop(session, &run)?;
     state.save()?;

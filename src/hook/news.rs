@@ -2,7 +2,7 @@
 
 use super::Call;
 use crate::claude::hook::answer::Answer;
-use crate::core::event::What;
+use crate::core::event::EventKind;
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -43,7 +43,7 @@ pub fn take(world: &World, project: &Project, session: &str) -> Result<Option<St
 struct News {
     run: ArmedLoop,
     lists: GuidanceLists,
-    events: Vec<What>,
+    events: Vec<EventKind>,
 }
 
 fn in_document(

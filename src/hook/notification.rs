@@ -3,7 +3,7 @@
 use super::Call;
 use crate::claude::hook::answer::Answer;
 use crate::core::event::notice::Notice;
-use crate::core::event::{self, Wait, What};
+use crate::core::event::{self, EventKind, WaitEvent};
 use crate::core::record::{LoopState, Waiting};
 use crate::store::process::notify;
 use crate::store::user::armed;
@@ -33,7 +33,7 @@ pub fn notified(call: &Call, kind: &str, words: &str) -> Result<Answer> {
     events::note(
         world,
         &run,
-        &[What::Waiting(Wait { what: "permission".into(), reason, ..Wait::default() })],
+        &[EventKind::Waiting(WaitEvent { what: "permission".into(), reason, ..WaitEvent::default() })],
     );
     let notice = Notice::permission(&run, &project.root.to_string_lossy(), words, world.now);
     let notice = Notice { session_id: session.to_owned(), ..notice };

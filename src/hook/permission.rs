@@ -10,7 +10,7 @@ use crate::claude::client::sessions;
 use crate::claude::hook::answer::{Answer, Permission as Decision};
 use crate::core::decide::permission::{self, MAX_DENIALS, Reason, ToolCall};
 use crate::core::event::notice::Notice;
-use crate::core::event::{self, Permission, Verdict, Wait, What};
+use crate::core::event::{self, EventKind, Permission, PermissionDecision, WaitEvent};
 use crate::core::record::{ArmedLoop, Awaited, ClientStatus, LoopState, Waiting, WaitingFor};
 use crate::core::settings::Resolved;
 use crate::core::time;
@@ -57,9 +57,9 @@ pub fn requested(call: &Call, tool: &str, input: &Value, by_subagent: bool) -> R
     let resolved = &config::load_for(world, project, &run);
     let settings = resolved.settings();
     if let Some(rule) = tool.allowed_by(&settings.allowed_tools) {
-        let (decision, call, rule) = (Verdict::Allowed, tool.shown(), rule.to_owned());
+        let (decision, call, rule) = (PermissionDecision::Allowed, tool.shown(), rule.to_owned());
         let allowed = Permission { call, decision, rule, ..Permission::default() };
-        let failed = events::note(world, &run, &[What::Permission(allowed)]);
+        let failed = events::note(world, &run, &[EventKind::Permission(allowed)]);
         return Ok(Answer::permission(Decision::Allow).with_notes(&failed));
     }
     // Elsewhere than in the terminal's interface another program asks, or the client denies at once.
@@ -84,7 +84,11 @@ impl Prompt<'_> {
             if let Some(run) = self.settle(noted.as_ref(), |_| ())?
                 && matches!(end, End::Answered)
             {
-                events::note(&self.now(), &run, &[self.event(Verdict::Answered, String::new(), 0)]);
+                events::note(
+                    &self.now(),
+                    &run,
+                    &[self.event(PermissionDecision::Answered, String::new(), 0)],
+                );
             }
             return Ok(Answer::silent());
         }
@@ -127,7 +131,7 @@ impl Prompt<'_> {
             Some(_) => WaitingFor::Question(awaited),
             None => WaitingFor::Permission(awaited),
         };
-        let event = What::Waiting(Wait::of(&what));
+        let event = EventKind::Waiting(WaitEvent::of(&what));
         let waiting = Waiting { what, since: world.now };
         run.session.waiting = Some(waiting.clone());
         state.document.set_loop(self.call.session, &run)?;
@@ -219,7 +223,7 @@ impl Prompt<'_> {
         match settled {
             Ok(None) => return Answer::silent(),
             Ok(Some(run)) => {
-                let event = self.event(Verdict::Denied, reason.words(), count);
+                let event = self.event(PermissionDecision::Denied, reason.words(), count);
                 notes.extend(events::note(&self.now(), &run, &[event]));
             }
             Err(error) => notes.push(format!("could not note the denial: {error:#}")),
@@ -238,9 +242,9 @@ impl Prompt<'_> {
         Answer::permission(Decision::Deny(denial)).with_notes(&notes)
     }
 
-    fn event(&self, decision: Verdict, reason: String, denials: u64) -> What {
+    fn event(&self, decision: PermissionDecision, reason: String, denials: u64) -> EventKind {
         let (call, rule) = (event::text(&self.tool.shown()), self.tool.rule().unwrap_or_default());
-        What::Permission(Permission { call, decision, rule, reason, denials })
+        EventKind::Permission(Permission { call, decision, rule, reason, denials })
     }
 
     /// Returns what the user is asked, and until when.

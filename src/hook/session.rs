@@ -7,13 +7,13 @@ use crate::claude::transcript;
 use crate::core::decide::turn::Turn;
 use crate::core::decide::{account, handover};
 use crate::core::event::notice::Notice;
-use crate::core::event::{self, Warning, What};
+use crate::core::event::{self, EventKind, Warning};
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Carried, LoopState, StoredLoop, Waiting, WaitingFor};
+use crate::core::record::{ArmedLoop, CarriedToolCounts, LoopState, StoredLoop, Waiting, WaitingFor};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
 use crate::core::time::outage::{Outage, Passing};
-use crate::core::time::runtime::Mark;
+use crate::core::time::runtime::HookKind;
 use crate::core::{guidance, message, prompt, signal};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
@@ -108,8 +108,8 @@ fn reopen_running(
     let settings = resolved.settings();
     let compacted = source == "compact";
     let before = run.clone();
-    observe(call, run, if compacted { Mark::Seen } else { Mark::Reopened }, &settings);
-    let mut happened = event::turn::around(&before, run, None, &settings);
+    observe(call, run, if compacted { HookKind::Seen } else { HookKind::Reopened }, &settings);
+    let mut happened = event::turn::state_change_events(&before, run, None, &settings);
     reopen(run, source);
     run.session.work_tree = project.name_of(work_tree);
     let enabled = resolved.is_on("scan.enabled");
@@ -184,7 +184,7 @@ fn orphans(call: &Call, document: &Document) -> Result<Vec<String>> {
 
 pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
     with_own_running_loop(call, |run, settings| {
-        observe(call, run, Mark::Seen, settings);
+        observe(call, run, HookKind::Seen, settings);
         run.session.waiting = None;
         run.session.closed_at = Some(call.world.now);
         if reason == "clear" {
@@ -200,7 +200,7 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
     with_own_running_loop(call, |run, settings| {
         // A turn began, so what the loop had waited for is over.
         run.session.waiting = None;
-        observe(call, run, Mark::Seen, settings);
+        observe(call, run, HookKind::Seen, settings);
         // The transcript tells when a usage limit resets; where it does not, the client's message does. A hook does not
         // carry the table of time zones, so for most of them the client's words are shown.
         let limit = signal::usage_limit(message).filter(|_| run.session.waiting.is_none());
@@ -229,7 +229,7 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
             wait_for_service(call.world, run, failure::passing(&error), words, settings.max_outage_ms);
         }
         run.session.last_error = Some(error);
-        Some(What::Warning(Warning { iteration: run.iteration, message }))
+        Some(EventKind::Warning(Warning { iteration: run.iteration, message }))
     })
 }
 
@@ -252,7 +252,7 @@ fn wait_for_service(world: &World, run: &mut ArmedLoop, passing: Passing, words:
 /// Changes the loop of this session if it runs, and notes what happened to it.
 fn with_own_running_loop(
     call: &Call,
-    change: impl FnOnce(&mut ArmedLoop, &Settings) -> Option<What>,
+    change: impl FnOnce(&mut ArmedLoop, &Settings) -> Option<EventKind>,
 ) -> Result<Answer> {
     let Call { world, project, session, .. } = *call;
     let seen = match state::peek(project) {
@@ -269,8 +269,8 @@ fn with_own_running_loop(
     if let Some(mut run) = own.filter(|run| run.state == LoopState::Running) {
         let settings = config::load_for(world, project, &run).settings();
         let before = run.clone();
-        let mut happened: Vec<What> = change(&mut run, &settings).into_iter().collect();
-        happened.extend(event::turn::around(&before, &run, None, &settings));
+        let mut happened: Vec<EventKind> = change(&mut run, &settings).into_iter().collect();
+        happened.extend(event::turn::state_change_events(&before, &run, None, &settings));
         events::note_once(world, &mut run, &happened);
         let notice = notice_of_outage(call, &mut run);
         let ends_now = !run.is_alive();
@@ -305,9 +305,9 @@ fn notice_of_outage(call: &Call, run: &mut ArmedLoop) -> Option<Notice> {
     Some(Notice { session_id: session.to_owned(), ..notice })
 }
 
-fn observe(call: &Call, run: &mut ArmedLoop, mark: Mark, settings: &Settings) {
+fn observe(call: &Call, run: &mut ArmedLoop, mark: HookKind, settings: &Settings) {
     let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, run));
-    let carried = gained.as_ref().map(|gained| Carried {
+    let carried = gained.as_ref().map(|gained| CarriedToolCounts {
         tools_used: gained.tools_used,
         tools_that_write: gained.tools_that_write,
         edits: gained.edits,

@@ -5,13 +5,13 @@ use crate::claude::hook::answer::Answer;
 use crate::claude::hook::input::{Event, Input};
 use crate::claude::transcript;
 use crate::core::decide::turn::{Gained, Turn};
-use crate::core::decide::{Course, Decision};
+use crate::core::decide::{Decision, NextTurn};
 use crate::core::event;
 use crate::core::event::notice::Notice;
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, LoopState};
-use crate::core::time::runtime::Mark;
+use crate::core::time::runtime::HookKind;
 use crate::core::{message, prompt};
 use crate::engine::facts::Facts;
 use crate::engine::record;
@@ -148,7 +148,7 @@ fn record_and_answer(
     notes.extend(handoff::take(world, session, wake::WOKEN));
     let told = std::mem::replace(&mut after.told.warnings, warnings.join("\n"));
     notes.extend(warnings.into_iter().filter(|warning| !told.lines().any(|line| line == warning)));
-    let hands_over = decision.note().is_some_and(|note| note.course == Course::NewContext);
+    let hands_over = decision.note().is_some_and(|note| note.course == NextTurn::NewContext);
     if hands_over {
         notes.push(message::TYPE_COMPACT.into());
     }
@@ -309,11 +309,11 @@ fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bo
 
 /// Returns what this Stop says about time. It means that the model has answered, even if the transcript does
 /// not show that yet; but if a newer prompt is missing there, the time between is unknown.
-fn mark(input: &Input, gained: Option<&Gained>, continued: bool) -> Mark {
-    let Some(gained) = gained else { return Mark::Seen };
+fn mark(input: &Input, gained: Option<&Gained>, continued: bool) -> HookKind {
+    let Some(gained) = gained else { return HookKind::Seen };
     let shown = match &input.prompt_id {
         Some(id) if !gained.reading.prompt_id.is_empty() => *id == gained.reading.prompt_id,
         _ => continued,
     };
-    if shown { Mark::Answered } else { Mark::Seen }
+    if shown { HookKind::Answered } else { HookKind::Seen }
 }

@@ -51,7 +51,7 @@ impl Topic {
             return Err(format!("status {}", answer.status));
         }
         for line in answer.body.split(|byte| *byte == b'\n') {
-            let heard = reply::hear(line, &self.token);
+            let heard = reply::parse_message(line, &self.token);
             self.since = heard.id.unwrap_or_else(|| std::mem::take(&mut self.since));
             if heard.answer.is_some() {
                 return Ok(heard.answer);

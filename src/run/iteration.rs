@@ -7,7 +7,7 @@ use super::trouble::Trouble;
 use super::{Runner, SESSION, messages, span};
 use crate::core::decide::turn::{Gained, Tasks, Turn};
 use crate::core::decide::{account, completion};
-use crate::core::event::{IterationStarted, What};
+use crate::core::event::{EventKind, IterationStarted};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::prompt;
@@ -16,7 +16,7 @@ use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::signal::Ignored;
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
-use crate::core::time::runtime::{self, Event, Mark};
+use crate::core::time::runtime::{self, HookKind, TranscriptEvent};
 use crate::core::time::{self, Stamp};
 use crate::engine::facts::Facts;
 use crate::scan::briefing::{self, BriefingContext};
@@ -152,7 +152,7 @@ impl Runner<'_> {
         self.screen.position = messages::position(&self.run, &settings, number);
         self.screen.say(&messages::iteration_started(number, &settings, mode));
         let begun = IterationStarted { iteration: number, mode: mode.name().into() };
-        self.emit(What::IterationStarted(begun));
+        self.emit(EventKind::IterationStarted(begun));
         let head = git::head(&self.project.root);
         Ok(Some(Prepared { number, mode, resolved, prompt, before, head }))
     }
@@ -399,7 +399,7 @@ impl Runner<'_> {
     /// Counts the time of an attempt that nothing is decided about.
     pub(super) fn count_time(&mut self, iteration: &Iteration) {
         let now = self.now();
-        let turn = Turn { mark: Mark::Answered, gained: Some(self.gained(iteration)), ..self.turn() };
+        let turn = Turn { mark: HookKind::Answered, gained: Some(self.gained(iteration)), ..self.turn() };
         let settings = iteration.prepared.resolved.settings_for(self.run.engine);
         account(&mut self.run, &turn, &settings, now);
     }
@@ -424,7 +424,7 @@ impl Runner<'_> {
         let turn = Turn {
             message,
             ignored,
-            mark: Mark::Answered,
+            mark: HookKind::Answered,
             gained: Some(gained),
             figures: Some(self.figures(report)),
             // What this iteration used is in it already.
@@ -454,11 +454,14 @@ impl Runner<'_> {
     }
 
     fn gained(&self, iteration: &Iteration) -> Gained {
-        let event = |at, event| runtime::Evidence { at, event };
+        let event = |at, event| runtime::TimedEvent { at, event };
         // An agent that does not report its tools is not idle for that.
         let unreported = u64::from(!self.plan.options.agent.program().abilities().reports_tools);
         Gained {
-            evidence: vec![event(iteration.started_at, Event::Prompt), event(self.now(), Event::Answer)],
+            evidence: vec![
+                event(iteration.started_at, TranscriptEvent::Prompt),
+                event(self.now(), TranscriptEvent::Answer),
+            ],
             tools_used: iteration.report.tools_used.max(unreported),
             tools_that_write: 1,
             edits: iteration.report.edits,
@@ -485,7 +488,7 @@ impl Runner<'_> {
             if check.run.ended != Ended::Cancelled {
                 let runner = &mut *runner.borrow_mut();
                 let event = runner.screen.check(check);
-                runner.emit(What::Check(event));
+                runner.emit(EventKind::Check(event));
             }
         };
         let results = facts.checks.run(root, &cancelled, &mut report);

@@ -29,8 +29,8 @@ use screen::Screen;
 use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;
-use crate::core::decide::{Course, Decision, Note};
-use crate::core::event::{self, Ended, Event, What};
+use crate::core::decide::{Decision, NextTurn, Note};
+use crate::core::event::{self, Event, EventKind, RunEnded};
 use crate::core::outcome::{Exit, Outcome};
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::settings::{Resolved, Settings};
@@ -267,7 +267,7 @@ impl<'a> Runner<'a> {
         // The wait notes itself when it begins.
         let held = after.session.waiting.take().and(after.quota.held.clone());
         let before = std::mem::replace(&mut self.run, after);
-        let around = event::turn::around(&before, &self.run, decision.note(), &facts.settings);
+        let around = event::turn::state_change_events(&before, &self.run, decision.note(), &facts.settings);
         self.note_trouble(&iteration, before);
         self.report_violations(&facts);
         self.note = match decision {
@@ -275,7 +275,7 @@ impl<'a> Runner<'a> {
             Decision::Wait => Note { earlier_advice: self.run.pending.advice.take(), ..Note::default() },
             _ => Note::default(),
         };
-        if self.note.course == Course::NewContext {
+        if self.note.course == NextTurn::NewContext {
             self.plan.conversation = None;
             self.run.session.handover = None;
         }
@@ -289,7 +289,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Adds what happened to the events of the run, and prints it for scripts.
-    fn emit(&mut self, what: What) {
+    fn emit(&mut self, what: EventKind) {
         let event = Event::new(self.now(), what);
         let added = events::append(&self.world.later(), &self.run.run_id, std::slice::from_ref(&event.what));
         self.screen.emit(&event);
@@ -433,7 +433,7 @@ impl<'a> Runner<'a> {
         }
         let table = messages::table(&self, &settings, world.now);
         let exit = self.run.outcome.unwrap_or(Outcome::Error).exit();
-        self.screen.emit(&Event::new(world.now, What::Ended(Ended::of(&self.run, world.now))));
+        self.screen.emit(&Event::new(world.now, EventKind::Ended(RunEnded::of(&self.run, world.now))));
         self.screen.conclude(&table);
         exit
     }

@@ -5,10 +5,10 @@ use super::agent::{Failure, Report};
 use super::inbox::Interruption;
 use super::{Runner, SESSION, terminal};
 use crate::core::decide::figures::MAX_RESET_MS;
-use crate::core::decide::quota::{self, CLOCK_MARGIN_MS, UNKNOWN_RESET_MS, Verdict};
-use crate::core::event::{self, What};
+use crate::core::decide::quota::{self, CLOCK_MARGIN_MS, QuotaVerdict, UNKNOWN_RESET_MS};
+use crate::core::event::{self, EventKind};
 use crate::core::outcome::Outcome;
-use crate::core::record::{Held, LoopState, PAUSED_BY_USER, Waiting, WaitingFor};
+use crate::core::record::{LoopState, PAUSED_BY_USER, QuotaWait, Waiting, WaitingFor};
 use crate::core::settings::{QuotaSettings, RunSettings};
 use crate::core::signal::Reset;
 use crate::core::time::outage::{Outage, Passing};
@@ -60,7 +60,7 @@ impl Wait {
     }
 
     /// Waits for the reset of a window of which too much is used.
-    pub fn for_quota(held: &Held, now: Stamp) -> Wait {
+    pub fn for_quota(held: &QuotaWait, now: Stamp) -> Wait {
         let span = milliseconds(held.until - now + CLOCK_MARGIN_MS);
         Wait::new(WaitingFor::UsageLimit, held.words.clone(), span, Some(held.until))
     }
@@ -115,7 +115,7 @@ impl Wait {
         let words = &self.words;
         runner.screen.say(&format!("Ralph: {reason}; continuing in {}{offer}{words}", span(self.span)));
         let what = runner.run.session.waiting.as_ref().map_or("", |waiting| waiting.what.name());
-        runner.emit(What::Waiting(event::Wait {
+        runner.emit(EventKind::Waiting(event::WaitEvent {
             what: what.into(),
             reason: event::text(reason),
             error: self.error.as_deref().map(event::text),
@@ -204,7 +204,7 @@ pub fn wait_for_known_quota(runner: &mut Runner, settings: &QuotaSettings) -> Re
         return Ok(Waited::Elapsed);
     }
     let now = runner.now();
-    if let Verdict::End(reason) = quota::judge_known(&mut runner.run.quota, settings, now) {
+    if let QuotaVerdict::End(reason) = quota::judge_known(&mut runner.run.quota, settings, now) {
         runner.end(Outcome::UsageLimit, reason);
         return Ok(Waited::Over);
     }

@@ -5,7 +5,7 @@ use super::iteration::Iteration;
 use super::process::supervisor::AgentEnd;
 use super::{Context, Runner, SESSION, messages};
 use crate::core::decide::figures::{FigureSource, Figures};
-use crate::core::event::{self, IterationEnded, What};
+use crate::core::event::{self, EventKind, IterationEnded};
 use crate::core::message;
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::record::{LoopState, PAUSED_BY_USER, Usage};
@@ -55,7 +55,7 @@ impl Runner<'_> {
         }
         self.screen.say(&line);
         let ended = self.iteration_ended(iteration, row, (error.clone(), log, remarks));
-        self.emit(What::IterationEnded(Box::new(ended)));
+        self.emit(EventKind::IterationEnded(Box::new(ended)));
         self.run.session.last_error = error;
         if self.run.is_alive() { self.save() } else { Ok(()) }
     }

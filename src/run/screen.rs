@@ -2,10 +2,10 @@
 
 use super::agent::AgentEvent;
 use super::terminal;
-use crate::core::event::{self, Event, Warning, What};
+use crate::core::event::{self, Event, EventKind, Warning};
 use crate::core::text::clean;
 use crate::core::time;
-use crate::core::time::heartbeat::Beat;
+use crate::core::time::heartbeat::SilenceReport;
 use crate::store::events;
 use crate::store::process::checks::CheckRun;
 use crate::store::process::command::Ended;
@@ -87,7 +87,7 @@ impl Screen {
     pub fn warn(&mut self, text: &str) {
         self.say(&format!("Ralph: {text}"));
         let warning = Warning { iteration: self.iteration, message: event::text(text) };
-        let event = Event::new(self.world.later().now, What::Warning(warning));
+        let event = Event::new(self.world.later().now, EventKind::Warning(warning));
         // The first failure to add an event is such a warning itself.
         let _ = events::append(&self.world.later(), &self.run_id, std::slice::from_ref(&event.what));
         self.emit(&event);
@@ -216,7 +216,7 @@ impl Screen {
     }
 
     /// Reports a silence on stderr: stdout is the agent's.
-    pub fn beat(&mut self, beat: &Beat) {
+    pub fn beat(&mut self, beat: &SilenceReport) {
         let (message, (kind, elapsed, missed)) = (beat.message(self.iteration), beat.parts());
         self.event(
             kind,

@@ -1,7 +1,7 @@
 //! What the agent is told beside its task: current guidance and current findings, merged.
 
 use super::Scan;
-use crate::core::event::{What, changes};
+use crate::core::event::{EventKind, changes};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::guidance::{self, Guidance, GuidanceScope};
@@ -35,7 +35,7 @@ pub struct Briefing {
     /// Critical findings that the user did not allow.
     pub critical: Vec<Finding>,
     /// What changed since the last briefing.
-    pub events: Vec<What>,
+    pub events: Vec<EventKind>,
 }
 
 /// More findings are not kept in the state; `ralph scan` shows all.
@@ -143,7 +143,7 @@ fn keep(
 pub fn news(
     context: &BriefingContext,
     document: &mut Document,
-) -> Result<Option<(GuidanceLists, Vec<What>)>> {
+) -> Result<Option<(GuidanceLists, Vec<EventKind>)>> {
     let BriefingContext { world, project, session, run, .. } = *context;
     let lists = stored(context, document)?.news();
     if lists.is_empty() {

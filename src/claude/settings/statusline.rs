@@ -1,6 +1,6 @@
 //! The input of a status line, and the command that Claude Code runs for it.
 
-use crate::core::decide::figures::{self, FigureSource, Told, Window};
+use crate::core::decide::figures::{self, ClientFigures, FigureSource, Window};
 use crate::core::time::Stamp;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Input {
     /// Where the session was started, or its current folder.
     pub folder: Option<PathBuf>,
     pub transcript: Option<PathBuf>,
-    pub told: Told,
+    pub told: ClientFigures,
 }
 
 /// Parses the input; `None` if it names no session. Fields may be absent, null or of an unexpected type.
@@ -27,7 +27,7 @@ pub fn parse(bytes: &[u8]) -> Option<Input> {
 }
 
 /// Reads what the client tells of cost, context and quota. What is missing or cannot be true is unknown.
-fn told(input: &Value) -> Told {
+fn told(input: &Value) -> ClientFigures {
     let cost = &input["cost"];
     let number = |value: &Value| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
     let context = &input["context_window"];
@@ -43,7 +43,7 @@ fn told(input: &Value) -> Told {
     let windows = windows.into_iter().flatten().filter_map(|(name, window)| {
         Window::new(name, number(&window["used_percentage"]), Stamp::of_client(&window["resets_at"]))
     });
-    Told {
+    ClientFigures {
         source: if input["module"] == true { FigureSource::Module } else { FigureSource::StatusLine },
         cost_usd: figures::usable_usd(number(&cost["total_cost_usd"])),
         began_at: Stamp::of_client(&cost["started_at"]),
@@ -117,7 +117,7 @@ mod tests {
             r#"{"session_id":"s","cost":{"total_cost_usd":-1},"context_window":{"used_percentage":"half"},"rate_limits":[1]}"#,
             r#"{"session_id":"s","cost":7,"rate_limits":{"five_hour":null,"seven_day":{"resets_at":5}}}"#,
         ] {
-            assert_eq!(told(odd), Told::default(), "{odd}");
+            assert_eq!(told(odd), ClientFigures::default(), "{odd}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::core::decide::turn::Gained;
 use crate::core::record::{Queued, StoredLoop, Usage};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::core::time::runtime::{Event, Evidence};
+use crate::core::time::runtime::{TimedEvent, TranscriptEvent};
 use crate::store::World;
 use crate::store::file::walk::entries;
 use lines::{Deadlines, Effort, Extent, Taken};
@@ -367,14 +367,14 @@ impl Reader {
             Some("queue-operation") => self.queue(&line, at),
             Some("assistant") if line.is_sidechain != Some(true) => self.assistant(&line, at),
             Some("user") if line.is_sidechain != Some(true) => self.user(&line, at),
-            Some("attachment") if line.is_stop_context() => self.evidence(at, Event::Sent),
+            Some("attachment") if line.is_stop_context() => self.evidence(at, TranscriptEvent::Sent),
             _ => {}
         }
     }
 
     fn assistant(&mut self, line: &Line, at: Stamp) {
         let Some(message) = line.message() else { return };
-        self.evidence(at, Event::Answer);
+        self.evidence(at, TranscriptEvent::Answer);
         if line.is_api_error_message != Some(true) {
             self.gained.answered_at = self.gained.answered_at.max(Some(at));
         }
@@ -387,7 +387,7 @@ impl Reader {
                 self.editing.drain(..(self.editing.len() + 1).saturating_sub(MAX_EDITING));
                 self.editing.push(call.id.clone());
             }
-            self.evidence(at, Event::Call(call.id));
+            self.evidence(at, TranscriptEvent::Call(call.id));
         }
         if let Some(text) = message.content.text {
             self.gained.last_text = Some(text.into_owned());
@@ -428,7 +428,7 @@ impl Reader {
                 // A failed edit changed nothing.
                 self.gained.edits -= u64::from(*failed);
             }
-            self.evidence(at, Event::Result(id.clone()));
+            self.evidence(at, TranscriptEvent::Result(id.clone()));
         }
         let Some(text) = content.text else { return };
         // Claude Code answers `/compact` and `/clear` itself; the agent does not read them.
@@ -437,19 +437,19 @@ impl Reader {
         }
         if is_interruption(&text) {
             self.gained.interrupted_at = Some(at);
-            self.evidence(at, Event::Interrupt);
+            self.evidence(at, TranscriptEvent::Interrupt);
         } else if line.is_meta == Some(true) {
-            self.evidence(at, Event::Sent);
+            self.evidence(at, TranscriptEvent::Sent);
         } else if content.results.is_empty() {
-            self.evidence(at, Event::Prompt);
+            self.evidence(at, TranscriptEvent::Prompt);
         }
     }
 
-    fn evidence(&mut self, at: Stamp, event: Event) {
+    fn evidence(&mut self, at: Stamp, event: TranscriptEvent) {
         if self.gained.evidence.len() == MAX_EVIDENCE {
             self.gained.evidence.drain(..MAX_EVIDENCE / 2);
         }
-        self.gained.evidence.push(Evidence { at, event });
+        self.gained.evidence.push(TimedEvent { at, event });
     }
 
     /// Follows Claude Code's queue of what the user typed while the agent works.
@@ -487,7 +487,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::record::{LoopState, Reading, Timing};
+    use crate::core::record::{LoopState, Timing, TranscriptPosition};
     use std::io::Write;
 
     fn run() -> StoredLoop {
@@ -551,10 +551,18 @@ mod tests {
         ]);
         let gained = transcript.read(&run());
         let kinds: Vec<_> = gained.evidence.iter().map(|e| e.event.clone()).collect();
-        let (call, result) = (Event::Call("t1".into()), Event::Result("t1".into()));
+        let (call, result) = (TranscriptEvent::Call("t1".into()), TranscriptEvent::Result("t1".into()));
         assert_eq!(
             kinds,
-            [Event::Prompt, Event::Answer, Event::Answer, call, result, Event::Answer, Event::Sent]
+            [
+                TranscriptEvent::Prompt,
+                TranscriptEvent::Answer,
+                TranscriptEvent::Answer,
+                call,
+                result,
+                TranscriptEvent::Answer,
+                TranscriptEvent::Sent
+            ]
         );
         assert_eq!(gained.tools_used, 1);
         assert_eq!(
@@ -575,7 +583,7 @@ mod tests {
             ) + "\n"
         };
         for (kind, event, expected) in [
-            ("hook_additional_context", "Stop", &[Event::Sent][..]),
+            ("hook_additional_context", "Stop", &[TranscriptEvent::Sent][..]),
             ("hook_additional_context", "SessionStart", &[]),
             ("hook_system_message", "Stop", &[]),
         ] {
@@ -684,10 +692,10 @@ mod tests {
         assert!(read(&dir.path().join("missing"), &run()).is_none());
         let mut shrunk = run();
         let transcript = Transcript::of(&[assistant(1, "m", CALL)]);
-        shrunk.session.transcript = Reading {
+        shrunk.session.transcript = TranscriptPosition {
             path: transcript.0.path().display().to_string(),
             offset: Some(1 << 40),
-            ..Reading::default()
+            ..TranscriptPosition::default()
         };
         assert_eq!(
             transcript.read(&shrunk).tools_used,
@@ -710,10 +718,10 @@ mod tests {
         let mut transcript =
             Transcript::of(&[assistant(1, "m1", TEXT), queue("enqueue", "/a"), user(2, esc)]);
         let mut known = run();
-        known.session.transcript = Reading {
+        known.session.transcript = TranscriptPosition {
             path: transcript.0.path().display().to_string(),
             offset: Some(0),
-            ..Reading::default()
+            ..TranscriptPosition::default()
         };
         add_megabytes(&mut transcript, 50);
         let output = format!(r#"{{"type":"file-history","x":"{}"}}"#, "y".repeat(1 << 20)) + "\n";

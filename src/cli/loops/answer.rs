@@ -3,7 +3,7 @@
 use super::slash::Reply;
 use super::start;
 use crate::cli::{Failure, Invocation, Project, World};
-use crate::core::event::{self, Answered, What};
+use crate::core::event::{self, Answered, EventKind};
 use crate::core::message::short_id;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
@@ -168,7 +168,7 @@ pub fn note_answer(world: &World, project: &Project, question: &Question, from: 
     if let Some((_, run)) = loops.iter().find(|(_, run)| asked(run)) {
         let (asked, answer) = (event::text(question.asked()), event::text(&question.answer));
         let answered = Answered { question: asked, answer, from: from.to_owned() };
-        events::note(world, run, &[What::Answered(answered)]);
+        events::note(world, run, &[EventKind::Answered(answered)]);
     }
 }
 

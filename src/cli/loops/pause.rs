@@ -5,7 +5,7 @@
 
 use super::stop::Scope;
 use crate::cli::{Failure, Invocation, Project, World};
-use crate::core::event::{Paused, Started, What};
+use crate::core::event::{EventKind, Paused, RunStarted};
 use crate::core::record::{ArmedLoop, Engine, LoopState, PAUSED_BY_USER};
 use crate::core::text::clean;
 use crate::store::runner::run_lock;
@@ -31,7 +31,7 @@ pub fn pause(world: &World, project: &Project, scope: &Scope) -> Result<String, 
         run.pause(PAUSED_BY_USER);
         // No turn or iteration has to end before the pause takes effect.
         run.told.ending = !in_turn;
-        let paused = What::Paused(Paused { reason: PAUSED_BY_USER.into(), seconds: None });
+        let paused = EventKind::Paused(Paused { reason: PAUSED_BY_USER.into(), seconds: None });
         events::note(world, run, &[paused]);
         Ok(Some(format!("{} {}", quoted(run), how_it_pauses(session, run.engine, in_turn))))
     })?;
@@ -77,8 +77,8 @@ pub fn resume(world: &World, project: &Project, scope: &Scope) -> Result<String,
         (run.state, run.reason) = (LoopState::Running, None);
         let settings = config::load_for(world, project, run).settings_for(run.engine);
         let root = project.real_root();
-        let started = Started::of(run, session, &root.to_string_lossy(), &settings);
-        events::note(world, run, &[What::Started(Started { continued: true, ..started })]);
+        let started = RunStarted::of(run, session, &root.to_string_lossy(), &settings);
+        events::note(world, run, &[EventKind::Started(RunStarted { continued: true, ..started })]);
         Ok(Some(format!("{} continues.", quoted(run))))
     })?;
     match (lines.is_empty(), refused) {

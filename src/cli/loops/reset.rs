@@ -2,7 +2,7 @@
 
 use super::stop::Scope;
 use crate::cli::{Failure, Project, World};
-use crate::core::event::{self, BreakerStep, Step, What};
+use crate::core::event::{self, BreakerStep, EventKind, Step};
 use crate::core::text::clean;
 use crate::store::events;
 use crate::store::state::{self, Locked};
@@ -54,7 +54,7 @@ fn reset_one(world: &World, here: &Project, record: Record) -> Result<String, Fa
     let reset = record.reset(world, &project)?;
     if reset.is_some() {
         // The breaker is reset, whether or not that can be noted.
-        let _ = events::append(world, &run_id, &[What::Breaker(step)]);
+        let _ = events::append(world, &run_id, &[EventKind::Breaker(step)]);
     }
     let tripped = match reset {
         Some(reason) => format!("It had tripped: {}", clean::excerpt(&reason, 200)),

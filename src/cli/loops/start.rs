@@ -7,7 +7,7 @@ use super::slash::Reply;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::decide::account;
 use crate::core::decide::turn::Turn;
-use crate::core::event::{Ended, Started, What};
+use crate::core::event::{EventKind, RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Given, LoopState, StoredLoop, Timing};
 use crate::core::request::{SWITCHES, StartRequest};
@@ -173,13 +173,13 @@ pub fn settings_notes(resolved: &Resolved, foreign: &[String]) -> Vec<String> {
 }
 
 /// Adds the start to the events of the run, and the ending to those of the run that it replaced. Returns what failed.
-fn note_start(start: &Start, plan: &StartPlan, changes: Vec<What>) -> Vec<String> {
+fn note_start(start: &Start, plan: &StartPlan, changes: Vec<EventKind>) -> Vec<String> {
     let Start { world, project, session, .. } = *start;
-    let ended = |run: &ArmedLoop| events::note(world, run, &[What::Ended(Ended::of(run, world.now))]);
-    let started = Started::of(&plan.run, session, &project.root.to_string_lossy(), &plan.settings);
+    let ended = |run: &ArmedLoop| events::note(world, run, &[EventKind::Ended(RunEnded::of(run, world.now))]);
+    let started = RunStarted::of(&plan.run, session, &project.root.to_string_lossy(), &plan.settings);
     let head = plan.run.circuit.baseline.head.clone();
     let continued = matches!(plan.verb, "resumed" | "adopted");
-    let begins = events::begin(world, &plan.run, Started { head, continued, ..started }, changes);
+    let begins = events::begin(world, &plan.run, RunStarted { head, continued, ..started }, changes);
     plan.replaced.as_ref().and_then(ended).into_iter().chain(begins).collect()
 }
 

@@ -9,11 +9,11 @@ pub mod run_args;
 use crate::claude::settings::{self, permissions};
 use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::decide::limits;
-use crate::core::event::{Event, Started, What};
+use crate::core::event::{Event, EventKind, RunStarted};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::record::Engine;
-use crate::core::settings::Source;
+use crate::core::settings::SettingSource;
 use crate::core::text::clean;
 use crate::run::agent::{Agent, flags_that_allow};
 use crate::run::process::target::Target;
@@ -82,15 +82,15 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     screen.say(&parts.join(" · "));
     screen.say(&format!("Task: {}", clean::excerpt(&run.task, 100)));
     checks.iter().for_each(|check| screen.say(&format!("Check: {}", clean::excerpt(check, 100))));
-    let started = Started {
+    let started = RunStarted {
         continued: planned.continued,
         iteration,
         agent: Some(agent.name().to_owned()),
         tasks: planned.tasks.clone(),
         head: git::head(&project.root),
-        ..Started::of(run, SESSION, &project.root.to_string_lossy(), &settings)
+        ..RunStarted::of(run, SESSION, &project.root.to_string_lossy(), &settings)
     };
-    let first = std::iter::once(What::Started(started.clone())).chain(planned.changes.clone());
+    let first = std::iter::once(EventKind::Started(started.clone())).chain(planned.changes.clone());
     first.for_each(|what| screen.emit(&Event::new(world.now, what)));
     let failed = events::begin(world, run, started, planned.changes.clone());
     failed.iter().for_each(|failed| screen.warn(failed));
@@ -100,7 +100,7 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     if options.context == Context::Continue && !agent.abilities().resumes {
         screen.note("this agent cannot continue a conversation, so every iteration begins a new one");
     }
-    let is_given = |key: &str| resolved.row(key).is_some_and(|row| row.source != Source::Default);
+    let is_given = |key: &str| resolved.row(key).is_some_and(|row| row.source != SettingSource::Default);
     if agent.abilities().reports_tools
         && (is_given("run.timeout_minutes") || is_given("heartbeat.tool_seconds"))
         && let Some(note) = run::timeout_note(&resolved.run_settings())

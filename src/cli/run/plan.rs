@@ -5,7 +5,7 @@ use super::run_args::RunArgs;
 use crate::cli::loops::{answer, start};
 use crate::cli::{Failure, World};
 use crate::core::decide::turn::Turn;
-use crate::core::event::What;
+use crate::core::event::EventKind;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::settings::ALLOWED_TOOLS;
@@ -42,7 +42,7 @@ pub struct Planned {
     pub guidance: usize,
     pub notes: Vec<String>,
     /// What changed in guidance and findings.
-    pub changes: Vec<What>,
+    pub changes: Vec<EventKind>,
     question: Option<Question>,
     tripped: Option<circuit::Record>,
     /// The run that this one replaces.

@@ -4,7 +4,7 @@ use crate::cli::loops::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::{ArmedLoop, Engine, LoopState};
 use crate::core::settings::loosening::Loosens;
-use crate::core::settings::{self, KEYS, Key, Row, Source};
+use crate::core::settings::{self, KEYS, Key, SettingRow, SettingSource};
 use crate::core::text::clean;
 use crate::store::state::Locked;
 use crate::store::user::armed;
@@ -90,7 +90,7 @@ fn record_limit(world: &World, project: &Project, key: &Key, value: Option<&Valu
 }
 
 /// Names the loops that keep another value of a setting, because they were given one at their start.
-fn overrides(world: &World, project: &Project, session: Option<&str>, now: &Row) -> Vec<String> {
+fn overrides(world: &World, project: &Project, session: Option<&str>, now: &SettingRow) -> Vec<String> {
     let key = now.key;
     let mut loops = alive(world, project).loops;
     if loops.iter().any(|(id, _)| session == Some(id)) {
@@ -104,8 +104,8 @@ fn overrides(world: &World, project: &Project, session: Option<&str>, now: &Row)
         let whose = if session == Some(&id) { "this session's loop" } else { "the loop" };
         let task = clean::excerpt(&run.task, 40);
         let given = match (row.source, key.flag) {
-            (Source::Flag, Some(flag)) => format!("--{flag}"),
-            (Source::Preset, _) => "a preset".into(),
+            (SettingSource::Flag, Some(flag)) => format!("--{flag}"),
+            (SettingSource::Preset, _) => "a preset".into(),
             _ => clean::line(&row.place),
         };
         let value = view::setup::config::value(row);

@@ -6,7 +6,7 @@
 use super::chosen_run;
 use super::sources::{self, Bytes, Line, Source};
 use crate::cli::{Answer, Failure, Invocation, World};
-use crate::core::event::{Event, IterationEnded, What};
+use crate::core::event::{Event, EventKind, IterationEnded};
 use crate::core::outcome::Exit;
 use crate::core::record::Engine;
 use crate::core::text::clean;
@@ -183,14 +183,14 @@ impl<W: Write> Reading<'_, W> {
 
     fn event(&mut self, event: &Event) -> Result<(), Failure> {
         let at = event.timestamp.max(self.last_at);
-        if let What::IterationEnded(facts) = &event.what {
+        if let EventKind::IterationEnded(facts) = &event.what {
             self.find_transcript(facts.transcript.as_deref());
         }
         if self.is_open {
             self.tell_source(Some(at))?;
         }
         match &event.what {
-            What::Started(started) => {
+            EventKind::Started(started) => {
                 self.note(event)?;
                 self.is_open = true;
                 self.has_ended = false;
@@ -204,12 +204,12 @@ impl<W: Write> Reading<'_, W> {
                     self.begin(started.iteration, "", at);
                 }
             }
-            What::IterationStarted(begun) => {
+            EventKind::IterationStarted(begun) => {
                 self.begin(begun.iteration, &begun.mode, at);
                 self.open_log();
             }
-            What::IterationEnded(facts) => self.end_iteration(event, facts, at)?,
-            What::Ended(_) => {
+            EventKind::IterationEnded(facts) => self.end_iteration(event, facts, at)?,
+            EventKind::Ended(_) => {
                 self.close_source()?;
                 self.heading = None;
                 // An ending belongs to the last iteration.
@@ -217,7 +217,7 @@ impl<W: Write> Reading<'_, W> {
                 self.note(event)?;
                 (self.is_open, self.has_ended) = (false, true);
             }
-            What::Check(_) => {
+            EventKind::Check(_) => {
                 // The agent has ended.
                 self.close_source()?;
                 self.note(event)?;
@@ -370,7 +370,7 @@ impl<W: Write> Reading<'_, W> {
             return Ok(());
         }
         let Some(text) = view::logs::event(event, self.paint) else { return Ok(()) };
-        if matches!(event.what, What::IterationEnded(_)) {
+        if matches!(event.what, EventKind::IterationEnded(_)) {
             self.show_heading()?;
         }
         self.told = true;

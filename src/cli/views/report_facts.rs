@@ -5,7 +5,7 @@ use crate::claude::account;
 use crate::cli::{Project, World};
 use crate::core::event::account::{Entry, Kind};
 use crate::core::event::timeline::Timeline;
-use crate::core::event::{self, Check, Ended, Event, Started, What};
+use crate::core::event::{self, Check, Event, EventKind, RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
 use crate::core::record::{Engine, LoopState};
 use crate::core::tasks::TaskList;
@@ -62,13 +62,13 @@ pub(super) fn gather(world: &World, chosen: Chosen) -> Result<Facts> {
 
 /// Returns what the history knows of a run, as if it were told by events.
 pub(super) fn of_history(run: &Run) -> Timeline {
-    let started = Started {
+    let started = RunStarted {
         run_id: run.run_id.clone(),
         engine: run.engine,
         session_id: run.session_id.clone(),
         project: run.project.clone(),
         task: event::text(&run.task),
-        ..Started::default()
+        ..RunStarted::default()
     };
     let check = |result: &crate::core::decide::turn::CheckResult| {
         let check = Check {
@@ -79,9 +79,9 @@ pub(super) fn of_history(run: &Run) -> Timeline {
             seconds: result.seconds,
             ..Check::default()
         };
-        Event::new(run.ended_at, What::Check(check))
+        Event::new(run.ended_at, EventKind::Check(check))
     };
-    let ended = Ended {
+    let ended = RunEnded {
         outcome: Some(run.outcome),
         reason: event::text(&run.reason),
         exit_code: run.outcome.exit().code(),
@@ -90,12 +90,12 @@ pub(super) fn of_history(run: &Run) -> Timeline {
         wall_seconds: run.wall_seconds,
         usage: run.usage.clone(),
         checks: run.checks.clone(),
-        ..Ended::default()
+        ..RunEnded::default()
     };
     let mut timeline = Timeline::default();
-    timeline.add(Event::new(run.started_at, What::Started(started)));
+    timeline.add(Event::new(run.started_at, EventKind::Started(started)));
     run.checks.iter().for_each(|result| timeline.add(check(result)));
-    timeline.add(Event::new(run.ended_at, What::Ended(ended)));
+    timeline.add(Event::new(run.ended_at, EventKind::Ended(ended)));
     for check in &mut timeline.checks {
         // Only its last result is known, not when it first came.
         (check.first_failed, check.first_passed, check.last_passed, check.last_failed) =
@@ -251,18 +251,18 @@ fn line_of(run: &Run) -> RunLine {
 }
 
 /// Returns the ending of a run if its last events have it, without reading the rest.
-fn last_ending(run: &RunFile) -> Option<Ended> {
+fn last_ending(run: &RunFile) -> Option<RunEnded> {
     let mut ended = None;
     let mut follower = Follower::from_end(&run.path, TAIL_BYTES);
     let read = follower.poll(|line| match Event::parse(line).map(|event| event.what) {
-        Some(What::Ended(last)) => ended = Some(last),
-        Some(What::Started(_)) => ended = None,
+        Some(EventKind::Ended(last)) => ended = Some(last),
+        Some(EventKind::Started(_)) => ended = None,
         _ => {}
     });
     read.ok().and(ended)
 }
 
-fn line_of_events(world: &World, run: &RunFile, ended: Option<Ended>) -> Result<RunLine> {
+fn line_of_events(world: &World, run: &RunFile, ended: Option<RunEnded>) -> Result<RunLine> {
     let line = RunLine {
         run_id: run.run_id.clone(),
         project: run.started.project.clone(),

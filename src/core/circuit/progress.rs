@@ -2,7 +2,7 @@
 
 use crate::core::decide::turn::Turn;
 use crate::core::record::lenient;
-use crate::core::signal::Status;
+use crate::core::signal::StatusBlock;
 use serde::{Deserialize, Serialize};
 
 /// What the progress of a turn is measured against.
@@ -58,7 +58,7 @@ impl Baseline {
     }
 
     /// Returns whether anything shows progress; nothing where that is unknown.
-    pub fn progress(&self, turn: &Turn, status: Option<&Status>) -> Option<bool> {
+    pub fn progress(&self, turn: &Turn, status: Option<&StatusBlock>) -> Option<bool> {
         if self.committed(turn) == Some(true) {
             Some(true)
         } else {
@@ -67,11 +67,11 @@ impl Baseline {
     }
 
     /// Returns whether a commit is all there is of progress.
-    pub fn only_committed(&self, turn: &Turn, status: Option<&Status>) -> bool {
+    pub fn only_committed(&self, turn: &Turn, status: Option<&StatusBlock>) -> bool {
         self.committed(turn) == Some(true) && self.progress_beside_commits(turn, status) == Some(false)
     }
 
-    fn progress_beside_commits(&self, turn: &Turn, status: Option<&Status>) -> Option<bool> {
+    fn progress_beside_commits(&self, turn: &Turn, status: Option<&StatusBlock>) -> Option<bool> {
         let counted = status.is_some_and(|status| {
             status.files_modified.is_some_and(|n| n > 0) || status.tasks_completed.is_some_and(|n| n > 0)
         });
@@ -134,9 +134,10 @@ mod tests {
         for (name, turn, expected) in cases {
             assert_eq!(before.progress(&turn, None), expected, "{name}");
         }
-        let status = Status { files_modified: Some(2), ..Status::default() };
+        let status = StatusBlock { files_modified: Some(2), ..StatusBlock::default() };
         assert_eq!(before.progress(&still, Some(&status)), Some(true));
-        let status = Status { files_modified: Some(0), tasks_completed: Some(0), ..Status::default() };
+        let status =
+            StatusBlock { files_modified: Some(0), tasks_completed: Some(0), ..StatusBlock::default() };
         assert_eq!(before.progress(&still, Some(&status)), Some(false));
         assert_eq!(Baseline::default().progress(&Turn { head: Some("b".into()), ..still }, None), None);
     }
@@ -176,8 +177,11 @@ mod tests {
     #[test]
     fn a_status_shows_progress_by_either_count() {
         let still = Turn { tree: tree(7), ..Turn::default() };
-        let status =
-            |files_modified, tasks_completed| Status { files_modified, tasks_completed, ..Status::default() };
+        let status = |files_modified, tasks_completed| StatusBlock {
+            files_modified,
+            tasks_completed,
+            ..StatusBlock::default()
+        };
         for (name, status, expected) in [
             ("no counts", status(None, None), false),
             ("zeroes", status(Some(0), Some(0)), false),

@@ -4,12 +4,12 @@
 //! time.
 
 use super::turn::Task;
-use crate::core::record::{Awaited, Noticed, StoredLoop};
+use crate::core::record::{Awaited, BackgroundCommand, StoredLoop};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 
 /// More commands are waited for, but not remembered.
-const MAX_NOTICED: usize = 50;
+const MAX_BACKGROUND_COMMANDS: usize = 50;
 
 /// Returns what the loop waits for. If it waits for nothing, the second value names the commands without which it
 /// continues from now on.
@@ -23,15 +23,15 @@ pub fn wait(
     let noticed = &mut run.session.background;
     noticed.retain(|known| commands().any(|task| task.id == known.id));
     for task in commands() {
-        if noticed.len() < MAX_NOTICED && !noticed.iter().any(|known| known.id == task.id) {
-            noticed.push(Noticed { id: task.id.clone(), since: now, told: false });
+        if noticed.len() < MAX_BACKGROUND_COMMANDS && !noticed.iter().any(|known| known.id == task.id) {
+            noticed.push(BackgroundCommand { id: task.id.clone(), since: now, told: false });
         }
     }
     if let Some(agent) = tasks.iter().find(|task| task.is_agent) {
         return (Some(Awaited { what: agent.name.clone(), until: None }), Vec::new());
     }
     // A clock that was set back must not make the wait longer.
-    let limit = |known: &Noticed| known.since.min(now).plus_ms(wait_ms);
+    let limit = |known: &BackgroundCommand| known.since.min(now).plus_ms(wait_ms);
     let limited = noticed.iter().map(|known| (limit(known), known)).filter(|(until, _)| *until > now);
     if let Some((until, last)) = limited.max_by_key(|(until, _)| *until) {
         let name = tasks.iter().find(|task| task.id == last.id).map(|task| task.name.clone());
@@ -123,8 +123,8 @@ mod tests {
         let run = &mut StoredLoop::default();
         let many: Vec<Task> = (0..500).map(|id| shell(&id.to_string())).collect();
         wait(run, &many, LIMIT, at(1000));
-        assert_eq!(run.session.background.len(), MAX_NOTICED);
+        assert_eq!(run.session.background.len(), MAX_BACKGROUND_COMMANDS);
         let (awaited, news) = wait(run, &many, LIMIT, at(1600));
-        assert_eq!((awaited, news.len()), (None, MAX_NOTICED));
+        assert_eq!((awaited, news.len()), (None, MAX_BACKGROUND_COMMANDS));
     }
 }

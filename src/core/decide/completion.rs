@@ -4,14 +4,14 @@ use super::limits;
 use super::turn::{CheckFailure, Checks, Tasks, Turn};
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Settings;
-use crate::core::signal::{self, Ignored, Promise, State, Status};
+use crate::core::signal::{self, Ignored, Promise, State, StatusBlock};
 use crate::core::tasks::Source;
 use crate::core::text::clean;
 
 /// Returns what the agent signals with this message, by a promise or by its status block, or why that does not count.
 pub fn signal(
     message: &str,
-    status: Option<&Status>,
+    status: Option<&StatusBlock>,
     settings: &Settings,
 ) -> Option<Result<(Promise, Claim), Ignored>> {
     let ignored = match signal::promise(message, &settings.promise) {
@@ -26,7 +26,11 @@ pub fn signal(
     }
 }
 
-fn status_signal(message: &str, status: &Status, settings: &Settings) -> Option<Result<Promise, Ignored>> {
+fn status_signal(
+    message: &str,
+    status: &StatusBlock,
+    settings: &Settings,
+) -> Option<Result<Promise, Ignored>> {
     if status.state == Some(State::Blocked) {
         let reason =
             status.recommendation.clone().unwrap_or("the status block says BLOCKED without a reason".into());

@@ -13,12 +13,12 @@ pub mod permission;
 pub mod quota;
 pub mod turn;
 
-use super::circuit::{self, Verdict};
+use super::circuit::{self, BreakerVerdict};
 use super::message;
 use super::outcome::Outcome;
 use super::record::{ArmedLoop, Engine, LoopState, Queued, Usage, Waiting, WaitingFor};
 use super::settings::Settings;
-use super::signal::{self, Ignored, Promise, Status};
+use super::signal::{self, Ignored, Promise, StatusBlock};
 use super::time::{self, Stamp};
 use crate::core::decide::turn::{Gained, Turn};
 use crate::core::time::runtime::Clock;
@@ -59,7 +59,7 @@ pub struct Note {
     pub pivot: Option<String>,
     /// Advice from an earlier turn whose stop was allowed, so that it could not be given there.
     pub earlier_advice: Option<String>,
-    pub course: Course,
+    pub course: NextTurn,
     /// The limits differ from those the agent knows.
     pub limits_changed: bool,
     /// The agent may not have the whole task.
@@ -72,7 +72,7 @@ pub struct Note {
 
 /// What the level of the plan or of the context means for the agent's next turn.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Course {
+pub enum NextTurn {
     #[default]
     Ahead,
     /// So much of the user's plan is used that the agent must bring the work to a safe point.
@@ -83,12 +83,12 @@ pub enum Course {
     NewContext,
 }
 
-impl Course {
+impl NextTurn {
     fn advice(&self) -> Option<String> {
         match self {
-            Course::Land(words) => Some(quota::landing_advice(words)),
-            Course::HandOver(words) => Some(handover::advice(words)),
-            Course::Ahead | Course::NewContext => None,
+            NextTurn::Land(words) => Some(quota::landing_advice(words)),
+            NextTurn::HandOver(words) => Some(handover::advice(words)),
+            NextTurn::Ahead | NextTurn::NewContext => None,
         }
     }
 }
@@ -203,9 +203,9 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     }
     let verdict = judge(&mut run, turn, status.as_ref(), gave_signal, &note, settings);
     match verdict {
-        Verdict::Fine => {}
-        Verdict::Pivot(text) => note.pivot = Some(text),
-        Verdict::Trip(outcome, reason) => {
+        BreakerVerdict::Fine => {}
+        BreakerVerdict::Pivot(text) => note.pivot = Some(text),
+        BreakerVerdict::Trip(outcome, reason) => {
             run.pending.advice = note.advice().or(run.pending.advice.take());
             run.end(outcome, reason, now);
             return announce(run, Decision::Ended);
@@ -215,22 +215,22 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         return wait(run, WaitingFor::User(queued), &note, now);
     }
     match quota::judge(&mut run.quota, windows, &settings.quota, now) {
-        quota::Verdict::Fine => {}
-        quota::Verdict::Land(words) => note.course = Course::Land(words),
-        quota::Verdict::Wait(until) => {
+        quota::QuotaVerdict::Fine => {}
+        quota::QuotaVerdict::Land(words) => note.course = NextTurn::Land(words),
+        quota::QuotaVerdict::Wait(until) => {
             return wait(run, WaitingFor::UsageLimit(until), &note, now);
         }
-        quota::Verdict::End(reason) => {
+        quota::QuotaVerdict::End(reason) => {
             run.pending.advice = note.advice().or(run.pending.advice.take());
             run.end(Outcome::UsageLimit, reason, now);
             return announce(run, Decision::Ended);
         }
     }
-    if note.course == Course::Ahead {
+    if note.course == NextTurn::Ahead {
         let level = figures.and_then(|figures| figures.context_percent);
         note.course = handover::judge(&mut run.session.handover, level, settings.max_context_percent);
     }
-    if note.course == Course::NewContext && turn.can_compact {
+    if note.course == NextTurn::NewContext && turn.can_compact {
         return wait(run, WaitingFor::Compaction, &note, now);
     }
     let limits = (settings.max_iterations, settings.max_runtime_ms);
@@ -284,7 +284,7 @@ fn wait(mut run: ArmedLoop, what: WaitingFor, note: &Note, now: Stamp) -> (Armed
 }
 
 /// Counts the runner's iterations without a commit, or outside git without a change.
-fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&Status>) {
+fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&StatusBlock>) {
     let baseline = &run.circuit.baseline;
     let moved = baseline.committed(turn).or_else(|| baseline.progress(turn, status));
     run.stuck_count = if moved == Some(true) { 0 } else { run.stuck_count.saturating_add(1) };
@@ -294,17 +294,17 @@ fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&Status>) {
 fn judge(
     run: &mut ArmedLoop,
     turn: &Turn,
-    status: Option<&Status>,
+    status: Option<&StatusBlock>,
     gave_signal: bool,
     note: &Note,
     settings: &Settings,
-) -> Verdict {
+) -> BreakerVerdict {
     let baseline = &run.circuit.baseline;
     let committed = baseline.committed(turn);
     let ticked = baseline.ticked(turn);
     let progress = baseline.progress(turn, status);
     let files_changed = baseline.files_changed(turn);
-    let evidence = circuit::Evidence {
+    let evidence = circuit::TurnFacts {
         message: turn.message.as_deref(),
         status,
         tools_used: turn.gained.as_ref().map(|gained| gained.tools_used),
@@ -323,34 +323,34 @@ fn judge(
     }
     let stuck = judge_stuck(run.stuck_count, settings.max_stuck, committed, files_changed);
     match (verdict, stuck) {
-        (_, Verdict::Trip(outcome, reason)) => run.circuit.trip(outcome, reason),
-        (trip @ Verdict::Trip(..), _) => trip,
+        (_, BreakerVerdict::Trip(outcome, reason)) => run.circuit.trip(outcome, reason),
+        (trip @ BreakerVerdict::Trip(..), _) => trip,
         // Files changed as well as not committed: the breaker's warning does not say that.
-        (Verdict::Pivot(first), Verdict::Pivot(second)) if progress != Some(false) => {
-            Verdict::Pivot(format!("{first} {second}"))
+        (BreakerVerdict::Pivot(first), BreakerVerdict::Pivot(second)) if progress != Some(false) => {
+            BreakerVerdict::Pivot(format!("{first} {second}"))
         }
-        (Verdict::Fine, verdict) | (verdict, _) => verdict,
+        (BreakerVerdict::Fine, verdict) | (verdict, _) => verdict,
     }
 }
 
 /// Judges the runner's iterations without a commit by `--max-stuck`.
-fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: bool) -> Verdict {
+fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: bool) -> BreakerVerdict {
     let what = if committed.is_some() { "a commit" } else { "a change in the work tree" };
     let mut found = format!("{} in a row without {what}", message::iterations(count));
     if committed.is_some() && files_changed {
         found.push_str(" (files change, nothing is committed)");
     }
     match max {
-        0 => Verdict::Fine,
-        max if count >= max => Verdict::Trip(Outcome::Stuck, found),
+        0 => BreakerVerdict::Fine,
+        max if count >= max => BreakerVerdict::Trip(Outcome::Stuck, found),
         max if count > 0 && count + 1 == max => {
             let advice = match committed {
                 Some(_) => "Commit each verified step, or signal that you are done or blocked.",
                 None => "Change something, or signal that you are done or blocked.",
             };
-            Verdict::Pivot(format!("{found}: one more ends the loop. {advice}"))
+            BreakerVerdict::Pivot(format!("{found}: one more ends the loop. {advice}"))
         }
-        _ => Verdict::Fine,
+        _ => BreakerVerdict::Fine,
     }
 }
 
@@ -431,7 +431,7 @@ mod tests {
     use super::*;
     use crate::core::decide::turn::Task;
     use crate::core::record::{StoredLoop, Timing};
-    use crate::core::time::runtime::{Event, Evidence, Mark};
+    use crate::core::time::runtime::{HookKind, TimedEvent, TranscriptEvent};
 
     const HOUR: i64 = 3_600_000;
     const T0: Stamp = Stamp(1_000 * HOUR);
@@ -600,7 +600,10 @@ mod tests {
         let queued = Queued { text: "/ralph:status".into(), at: minute(1) };
         let mut turn = says("x");
         turn.gained = Some(Gained {
-            reading: super::super::record::Reading { queue: vec![queued.clone()], ..Default::default() },
+            reading: super::super::record::TranscriptPosition {
+                queue: vec![queued.clone()],
+                ..Default::default()
+            },
             ..gained(1)
         });
         let (run, decision) = decide(running(), &turn, &Settings::default(), minute(2));
@@ -640,10 +643,10 @@ mod tests {
     #[test]
     fn long_turns_count_by_the_transcript() {
         let mut turn = says("x");
-        turn.mark = Mark::Answered;
+        turn.mark = HookKind::Answered;
         let evidence = vec![
-            Evidence { at: minute(0), event: Event::Sent },
-            Evidence { at: minute(58), event: Event::Answer },
+            TimedEvent { at: minute(0), event: TranscriptEvent::Sent },
+            TimedEvent { at: minute(58), event: TranscriptEvent::Answer },
         ];
         turn.gained = Some(Gained { evidence, ..gained(1) });
         let (run, _) = decide(running(), &turn, &Settings::default(), minute(59));
@@ -680,11 +683,11 @@ mod tests {
     #[test]
     fn max_stuck_warns_one_iteration_before_and_names_files_without_a_commit() {
         let pivot = |count, max, committed, changed| match judge_stuck(count, max, committed, changed) {
-            Verdict::Pivot(text) => text,
+            BreakerVerdict::Pivot(text) => text,
             verdict => format!("{verdict:?}"),
         };
         for (count, max) in [(0, 3), (1, 3), (0, 1), (2, 0), (99, 0)] {
-            assert_eq!(judge_stuck(count, max, Some(false), true), Verdict::Fine, "{count} of {max}");
+            assert_eq!(judge_stuck(count, max, Some(false), true), BreakerVerdict::Fine, "{count} of {max}");
         }
         let warning = pivot(2, 3, Some(false), true);
         for part in
@@ -695,7 +698,7 @@ mod tests {
         assert!(!pivot(2, 3, Some(false), false).contains("files change"));
         assert!(pivot(2, 3, None, true).contains("without a change in the work tree:"));
         let trip = "3 iterations in a row without a commit (files change, nothing is committed)";
-        assert_eq!(judge_stuck(3, 3, Some(false), true), Verdict::Trip(Outcome::Stuck, trip.into()));
+        assert_eq!(judge_stuck(3, 3, Some(false), true), BreakerVerdict::Trip(Outcome::Stuck, trip.into()));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use crate::core::circuit::progress::TreeState;
 use crate::core::decide::figures::Figures;
-use crate::core::record::{Reading, Spent, Usage};
+use crate::core::record::{Spent, TranscriptPosition, Usage};
 use crate::core::signal::Ignored;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::core::time::runtime::{Evidence, Mark};
+use crate::core::time::runtime::{HookKind, TimedEvent};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Turn {
     pub stopped_all_at: Option<Stamp>,
     /// Work that runs in the background.
     pub background: Vec<Task>,
-    pub mark: Mark,
+    pub mark: HookKind,
     /// How long the machine has slept since it was started, where that is known.
     pub slept_ms: Option<i64>,
     /// `None` where there is no usable transcript.
@@ -131,7 +131,7 @@ impl Default for Turn {
             kill_switch: false,
             stopped_all_at: None,
             background: Vec::new(),
-            mark: Mark::Seen,
+            mark: HookKind::Seen,
             slept_ms: None,
             gained: None,
             figures: None,
@@ -152,7 +152,7 @@ impl Default for Turn {
 /// What the transcript gained since it was last read.
 #[derive(Clone, Debug, Default)]
 pub struct Gained {
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<TimedEvent>,
     /// When the model last answered: an error that the client wrote in its place is no answer.
     pub answered_at: Option<Stamp>,
     /// Tools called. The transcript lags, so a turn's last calls may show only at the next one, but never so
@@ -171,7 +171,7 @@ pub struct Gained {
     /// Tokens and cost to add.
     pub usage: Usage,
     /// Where to continue reading.
-    pub reading: Reading,
+    pub reading: TranscriptPosition,
     /// What was searched for the user's entries only, because the turn is too long to be read as a whole.
     pub uncounted_bytes: u64,
     /// What was not read at all.

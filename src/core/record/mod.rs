@@ -17,7 +17,7 @@ use super::decide::figures::{FigureSource, MAX_RESET_MS, Window};
 use super::decide::turn::{CheckResult, Gained};
 use super::outcome::Outcome;
 use super::settings::Files;
-use super::signal::Status;
+use super::signal::StatusBlock;
 use super::tasks::Source;
 use super::time::Stamp;
 use super::time::outage::Outage;
@@ -97,7 +97,7 @@ records! {
         /// How many characters the last message of the agent had.
         pub output_characters: Option<u64>,
         /// What the agent reported in its last turn.
-        pub status_block: Option<Status>,
+        pub status_block: Option<StatusBlock>,
         pub ended_at: Option<Stamp>,
         pub outcome: Option<Outcome>,
         /// Why it is paused or has ended.
@@ -109,7 +109,7 @@ records! {
         pub quota: Quota,
         pub session: Session,
         pub pending: Pending,
-        pub told: Told,
+        pub told: Reported,
         pub given: Given,
         pub tally: Tally,
         /// The task list the runner works through.
@@ -148,7 +148,7 @@ records! {
 
     /// What is known about the client's session.
     pub struct Session {
-        pub transcript: Reading,
+        pub transcript: TranscriptPosition,
         /// What the last stop was allowed for, while the loop stays armed, or what a runner waits for.
         pub waiting: Option<Waiting>,
         /// When the user last pressed Esc.
@@ -175,7 +175,7 @@ records! {
         pub handover: Option<Handover>,
         lists {
             /// Background commands that ran when a turn ended.
-            pub background: Vec<Noticed>,
+            pub background: Vec<BackgroundCommand>,
         }
     }
 
@@ -196,7 +196,7 @@ records! {
         /// The agent was told to bring the work to a safe point.
         pub landing: Option<Landing>,
         /// The loop waits for a reset.
-        pub held: Option<Held>,
+        pub held: Option<QuotaWait>,
         lists {
             pub windows: Vec<Window>,
         }
@@ -219,7 +219,7 @@ records! {
     }
 
     /// What was already said, so that it is said once.
-    pub struct Told {
+    pub struct Reported {
         /// The limits the agent knows: iterations and runtime in milliseconds.
         pub limits: Option<(u64, i64)>,
         /// The warnings about settings the user has seen.
@@ -271,7 +271,7 @@ records! {
     }
 
     /// How far the transcript has been read, and what must be remembered from it.
-    pub struct Reading {
+    pub struct TranscriptPosition {
         pub path: String,
         /// Where to continue reading; `None` before the first read, which begins at `armed_at`.
         pub offset: Option<u64>,
@@ -280,7 +280,7 @@ records! {
         /// The session's own running cost figure when it was last seen.
         pub session_cost_usd: Option<f64>,
         /// Tools seen between two ends of turns, to be counted at the next one.
-        pub carried: Carried,
+        pub carried: CarriedToolCounts,
         /// The prompt that the newest entries belong to.
         pub prompt_id: String,
         lists {
@@ -313,7 +313,7 @@ pub struct Landing {
 
 /// The loop waits for a reset until then, for this reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Held {
+pub struct QuotaWait {
     pub until: Stamp,
     pub words: String,
 }
@@ -330,16 +330,16 @@ pub enum Handover {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Carried {
+pub struct CarriedToolCounts {
     pub tools_used: u64,
     pub tools_that_write: u64,
     pub edits: u64,
 }
 
-impl Reading {
+impl TranscriptPosition {
     /// Returns a position that starts again, for another file or after a pause.
-    pub fn anew(&self) -> Reading {
-        Reading { extra: self.extra.clone(), ..Reading::default() }
+    pub fn anew(&self) -> TranscriptPosition {
+        TranscriptPosition { extra: self.extra.clone(), ..TranscriptPosition::default() }
     }
 }
 
@@ -368,7 +368,7 @@ pub struct Denied {
 /// A background command, and when a turn first ended while it ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Noticed {
+pub struct BackgroundCommand {
     pub id: String,
     pub since: Stamp,
     /// The agent knows that the loop continues without it.

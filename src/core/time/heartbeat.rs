@@ -8,7 +8,7 @@ const MAX_CHECK_GAP_MS: i64 = 5000;
 
 /// Durations in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct HeartbeatSettings {
     /// 0 switches the heartbeat off.
     pub interval: i64,
     /// How many missed intervals are a stall; 0 switches the heartbeat off.
@@ -19,13 +19,13 @@ pub struct Settings {
     pub tool_limit: i64,
 }
 
-impl Default for Settings {
+impl Default for HeartbeatSettings {
     fn default() -> Self {
-        Settings { interval: 60_000, threshold: 5, grace: 120_000, tool_limit: 1_800_000 }
+        HeartbeatSettings { interval: 60_000, threshold: 5, grace: 120_000, tool_limit: 1_800_000 }
     }
 }
 
-impl Settings {
+impl HeartbeatSettings {
     /// Returns the silence that is a stall while a tool runs, if any is.
     pub fn tool_limit(&self) -> Option<i64> {
         self.limit(true)
@@ -56,7 +56,7 @@ pub struct Silence {
 
 /// What to report about a silence, in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beat {
+pub enum SilenceReport {
     /// One interval before a stall, or half the time with a threshold of one.
     Warning {
         elapsed: i64,
@@ -70,15 +70,15 @@ pub enum Beat {
     },
 }
 
-impl Beat {
+impl SilenceReport {
     /// Returns the message for people.
     pub fn message(&self, iteration: u64) -> String {
         match self {
-            Beat::Warning { elapsed, missed, remaining } => format!(
+            SilenceReport::Warning { elapsed, missed, remaining } => format!(
                 "Warning: No agent output for {elapsed}s ({missed} heartbeat intervals). Stall detection in \
                  {remaining}s unless activity resumes. (iteration {iteration})"
             ),
-            Beat::Stall { elapsed, threshold_seconds, .. } => format!(
+            SilenceReport::Stall { elapsed, threshold_seconds, .. } => format!(
                 "Agent stall detected: no output for {elapsed}s (exceeded {threshold_seconds}s threshold). \
                  Terminating agent. (iteration {iteration})"
             ),
@@ -88,8 +88,8 @@ impl Beat {
     /// Returns its name for programs, the silence so far, and the missed intervals.
     pub fn parts(&self) -> (&'static str, i64, i64) {
         match *self {
-            Beat::Warning { elapsed, missed, .. } => ("heartbeat_warning", elapsed, missed),
-            Beat::Stall { elapsed, missed, .. } => ("stall_detected", elapsed, missed),
+            SilenceReport::Warning { elapsed, missed, .. } => ("heartbeat_warning", elapsed, missed),
+            SilenceReport::Stall { elapsed, missed, .. } => ("stall_detected", elapsed, missed),
         }
     }
 
@@ -104,7 +104,7 @@ impl Beat {
 
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
-    settings: Settings,
+    settings: HeartbeatSettings,
     started: i64,
     pulse: i64,
     checked: i64,
@@ -116,7 +116,7 @@ pub struct Heartbeat {
 
 impl Heartbeat {
     /// Starts with the agent, at `now`.
-    pub fn new(settings: Settings, now: i64) -> Self {
+    pub fn new(settings: HeartbeatSettings, now: i64) -> Self {
         Heartbeat { settings, started: now, pulse: now, checked: now, tools: 0, warned: None, stalled: false }
     }
 
@@ -153,7 +153,7 @@ impl Heartbeat {
     }
 
     /// Returns what to report now: a warning and a stall at most once for each silence.
-    pub fn check(&mut self, now: i64) -> Option<Beat> {
+    pub fn check(&mut self, now: i64) -> Option<SilenceReport> {
         if now.saturating_sub(self.checked) > MAX_CHECK_GAP_MS {
             self.pause(self.checked, now);
         }
@@ -172,7 +172,7 @@ impl Heartbeat {
             }
             self.warned = Some(silence);
             let remaining = if silence < limit { limit / 1000 - elapsed } else { notice / 1000 };
-            return Some(Beat::Warning { elapsed, missed, remaining });
+            return Some(SilenceReport::Warning { elapsed, missed, remaining });
         };
         // A warning that came late, because of the grace, gets its notice too.
         let stall_at = if warned < limit { limit } else { warned.saturating_add(notice) };
@@ -180,7 +180,7 @@ impl Heartbeat {
             return None;
         }
         self.stalled = true;
-        Some(Beat::Stall { elapsed, missed, threshold_seconds: limit / 1000 })
+        Some(SilenceReport::Stall { elapsed, missed, threshold_seconds: limit / 1000 })
     }
 }
 
@@ -190,17 +190,17 @@ mod tests {
     use proptest::prelude::*;
 
     /// Checks every second up to and including `to`, and returns what was reported when.
-    fn reports(heart: &mut Heartbeat, from: i64, to: i64) -> Vec<(i64, Beat)> {
+    fn reports(heart: &mut Heartbeat, from: i64, to: i64) -> Vec<(i64, SilenceReport)> {
         let seconds = from..=to;
         seconds.filter_map(|second| Some((second, heart.check(second * 1000)?))).collect()
     }
 
-    const WARNING: Beat = Beat::Warning { elapsed: 240, missed: 4, remaining: 60 };
-    const STALL: Beat = Beat::Stall { elapsed: 300, missed: 5, threshold_seconds: 300 };
+    const WARNING: SilenceReport = SilenceReport::Warning { elapsed: 240, missed: 4, remaining: 60 };
+    const STALL: SilenceReport = SilenceReport::Stall { elapsed: 300, missed: 5, threshold_seconds: 300 };
 
     #[test]
     fn a_silence_is_one_warning_and_then_one_stall() {
-        let mut heart = Heartbeat::new(Settings::default(), 0);
+        let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         assert_eq!(reports(&mut heart, 0, 1000), [(240, WARNING), (300, STALL)]);
     }
 
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn each_silence_has_its_own_warning() {
-        let mut heart = Heartbeat::new(Settings::default(), 0);
+        let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         assert_eq!(reports(&mut heart, 0, 299), [(240, WARNING)]);
         heart.pulse(299_000);
         assert_eq!(reports(&mut heart, 299, 700), [(299 + 240, WARNING), (299 + 300, STALL)]);
@@ -235,10 +235,10 @@ mod tests {
 
     #[test]
     fn a_running_tool_has_a_longer_limit() {
-        let mut heart = Heartbeat::new(Settings::default(), 0);
+        let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         heart.set_tools(1);
-        let warning = Beat::Warning { elapsed: 1740, missed: 29, remaining: 60 };
-        let stall = Beat::Stall { elapsed: 1800, missed: 30, threshold_seconds: 1800 };
+        let warning = SilenceReport::Warning { elapsed: 1740, missed: 29, remaining: 60 };
+        let stall = SilenceReport::Stall { elapsed: 1800, missed: 30, threshold_seconds: 1800 };
         assert_eq!(reports(&mut heart, 0, 4000), [(1740, warning), (1800, stall)]);
         heart.set_tools(0);
         heart.pulse(4_000_000);
@@ -250,47 +250,49 @@ mod tests {
         for (name, tool_limit, stalls_at) in
             [("never shorter than the usual", 10_000, Some(300)), ("none", 0, None)]
         {
-            let mut heart = Heartbeat::new(Settings { tool_limit, ..Settings::default() }, 0);
+            let mut heart =
+                Heartbeat::new(HeartbeatSettings { tool_limit, ..HeartbeatSettings::default() }, 0);
             heart.set_tools(1);
             let said = reports(&mut heart, 0, 10_000);
-            let stall = said.iter().find(|(_, beat)| matches!(beat, Beat::Stall { .. }));
+            let stall = said.iter().find(|(_, beat)| matches!(beat, SilenceReport::Stall { .. }));
             assert_eq!(stall.map(|(at, _)| *at), stalls_at, "{name}");
         }
     }
 
     #[test]
     fn edges_of_the_settings() {
-        let usual = Settings::default();
-        let cases: [(&str, Settings, &[i64]); 7] = [
-            ("a grace longer than the limit", Settings { grace: 400_000, ..usual }, &[400, 460]),
-            ("a grace as long as the limit", Settings { grace: 300_000, ..usual }, &[300, 360]),
+        let usual = HeartbeatSettings::default();
+        let cases: [(&str, HeartbeatSettings, &[i64]); 7] = [
+            ("a grace longer than the limit", HeartbeatSettings { grace: 400_000, ..usual }, &[400, 460]),
+            ("a grace as long as the limit", HeartbeatSettings { grace: 300_000, ..usual }, &[300, 360]),
             (
                 "a grace that hides only the warning's beginning",
-                Settings { grace: 250_000, ..usual },
+                HeartbeatSettings { grace: 250_000, ..usual },
                 &[250, 300],
             ),
-            ("no grace", Settings { grace: 0, ..usual }, &[240, 300]),
-            ("a threshold of one", Settings { threshold: 1, grace: 0, ..usual }, &[30, 60]),
-            ("off", Settings { threshold: 0, ..usual }, &[]),
-            ("off as well", Settings { interval: 0, ..usual }, &[]),
+            ("no grace", HeartbeatSettings { grace: 0, ..usual }, &[240, 300]),
+            ("a threshold of one", HeartbeatSettings { threshold: 1, grace: 0, ..usual }, &[30, 60]),
+            ("off", HeartbeatSettings { threshold: 0, ..usual }, &[]),
+            ("off as well", HeartbeatSettings { interval: 0, ..usual }, &[]),
         ];
         for (name, settings, expected) in cases {
             let said = reports(&mut Heartbeat::new(settings, 0), 0, 1000);
             assert_eq!(said.iter().map(|(at, _)| *at).collect::<Vec<_>>(), expected, "{name}");
-            let kinds: Vec<bool> = said.iter().map(|(_, beat)| matches!(beat, Beat::Stall { .. })).collect();
+            let kinds: Vec<bool> =
+                said.iter().map(|(_, beat)| matches!(beat, SilenceReport::Stall { .. })).collect();
             assert_eq!(kinds, &[false, true][..expected.len()], "{name}: a warning, then the stall");
         }
-        let mut heart = Heartbeat::new(Settings { grace: 400_000, ..usual }, 0);
+        let mut heart = Heartbeat::new(HeartbeatSettings { grace: 400_000, ..usual }, 0);
         let (late, stall) = (
-            Beat::Warning { elapsed: 400, missed: 6, remaining: 60 },
-            Beat::Stall { elapsed: 460, missed: 7, threshold_seconds: 300 },
+            SilenceReport::Warning { elapsed: 400, missed: 6, remaining: 60 },
+            SilenceReport::Stall { elapsed: 460, missed: 7, threshold_seconds: 300 },
         );
         assert_eq!(reports(&mut heart, 0, 1000), [(400, late), (460, stall)]);
     }
 
     #[test]
     fn a_silence_that_ends_after_its_warning_is_known() {
-        let mut heart = Heartbeat::new(Settings::default(), 0);
+        let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         reports(&mut heart, 0, 200);
         assert_eq!(heart.pulse(200_000), None, "no warning yet");
         reports(&mut heart, 200, 200 + 270);
@@ -304,7 +306,7 @@ mod tests {
 
     #[test]
     fn sleep_of_the_machine_is_no_silence() {
-        let mut heart = Heartbeat::new(Settings::default(), 0);
+        let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         assert_eq!(reports(&mut heart, 0, 200), []);
         let woken = 50_000;
         assert_eq!(reports(&mut heart, woken, woken + 39), [], "200 seconds of silence so far");
@@ -313,14 +315,15 @@ mod tests {
             [(woken + 40, WARNING), (woken + 100, STALL)]
         );
 
-        let mut heart = Heartbeat::new(Settings::default(), 0);
+        let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         heart.check(1000);
         heart.pulse(90_000_000);
         let from = 90_000;
         let said = reports(&mut heart, from, from + 400);
         assert_eq!(said, [(from + 240, WARNING), (from + 300, STALL)], "a pulse after it is not moved ahead");
 
-        let mut heart = Heartbeat::new(Settings { grace: 400_000, ..Settings::default() }, 0);
+        let mut heart =
+            Heartbeat::new(HeartbeatSettings { grace: 400_000, ..HeartbeatSettings::default() }, 0);
         assert_eq!(reports(&mut heart, 0, 10), []);
         let said = reports(&mut heart, 110, 600);
         assert_eq!(said.first().map(|(at, _)| *at), Some(500), "the grace waits too");
@@ -328,7 +331,7 @@ mod tests {
 
     #[test]
     fn an_announced_wait_is_no_silence() {
-        let mut heart = Heartbeat::new(Settings { grace: 0, ..Settings::default() }, 0);
+        let mut heart = Heartbeat::new(HeartbeatSettings { grace: 0, ..HeartbeatSettings::default() }, 0);
         heart.pulse(1_000_000);
         assert_eq!(reports(&mut heart, 0, 1300), [(1240, WARNING), (1300, STALL)]);
     }
@@ -340,7 +343,7 @@ mod tests {
             pulses in proptest::collection::btree_set(0i64..2000, 0..12),
         ) {
             let settings =
-                Settings { interval: interval * 1000, threshold, grace: grace * 1000, tool_limit: 0 };
+                HeartbeatSettings { interval: interval * 1000, threshold, grace: grace * 1000, tool_limit: 0 };
             let mut heart = Heartbeat::new(settings, 0);
             let limit = interval * i64::from(threshold);
             let (mut last, mut warned, mut stalled, mut warned_at) = (0, 0, 0, 0);
@@ -351,7 +354,7 @@ mod tests {
                 }
                 let silence = second - last;
                 match heart.check(second * 1000) {
-                    Some(Beat::Warning { elapsed, missed, remaining }) => {
+                    Some(SilenceReport::Warning { elapsed, missed, remaining }) => {
                         warned += 1;
                         warned_at = silence;
                         prop_assert!(second >= grace && stalled == 0);
@@ -365,7 +368,7 @@ mod tests {
                             prop_assert!(second == grace || limit < 2, "as soon as it may be said");
                         }
                     }
-                    Some(Beat::Stall { elapsed, threshold_seconds, .. }) => {
+                    Some(SilenceReport::Stall { elapsed, threshold_seconds, .. }) => {
                         stalled += 1;
                         prop_assert_eq!(warned, 1, "never without its warning");
                         prop_assert_eq!((elapsed, threshold_seconds), (silence, limit));
@@ -380,7 +383,7 @@ mod tests {
 
         #[test]
         fn pauses_of_any_length_change_nothing(gaps in proptest::collection::vec((0i64..60, 6i64..100_000), 0..6)) {
-            let mut heart = Heartbeat::new(Settings::default(), 0);
+            let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
             let (mut now, mut awake) = (0, 0);
             let mut said = Vec::new();
             for (run, gap) in gaps {
@@ -402,7 +405,7 @@ mod tests {
 
         #[test]
         fn no_clock_panics(times in proptest::collection::vec(any::<i64>(), 0..20), tool in any::<bool>()) {
-            let mut heart = Heartbeat::new(Settings::default(), times.first().copied().unwrap_or(0));
+            let mut heart = Heartbeat::new(HeartbeatSettings::default(), times.first().copied().unwrap_or(0));
             heart.set_tools(usize::from(tool));
             for time in times {
                 heart.check(time);

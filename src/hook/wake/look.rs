@@ -4,8 +4,8 @@ use super::Watch;
 use crate::claude::client::sessions;
 use crate::claude::hook::input::Event;
 use crate::claude::transcript;
-use crate::core::record::{ArmedLoop, ClientStatus, Reading};
-use crate::core::time::runtime::Event as Evidence;
+use crate::core::record::{ArmedLoop, ClientStatus, TranscriptPosition};
+use crate::core::time::runtime::TranscriptEvent;
 use crate::store::world::Instant;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) enum Activity {
 
 /// The session as it was last seen.
 pub(super) struct Look {
-    reading: Reading,
+    reading: TranscriptPosition,
     quiet_since: Instant,
     /// Something may have been sent to the model since.
     sent: bool,
@@ -58,7 +58,8 @@ impl Look {
             if is_over || (gained.limit_resets_at.is_some() && !has_failed) {
                 return Activity::Over;
             }
-            let sends = |event: &Evidence| matches!(event, Evidence::Prompt | Evidence::Sent);
+            let sends =
+                |event: &TranscriptEvent| matches!(event, TranscriptEvent::Prompt | TranscriptEvent::Sent);
             self.sent |= gained.evidence.iter().any(|evidence| sends(&evidence.event));
             if gained.reading.offset != self.reading.offset {
                 self.quiet_since = Instant::now();

@@ -4,7 +4,7 @@
 //! silence, the user), its whole process group gets TERM, then KILL, and strays elsewhere are reaped.
 
 use super::target::{Reap, Target};
-use crate::core::time::heartbeat::{self, Beat, Heartbeat, Silence};
+use crate::core::time::heartbeat::{self, Heartbeat, Silence, SilenceReport};
 use crate::run::agent::{AgentEvent, OutputReader, Report};
 use crate::run::inbox::{Inbox, Message, StopSignal};
 use crate::run::screen::Screen;
@@ -61,7 +61,7 @@ pub struct Launch<'a> {
     pub run_id: &'a str,
     pub prompt: String,
     pub timeout: Option<Duration>,
-    pub heartbeat: heartbeat::Settings,
+    pub heartbeat: heartbeat::HeartbeatSettings,
 }
 
 const POLL: Duration = Duration::from_millis(250);
@@ -266,7 +266,7 @@ impl Supervisor<'_> {
                 && let Some(beat) = self.heartbeat.check(now)
             {
                 screen.beat(&beat);
-                if let Beat::Stall { elapsed, .. } = beat {
+                if let SilenceReport::Stall { elapsed, .. } = beat {
                     self.heartbeat.silence(now).iter().for_each(|silence| self.observer.silent(silence));
                     self.end(AgentEnd::Stalled(elapsed));
                 }

@@ -10,7 +10,7 @@ use super::user::armed;
 use super::variables;
 use super::world::World;
 use crate::core::record::{ArmedLoop, Engine, Given};
-use crate::core::settings::{self, Files, KEYS, Key, Kind, Layer, Resolved, Row, Source};
+use crate::core::settings::{self, Files, KEYS, Key, Kind, Layer, Resolved, SettingRow, SettingSource};
 use crate::core::tasks;
 use crate::core::text::{clean, nearest};
 use anyhow::{Result, bail};
@@ -73,21 +73,25 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
     let mut files = Files::default();
     let layer = |source, place: &str, values| Layer { source, place: place.into(), values };
     let mut layers = vec![
-        layer(Source::Flag, "flags", commands.clone()),
-        layer(Source::Flag, "flags", without_commands(&given.flags)),
-        layer(Source::Preset, "preset", without_commands(&given.preset)),
+        layer(SettingSource::Flag, "flags", commands.clone()),
+        layer(SettingSource::Flag, "flags", without_commands(&given.flags)),
+        layer(SettingSource::Preset, "preset", without_commands(&given.preset)),
     ];
     // A loop that runs has those of its start; what its hooks are given may be anyone's.
     let given_now = given_variables(&set);
     if limits.is_none() {
         layers.extend(given_now.iter().cloned());
     }
-    layers.push(layer(Source::Environment, "environment at the start", without_commands(&given.environment)));
+    layers.push(layer(
+        SettingSource::Environment,
+        "environment at the start",
+        without_commands(&given.environment),
+    ));
     let mut withheld = Vec::new();
     let path = project.config();
     files.project = read_or_last(read_own(project), given.files.project.clone(), &mut warnings);
     let values = files.project.clone().unwrap_or_default();
-    let mut own = layer(Source::Project, &path.display().to_string(), values);
+    let mut own = layer(SettingSource::Project, &path.display().to_string(), values);
     withheld.extend(withhold(world, project, &mut own, &mut warnings));
     layers.push(own);
     if let Some(path) = world.user_config() {
@@ -95,13 +99,13 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
         let last = given.files.user.as_ref().map(without_commands);
         let values = read_or_last(read(&path), last, &mut warnings);
         files.user = values.as_ref().map(without_commands);
-        layers.push(layer(Source::User, &path.display().to_string(), values.unwrap_or_default()));
+        layers.push(layer(SettingSource::User, &path.display().to_string(), values.unwrap_or_default()));
     }
     files.project.take_if(|values| values.is_empty());
     files.user.take_if(|values| values.is_empty());
     let list = list::checks(world, project, tasks);
     let mut resolved = settings::resolve(&layers);
-    let is_project = |layer: &Layer| layer.source == Source::Project;
+    let is_project = |layer: &Layer| layer.source == SettingSource::Project;
     let says_something = layers.iter().any(|layer| is_project(layer) && !layer.values.is_empty());
     if says_something || limits.is_some_and(|limits| !limits.is_empty()) {
         layers.retain(|layer| !is_project(layer));
@@ -131,7 +135,7 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
         warnings.push(format!("{file}: {field} {}", list.hint));
         let key = command_keys().find(|key| key.name == settings::CHECKS);
         let (value, place) = (Value::from(list.commands), format!("{file} {field}"));
-        withheld.extend(key.map(|key| Row { key, value, source: Source::Project, place }));
+        withheld.extend(key.map(|key| SettingRow { key, value, source: SettingSource::Project, place }));
     }
     // Warnings quote values from files that others may have written.
     let warnings = warnings.iter().map(|warning| clean::line(warning)).collect();
@@ -158,7 +162,12 @@ fn read_or_last(read: Result<Values>, last: Option<Values>, warnings: &mut Vec<S
 
 /// Takes the commands out of the project's layer that this user has not trusted. What could not be run in any case is
 /// named too.
-fn withhold(world: &World, project: &Project, layer: &mut Layer, warnings: &mut Vec<String>) -> Vec<Row> {
+fn withhold(
+    world: &World,
+    project: &Project,
+    layer: &mut Layer,
+    warnings: &mut Vec<String>,
+) -> Vec<SettingRow> {
     let trusted = LazyCell::new(|| trust::load(world, project));
     let mut withheld = Vec::new();
     for key in command_keys() {
@@ -170,7 +179,7 @@ fn withhold(world: &World, project: &Project, layer: &mut Layer, warnings: &mut 
             let wrong = if value.is_null() { Vec::new() } else { key.usable(&value).1 };
             warnings
                 .extend(wrong.iter().map(|wrong| format!("{}: {} {wrong}, ignored", layer.place, key.name)));
-            let row = Row { key, value, source: layer.source, place: layer.place.clone() };
+            let row = SettingRow { key, value, source: layer.source, place: layer.place.clone() };
             if !is_empty {
                 let verb = if matches!(key.kind, Kind::Url | Kind::ToolRules) { "used" } else { "run" };
                 warnings.push(format!("{}: {} {}", row.place, key.name, trusted.hint_for(verb)));
@@ -252,7 +261,7 @@ fn given_variables(set: &[(String, String)]) -> Vec<Layer> {
         for name in key.variables() {
             let Some((_, value)) = set.iter().find(|(set, _)| *set == name) else { continue };
             let values = Map::from_iter([(key.name.to_owned(), Value::from(value.as_str()))]);
-            layers.push(Layer { source: Source::Environment, place: name, values });
+            layers.push(Layer { source: SettingSource::Environment, place: name, values });
         }
     }
     layers

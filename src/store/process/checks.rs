@@ -110,13 +110,13 @@ pub fn summarize(results: &[CheckRun]) -> Checks {
 #[cfg(unix)]
 mod tests {
     use super::*;
-    use crate::core::settings::{self, Layer, Source};
+    use crate::core::settings::{self, Layer, SettingSource};
     use crate::store::process::command::Ended;
     use serde_json::{Value, json};
 
     fn verification(values: Value) -> CheckCommands {
         let Value::Object(values) = values else { panic!("an object") };
-        let layer = Layer { source: Source::User, place: "u.json".into(), values };
+        let layer = Layer { source: SettingSource::User, place: "u.json".into(), values };
         CheckCommands::of(&settings::resolve(&[layer]))
     }
 

@@ -33,7 +33,7 @@ pub struct Delivery {
 
 impl Delivery {
     pub fn of(notice: &Notice, settings: &NotifySettings, url: &str) -> Result<Delivery, &'static str> {
-        let body::Request { url, host, body, .. } = body::request(notice, url, &settings.format)?;
+        let body::HttpRequest { url, host, body, .. } = body::request(notice, url, &settings.format)?;
         let timeout_ms = u64::try_from(settings.timeout_ms).unwrap_or(1).max(1);
         Ok(Delivery { url, host, event: notice.occasion.name().to_owned(), timeout_ms, body })
     }

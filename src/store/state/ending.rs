@@ -2,7 +2,7 @@
 
 use super::{question, stop};
 use crate::core::event::notice::{Notice, ReplyTo};
-use crate::core::event::{Ended, What};
+use crate::core::event::{EventKind, RunEnded};
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::record::{ArmedLoop, Engine, WaitingFor};
 use crate::core::settings::{NotifySettings, Resolved};
@@ -18,7 +18,7 @@ use anyhow::Result;
 pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
     let mut told = Vec::new();
     if !is_ended_by_its_runner(world, project, run) {
-        let failed = events::note(world, run, &[What::Ended(Ended::of(run, world.now))]);
+        let failed = events::note(world, run, &[EventKind::Ended(RunEnded::of(run, world.now))]);
         told.extend(failed.filter(|_| !run.told.events_failed));
     }
     told.extend(ask(world, project, session, run));
@@ -123,7 +123,7 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
             run.end(entry.outcome, entry.reason, entry.ended_at);
             if asked {
                 // Its ending was to be recorded after the wait.
-                events::note(world, &run, &[What::Ended(Ended::of(&run, world.now))]);
+                events::note(world, &run, &[EventKind::Ended(RunEnded::of(&run, world.now))]);
             }
         }
         (None, Some(claimed @ IterationOutcome::Run(outcome))) => {

@@ -1,7 +1,7 @@
 //! Past runs: one line per run, appended at its ending, newest last, bounded in size.
 
 use crate::core::decide::turn::CheckResult;
-use crate::core::event::{Ended, Started};
+use crate::core::event::{RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, Given, Usage, is_default};
 use crate::core::time::Stamp;
@@ -159,7 +159,7 @@ pub fn past(world: &World, project: &Project) -> Result<Vec<Run>> {
 impl Run {
     /// Returns a run of which only its events are left.
     fn of_events(file: &RunFile, ended_at: Stamp, outcome: Outcome) -> Run {
-        let Started { run_id, session_id, engine, project, task, .. } = file.started.clone();
+        let RunStarted { run_id, session_id, engine, project, task, .. } = file.started.clone();
         Run {
             run_id,
             session_id,
@@ -180,7 +180,7 @@ impl Run {
         }
     }
 
-    fn take_over(&mut self, ended: &Ended) {
+    fn take_over(&mut self, ended: &RunEnded) {
         self.outcome = ended.outcome.unwrap_or(self.outcome);
         self.reason.clone_from(&ended.reason);
         self.iterations = ended.iterations;

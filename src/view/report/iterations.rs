@@ -3,7 +3,7 @@
 use super::summary::Tone;
 use super::{Facts, OfIteration, Review};
 use crate::core::event::account::Entry;
-use crate::core::event::timeline::Iteration;
+use crate::core::event::timeline::TimelineIteration;
 use crate::core::event::{self, Check};
 use crate::core::outcome::IterationOutcome;
 use crate::core::text::clean;
@@ -75,7 +75,7 @@ pub fn total(facts: &Facts) -> Total {
 pub fn rows(facts: &Facts, review: &Review) -> Vec<Row> {
     let (mut cost_so_far, mut tokens_so_far) = (0.0, 0u64);
     let seconds = seconds(facts);
-    let row = |(number, iteration): (&u64, &Iteration)| {
+    let row = |(number, iteration): (&u64, &TimelineIteration)| {
         let own = &iteration.facts;
         cost_so_far += own.cost_usd.unwrap_or_default();
         tokens_so_far = tokens_so_far.saturating_add(own.tokens);
@@ -132,7 +132,7 @@ fn seconds(facts: &Facts) -> std::collections::HashMap<u64, f64> {
     seconds
 }
 
-fn tone(iteration: &Iteration) -> Tone {
+fn tone(iteration: &TimelineIteration) -> Tone {
     match iteration.facts.outcome {
         _ if iteration.failed() => Tone::Bad,
         Some(IterationOutcome::Run(outcome)) => Tone::of(outcome),

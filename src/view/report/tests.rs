@@ -3,45 +3,57 @@
 use super::*;
 use crate::core::event::timeline::Timeline;
 use crate::core::event::{
-    BreakerStep, Change, Check, Ended, Event, Findings, GuidanceChange, IterationEnded, Started, What,
+    BreakerStep, Check, Event, EventKind, Findings, GuidanceChange, GuidanceStep, IterationEnded, RunEnded,
+    RunStarted,
 };
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::tasks::validate;
 use crate::store::project::commits::{Changed, Commit};
 use serde_json::json;
 
-fn event(seconds: i64, what: What) -> Event {
+fn event(seconds: i64, what: EventKind) -> Event {
     Event::new(Stamp(seconds * 1000), what)
 }
 
-fn started(checks: &[&str]) -> What {
-    What::Started(Started {
+fn started(checks: &[&str]) -> EventKind {
+    EventKind::Started(RunStarted {
         run_id: "0123456789abcdef".into(),
         engine: Engine::Runner,
         project: "/home/me/project".into(),
         task: "make it".into(),
         checks: checks.iter().map(|check| (*check).to_owned()).collect(),
         head: Some("aaaaaaaaaaaaaaaa".into()),
-        ..Started::default()
+        ..RunStarted::default()
     })
 }
 
-fn iteration(number: u64, change: impl FnOnce(&mut IterationEnded)) -> What {
+fn iteration(number: u64, change: impl FnOnce(&mut IterationEnded)) -> EventKind {
     let mut facts =
         IterationEnded { iteration: number, outcome: Some(IterationOutcome::Ok), ..Default::default() };
     change(&mut facts);
-    What::IterationEnded(Box::new(facts))
+    EventKind::IterationEnded(Box::new(facts))
 }
 
-fn check(iteration: u64, command: &str, passed: bool) -> What {
-    What::Check(Check { iteration, command: command.into(), passed, exit_code: Some(1), ..Check::default() })
+fn check(iteration: u64, command: &str, passed: bool) -> EventKind {
+    EventKind::Check(Check {
+        iteration,
+        command: command.into(),
+        passed,
+        exit_code: Some(1),
+        ..Check::default()
+    })
 }
 
-fn ended(outcome: Outcome, reason: &str, iterations: u64) -> What {
-    What::Ended(Ended { outcome: Some(outcome), reason: reason.into(), iterations, ..Ended::default() })
+fn ended(outcome: Outcome, reason: &str, iterations: u64) -> EventKind {
+    EventKind::Ended(RunEnded {
+        outcome: Some(outcome),
+        reason: reason.into(),
+        iterations,
+        ..RunEnded::default()
+    })
 }
 
-fn facts(events: impl IntoIterator<Item = (i64, What)>) -> Facts {
+fn facts(events: impl IntoIterator<Item = (i64, EventKind)>) -> Facts {
     Facts {
         now: Stamp(1_000_000),
         run_id: "0123456789abcdef".into(),
@@ -70,7 +82,7 @@ fn needs(facts: Facts) -> Vec<String> {
 
 #[test]
 fn the_first_line_says_outcome_reason_and_proof() {
-    let run = |checks: &[&str], results: Vec<What>, ending: Option<What>| {
+    let run = |checks: &[&str], results: Vec<EventKind>, ending: Option<EventKind>| {
         let begin = vec![(0, started(checks)), (5, iteration(1, |_| ()))];
         let results = results.into_iter().map(|what| (4, what));
         sentence(facts(begin.into_iter().chain(results).chain(ending.map(|what| (9, what)))))
@@ -115,7 +127,7 @@ fn the_first_line_says_outcome_reason_and_proof() {
     }
     let alive = Facts { is_alive: true, ..facts([(0, started(&[]))]) };
     assert_eq!(sentence(alive), "Still at work after 0 iterations. No check was set.");
-    let pause = What::Paused(crate::core::event::Paused { reason: "Esc".into(), seconds: None });
+    let pause = EventKind::Paused(crate::core::event::Paused { reason: "Esc".into(), seconds: None });
     let paused = Facts { is_alive: true, ..facts([(0, started(&[])), (5, pause)]) };
     assert_eq!(sentence(paused), "Paused after 0 iterations. No check was set.");
 }
@@ -129,7 +141,7 @@ fn what_needs_the_user_is_named_with_its_command() {
     assert_eq!(needs(question(Question::Open)), ["It asks you: A or B? > ralph answer TEXT"]);
     assert_eq!(needs(question(Question::Answered("B".into()))), ["It asks you: A or B? You answered: B"]);
     let given = |change, list: &str| {
-        What::Guidance(GuidanceChange {
+        EventKind::Guidance(GuidanceChange {
             change,
             list: list.into(),
             texts: vec![format!("{list} x")],
@@ -139,9 +151,9 @@ fn what_needs_the_user_is_named_with_its_command() {
     let run = facts([
         (0, started(&["a", "b"])),
         (3, check(1, "a", false)),
-        (4, given(Change::Given, "forbidden")),
-        (4, given(Change::Given, "encouraged")),
-        (5, given(Change::Delivered, "encouraged")),
+        (4, given(GuidanceStep::Given, "forbidden")),
+        (4, given(GuidanceStep::Given, "encouraged")),
+        (5, given(GuidanceStep::Delivered, "encouraged")),
         (5, iteration(1, |facts| facts.rejected = Some("a failed".into()))),
         (8, iteration(2, |facts| facts.denied_tools = vec!["Bash".into(), "Edit".into()])),
         (9, ended(Outcome::Circuit, "idle", 2)),
@@ -208,7 +220,7 @@ fn commits_belong_to_the_iteration_that_made_them_and_files_are_ordered_by_churn
         let id = id.repeat(16);
         move |facts: &mut IterationEnded| facts.head = Some(id)
     };
-    let found = |new: &str| What::Findings(Findings { new: vec![new.into()], ..Findings::default() });
+    let found = |new: &str| EventKind::Findings(Findings { new: vec![new.into()], ..Findings::default() });
     let commits = Commits {
         list: vec![
             commit("b", &[("x", 1, 0)]),
@@ -279,11 +291,16 @@ const HOSTILE: &str = "</script><script>x</script> <img src=x onerror=y> \"quote
 /// Puts the text wherever a text of others goes.
 fn hostile(text: &str) -> Report {
     let list = |change| {
-        What::Guidance(GuidanceChange { change, list: text.into(), texts: vec![text.into()], iteration: 1 })
+        EventKind::Guidance(GuidanceChange {
+            change,
+            list: text.into(),
+            texts: vec![text.into()],
+            iteration: 1,
+        })
     };
     let breaker = BreakerStep { iteration: 1, reason: text.into(), ..BreakerStep::default() };
     let mut started = started(&[]);
-    if let What::Started(started) = &mut started {
+    if let EventKind::Started(started) = &mut started {
         (started.task, started.project, started.checks) = (text.into(), text.into(), vec![text.into()]);
     }
     let everything = |facts: &mut IterationEnded| {
@@ -295,17 +312,17 @@ fn hostile(text: &str) -> Report {
     let failed = Check { iteration: 1, command: text.into(), tail: text.into(), ..Check::default() };
     let answered =
         crate::core::event::Answered { question: text.into(), answer: text.into(), from: text.into() };
-    let wait = crate::core::event::Wait { reason: text.into(), ..Default::default() };
+    let wait = crate::core::event::WaitEvent { reason: text.into(), ..Default::default() };
     let mut run = facts([
         (0, started),
-        (1, What::Findings(Findings { new: vec![text.into()], ..Findings::default() })),
-        (2, list(Change::Given)),
-        (3, What::Waiting(wait)),
-        (4, What::Check(failed)),
+        (1, EventKind::Findings(Findings { new: vec![text.into()], ..Findings::default() })),
+        (2, list(GuidanceStep::Given)),
+        (3, EventKind::Waiting(wait)),
+        (4, EventKind::Check(failed)),
         (5, iteration(1, everything)),
-        (6, What::Breaker(breaker)),
-        (7, list(Change::Delivered)),
-        (8, What::Answered(answered)),
+        (6, EventKind::Breaker(breaker)),
+        (7, list(GuidanceStep::Delivered)),
+        (8, EventKind::Answered(answered)),
         (9, ended(Outcome::Blocked, text, 1)),
     ]);
     let patch = format!(

@@ -1,7 +1,7 @@
 //! Past runs as a table, or one JSON object per line.
 
 use crate::core::event::Step;
-use crate::core::event::timeline::{Iteration, Timeline};
+use crate::core::event::timeline::{Timeline, TimelineIteration};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
@@ -99,7 +99,7 @@ fn columns(cells: [String; 7]) -> String {
         .to_owned()
 }
 
-fn iteration_row(number: u64, iteration: &Iteration, timeline: &Timeline) -> String {
+fn iteration_row(number: u64, iteration: &TimelineIteration, timeline: &Timeline) -> String {
     let facts = &iteration.facts;
     let outcome = facts.outcome.map_or("ended", |outcome| outcome.name()).to_owned();
     let took = time::span(Stamp::from_seconds(timeline.seconds_of(number)).0);

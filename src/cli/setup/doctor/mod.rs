@@ -18,7 +18,7 @@ use crate::claude::client::Client;
 use crate::claude::settings::{Settings, managed_folder};
 use crate::cli::loops::alive;
 use crate::cli::{Answer, Invocation, Project, World};
-use crate::core::diagnosis::{Check, CheckNote, Report};
+use crate::core::diagnosis::{Check, CheckNote, Diagnosis};
 use crate::core::outcome::Exit;
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Resolved;
@@ -63,17 +63,17 @@ pub fn run(call: &Invocation) -> Answer {
 }
 
 /// Runs the checks of Claude Code, the plugin, its hooks, and all of them together.
-pub fn check_installation(call: &Invocation, claude: &str) -> Report {
+pub fn check_installation(call: &Invocation, claude: &str) -> Diagnosis {
     installation(&CheckContext::new(call, claude, Interrupt::default())).0
 }
 
-fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
+fn installation(context: &CheckContext) -> (Diagnosis, client::FoundPlugins) {
     let (client, version) = client::client(context);
     let (plugin, found) = client::plugin(context, version.is_some());
     let folder = found.folder.as_deref();
     let mut checks = vec![client, plugin, hooks::enabled(context), hooks::programs(context, folder)];
     checks.extend(round_trip::round_trip(context, version, folder));
-    (Report { checks }, found)
+    (Diagnosis { checks }, found)
 }
 
 /// What the checks have in common.

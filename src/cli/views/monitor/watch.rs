@@ -5,7 +5,7 @@ use crate::cli::loops::status;
 use crate::cli::{Failure, Project, World};
 use crate::core::event::Event;
 use crate::core::event::timeline::Timeline;
-use crate::core::record::{ArmedLoop, ClientStatus, Reading, Waiting, WaitingFor};
+use crate::core::record::{ArmedLoop, ClientStatus, TranscriptPosition, Waiting, WaitingFor};
 use crate::core::time::Stamp;
 use crate::store::events::{self, Follower, RunFile};
 use crate::store::state::question;
@@ -61,7 +61,7 @@ struct Watched {
 struct Observed {
     run_id: String,
     hook: f64,
-    reading: Reading,
+    reading: TranscriptPosition,
     interrupted_at: Option<Stamp>,
     waiting: Option<Waiting>,
 }
