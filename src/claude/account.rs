@@ -4,7 +4,7 @@
 //! is not known gives no entry.
 
 use super::object::Object;
-use super::stream::{Event, Limit, rate_limit, summary};
+use super::stream::{Limit, StreamEvent, rate_limit, summary};
 use crate::core::event::account::{Entry, Kind};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
@@ -208,7 +208,7 @@ fn system(line: &Object) -> Option<String> {
 }
 
 fn limit(info: &Object) -> Option<String> {
-    let Event::RateLimit { status, resets_at } = rate_limit(info)? else { return None };
+    let StreamEvent::RateLimit { status, resets_at } = rate_limit(info)? else { return None };
     let until = resets_at.map(|at| format!("; resets {}", at.minute())).unwrap_or_default();
     match status {
         Limit::Allowed => None,

@@ -102,7 +102,7 @@ pub fn finish(mut command: Command, answer: impl Fn(&Invocation) -> Answer) -> E
     // Controls that JSON may hold raw, a terminal may obey.
     let text = text.map(|text| if text.starts_with('{') { escape_controls(&text) } else { text });
     let (Ok(said) | Err(said)) = &text;
-    let notes = state::take_untold(said);
+    let notes = state::take_damage_notices(said);
     // A reader that went away is no error of ours.
     let _ = match text {
         Ok(text) => write_line(&mut std::io::stdout().lock(), &text),

@@ -5,8 +5,8 @@
 
 use super::Call;
 use super::submission::{self, EXPANDED, SUBMITTED};
-use crate::claude::hook::answer::Answer;
-use crate::claude::settings::{self, Settings, permissions};
+use crate::claude::hook::answer::HookOutput;
+use crate::claude::settings::{self, ClientSettings, permissions};
 use crate::claude::transcript;
 use crate::cli::loops::slash;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -19,10 +19,10 @@ use crate::store::user::{armed, given, handoff};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
-pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {
+pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
     let Call { world, session, .. } = *call;
     let Some(command) = command.strip_prefix("ralph:").and_then(slash::find) else {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     };
     // The text of the other event may be longer, so this one's length says nothing.
     if submission::was_run(call, SUBMITTED, text) {
@@ -32,13 +32,13 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {
             command,
             "Ralph has run this command; its context tells you the rest.",
         );
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let Ran { told, for_agent, .. } = run(call, command, text)?;
     // A prompt that is blocked has no other event.
-    let Some(for_agent) = for_agent else { return Ok(Answer::block(told)) };
+    let Some(for_agent) = for_agent else { return Ok(HookOutput::block(told)) };
     submission::note_run(call, EXPANDED, text);
-    let mut answer = Answer::tell(told);
+    let mut answer = HookOutput::tell(told);
     if handoff::leave(world, session, command, &for_agent).is_err() {
         // The command has taken effect, so the agent must still be told.
         answer.context = Some(("UserPromptExpansion", in_context(call, for_agent)));
@@ -88,7 +88,7 @@ pub fn run(call: &Call, command: &str, text: &str) -> Result<Ran> {
 /// Returns what to add if the agent of this session may edit nothing without an answer.
 fn permission_note(call: &Call) -> String {
     let Some(mode) = call.input.permission_mode.as_deref() else { return String::new() };
-    let settings = Settings::read(call.world, call.project, settings::managed_folder());
+    let settings = ClientSettings::read(call.world, call.project, settings::managed_folder());
     match permissions::mode_without_edits(&settings, Some(mode)).as_deref() {
         None => String::new(),
         Some("plan") => {

@@ -4,7 +4,7 @@
 //! Like a hook it fails open: whatever goes wrong, it exits 0, and the module does nothing.
 
 use super::{expansion, news};
-use crate::claude::hook::module::{self, Event, Input};
+use crate::claude::hook::module::{self, Input, ModuleEvent};
 use crate::claude::settings::settings_file::{SettingsFile, StatusLine};
 use crate::claude::settings::statusline as line_settings;
 use crate::claude::transcript;
@@ -82,12 +82,12 @@ fn answer(bytes: &[u8]) -> Option<Answer> {
     let project = Project::find(&world, None);
     let call = Call { world: &world, project: &project, input: &input };
     let answer = match &input.event {
-        Event::Session => Answer { pin: Some(!has_status_line(&world)), ..Answer::default() },
-        Event::Refresh => {
+        ModuleEvent::Session => Answer { pin: Some(!has_status_line(&world)), ..Answer::default() },
+        ModuleEvent::Refresh => {
             Answer { append: call.news(), compact: call.waits_for_compaction(), ..call.with_line() }
         }
-        Event::Aborted { last } => aborted(&call, last),
-        Event::Command { name, text } => command(&call, name, text),
+        ModuleEvent::Aborted { last } => aborted(&call, last),
+        ModuleEvent::Command { name, text } => command(&call, name, text),
     };
     let watch = armed::record_path(&world, &project, &input.session_id).ok();
     Some(Answer { watch, state: Some(project.state()), ..answer })

@@ -7,7 +7,7 @@
 
 use super::Call;
 use crate::claude::client::sessions;
-use crate::claude::hook::answer::{Answer, Permission as Decision};
+use crate::claude::hook::answer::{HookOutput, PermissionAnswer as Decision};
 use crate::core::decide::permission::{self, MAX_DENIALS, Reason, ToolCall};
 use crate::core::event::notice::Notice;
 use crate::core::event::{self, EventKind, Permission, PermissionDecision, WaitEvent};
@@ -48,11 +48,13 @@ enum End {
 }
 
 /// Allows what a rule of the user's allows, else waits for the user and then denies.
-pub fn requested(call: &Call, tool: &str, input: &Value, by_subagent: bool) -> Result<Answer> {
+pub fn requested(call: &Call, tool: &str, input: &Value, by_subagent: bool) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
-    let Ok(Some(document)) = state::peek(project) else { return Ok(Answer::silent()) };
+    let Ok(Some(document)) = state::peek(project) else { return Ok(HookOutput::silent()) };
     let own = armed::load_armed(world, project, session, &document)?;
-    let Some(run) = own.filter(|run| run.state == LoopState::Running) else { return Ok(Answer::silent()) };
+    let Some(run) = own.filter(|run| run.state == LoopState::Running) else {
+        return Ok(HookOutput::silent());
+    };
     let tool = ToolCall::new(tool, input);
     let resolved = &config::load_for(world, project, &run);
     let settings = resolved.settings();
@@ -60,18 +62,18 @@ pub fn requested(call: &Call, tool: &str, input: &Value, by_subagent: bool) -> R
         let (decision, call, rule) = (PermissionDecision::Allowed, tool.shown(), rule.to_owned());
         let allowed = Permission { call, decision, rule, ..Permission::default() };
         let failed = events::note(world, &run, &[EventKind::Permission(allowed)]);
-        return Ok(Answer::permission(Decision::Allow).with_notes(&failed));
+        return Ok(HookOutput::permission(Decision::Allow).with_notes(&failed));
     }
     // Elsewhere than in the terminal's interface another program asks, or the client denies at once.
     let wait_ms = settings.permission_wait_ms;
     if wait_ms == 0 || !super::is_interactive() {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     Prompt { call, run_id: &run.run_id, tool, resolved, wait_ms, by_subagent }.ask()
 }
 
 impl Prompt<'_> {
-    fn ask(&self) -> Result<Answer> {
+    fn ask(&self) -> Result<HookOutput> {
         let parent = pid::parent();
         if self.by_subagent && self.is_hidden(parent) {
             return Ok(self.deny(None, Reason::Subagent));
@@ -90,7 +92,7 @@ impl Prompt<'_> {
                     &[self.event(PermissionDecision::Answered, String::new(), 0)],
                 );
             }
-            return Ok(Answer::silent());
+            return Ok(HookOutput::silent());
         }
         Ok(self.deny(noted.as_ref(), Reason::NoAnswer(self.wait_ms)))
     }
@@ -213,7 +215,7 @@ impl Prompt<'_> {
     }
 
     /// Denies the call. A state that cannot be saved must not keep the prompt open.
-    fn deny(&self, noted: Option<&Waiting>, reason: Reason) -> Answer {
+    fn deny(&self, noted: Option<&Waiting>, reason: Reason) -> HookOutput {
         let mut count = 1;
         let settled = self.settle(noted, |run| match self.tool.question() {
             Some(question) => run.pending.question = Some(question.to_owned()),
@@ -221,7 +223,7 @@ impl Prompt<'_> {
         });
         let mut notes = Vec::new();
         match settled {
-            Ok(None) => return Answer::silent(),
+            Ok(None) => return HookOutput::silent(),
             Ok(Some(run)) => {
                 let event = self.event(PermissionDecision::Denied, reason.words(), count);
                 notes.extend(events::note(&self.now(), &run, &[event]));
@@ -239,7 +241,7 @@ impl Prompt<'_> {
         };
         notes.insert(0, told);
         let denial = permission::denial(&self.tool, reason, count);
-        Answer::permission(Decision::Deny(denial)).with_notes(&notes)
+        HookOutput::permission(Decision::Deny(denial)).with_notes(&notes)
     }
 
     fn event(&self, decision: PermissionDecision, reason: String, denials: u64) -> EventKind {

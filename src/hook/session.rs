@@ -1,7 +1,7 @@
 //! A session starts, ends, or a turn of it fails with an error.
 
 use super::Call;
-use crate::claude::hook::answer::Answer;
+use crate::claude::hook::answer::HookOutput;
 use crate::claude::hook::failure;
 use crate::claude::transcript;
 use crate::core::decide::turn::Turn;
@@ -24,18 +24,18 @@ use crate::store::user::{armed, figures, given, ledger};
 use crate::store::{World, config, events, world};
 use anyhow::Result;
 
-pub fn started(call: &Call, source: &str) -> Result<Answer> {
+pub fn started(call: &Call, source: &str) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let settings = config::load(world, project).settings();
     if !anything_to_do(call, source, &settings)? {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
     told.extend(purge_guidance(call, &mut state.document)?);
     let expiration_ms = settings.session_expiration_ms;
     let expired = expiry::close(world, project, session, &mut state.document, expiration_ms)?;
-    let mut answer = Answer::silent();
+    let mut answer = HookOutput::silent();
     if let Some(mut run) = armed::load_armed(world, project, session, &state.document)? {
         match run.state {
             LoopState::Running => {
@@ -182,7 +182,7 @@ fn orphans(call: &Call, document: &Document) -> Result<Vec<String>> {
     Ok(told)
 }
 
-pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
+pub fn ended(call: &Call, reason: &str) -> Result<HookOutput> {
     with_own_running_loop(call, |run, settings| {
         observe(call, run, HookKind::Seen, settings);
         run.session.waiting = None;
@@ -196,7 +196,7 @@ pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
 
 /// A turn ended with an API error. One that passes is tried again by the waker, from which the client takes a prompt;
 /// any other ends the loop.
-pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
+pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<HookOutput> {
     with_own_running_loop(call, |run, settings| {
         // A turn began, so what the loop had waited for is over.
         run.session.waiting = None;
@@ -253,7 +253,7 @@ fn wait_for_service(world: &World, run: &mut ArmedLoop, passing: Passing, words:
 fn with_own_running_loop(
     call: &Call,
     change: impl FnOnce(&mut ArmedLoop, &Settings) -> Option<EventKind>,
-) -> Result<Answer> {
+) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let seen = match state::peek(project) {
         // A Stop or a start moves it aside and says so.
@@ -262,7 +262,7 @@ fn with_own_running_loop(
     };
     if seen.is_none_or(|document| document.loop_of(session).is_none_or(|run| run.state != LoopState::Running))
     {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let mut state = Locked::open(project, world.now)?;
     let own = armed::load_armed(world, project, session, &state.document)?;
@@ -287,10 +287,10 @@ fn with_own_running_loop(
         } else if let Some(notice) = notice {
             notify::send(project, &notice, &resolved.notify());
         }
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     state.save()?;
-    Ok(Answer::silent())
+    Ok(HookOutput::silent())
 }
 
 /// Returns what the user is told of an outage that lasts, once.

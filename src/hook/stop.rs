@@ -1,8 +1,8 @@
 //! A turn ended: load the armed loop, gather facts, decide, record, answer.
 
 use super::{Call, wake};
-use crate::claude::hook::answer::Answer;
-use crate::claude::hook::input::{Event, Input};
+use crate::claude::hook::answer::HookOutput;
+use crate::claude::hook::input::{HookEvent, Input};
 use crate::claude::transcript;
 use crate::core::decide::turn::{Gained, Turn};
 use crate::core::decide::{Decision, NextTurn};
@@ -23,10 +23,10 @@ use crate::store::user::{armed, figures, given, handoff, ledger};
 use crate::store::{Project, World, config, events, tasks};
 use anyhow::Result;
 
-pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
+pub fn stop(call: &Call, kill_switch: bool) -> Result<HookOutput> {
     if is_gone(call.project)? && !can_be_restored(call)? {
         stops::clear_kill_switch(call.project);
-        return Ok(end_lost(call, "is missing")?.map_or_else(Answer::silent, |(answer, _)| answer));
+        return Ok(end_lost(call, "is missing")?.map_or_else(HookOutput::silent, |(answer, _)| answer));
     }
     let mut state = Locked::open(call.project, call.world.now)?;
     let Some(run) = load(call, &state)? else { return without_loop(call, state, kill_switch) };
@@ -112,7 +112,7 @@ fn record_and_answer(
     facts: &Facts,
     mut after: ArmedLoop,
     decision: &Decision,
-) -> Result<Answer> {
+) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let Facts { run: before, resolved, settings, turn, checks, .. } = facts;
     let now = world.now;
@@ -153,14 +153,14 @@ fn record_and_answer(
         notes.push(message::TYPE_COMPACT.into());
     }
     let mut answer = match decision {
-        Decision::Silent | Decision::RunChecks => Answer::silent(),
-        Decision::Ended => Answer::tell(message::ended(&after, settings, now)),
-        Decision::Paused => Answer::tell(message::paused(&after, settings, now)),
-        Decision::Wait => Answer::tell(message::waiting(&after, settings, now)),
+        Decision::Silent | Decision::RunChecks => HookOutput::silent(),
+        Decision::Ended => HookOutput::tell(message::ended(&after, settings, now)),
+        Decision::Paused => HookOutput::tell(message::paused(&after, settings, now)),
+        Decision::Wait => HookOutput::tell(message::waiting(&after, settings, now)),
         Decision::Continue(note) => {
             let prompt = prompt::continuation(&after, note, &lists, settings, now);
             let lost = note.repeat_task.then(|| prompt::whole_task(&after, settings, now));
-            let answer = Answer::continue_turn(prompt, lost, super::takes_stop_context());
+            let answer = HookOutput::continue_turn(prompt, lost, super::takes_stop_context());
             answer.also(&message::continuing(&after, note, settings, now))
         }
     };
@@ -201,7 +201,7 @@ fn record_and_answer(
 }
 
 /// Answers for a session whose loop is not in the state: one that is armed has ended by that.
-fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Answer> {
+fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let is_armed = armed::exists(world, project, session)?;
     if is_armed {
@@ -210,11 +210,11 @@ fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Ans
     if is_armed && is_elsewhere(call, &state)? {
         // A start that was to take the loop over was killed halfway.
         armed::disarm(world, project, session);
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let how = if state.moved_aside.is_some() { "was damaged" } else { "does not contain the loop" };
     let lost = if is_armed { end_lost(call, how)? } else { None };
-    let mut answer = Answer::silent();
+    let mut answer = HookOutput::silent();
     if let Some((told, run)) = lost {
         answer = told;
         state.document.set_loop(session, &run)?;
@@ -251,14 +251,14 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
 }
 
 /// Ends a loop that is armed but not in the state file. What is known of it is how it was started.
-fn end_lost(call: &Call, how: &str) -> Result<Option<(Answer, ArmedLoop)>> {
+fn end_lost(call: &Call, how: &str) -> Result<Option<(HookOutput, ArmedLoop)>> {
     let Call { world, project, session, .. } = *call;
     let Some(mut run) = armed::load_from_record(world, project, session)? else { return Ok(None) };
     let reason = format!("{} {how}; the counts are those of its start", project.state().display());
     run.end(Outcome::Error, reason, world.now);
     run.told.ending = true;
     let resolved = config::load_for(world, project, &run);
-    let answer = Answer::tell(message::ended(&run, &resolved.settings(), world.now));
+    let answer = HookOutput::tell(message::ended(&run, &resolved.settings(), world.now));
     let answer = answer.with_notes(&ending::record(world, project, session, &run));
     ending::settle(world, project, session, &run);
     ending::announce(world, project, session, &run, &resolved);
@@ -292,7 +292,7 @@ fn is_gone(project: &Project) -> Result<bool> {
 
 /// Returns what the hook's input and the transcript tell about the turn.
 fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bool) -> Result<Turn> {
-    let Event::Stop { message, continued, background } = &input.event else { return Ok(Turn::default()) };
+    let HookEvent::Stop { message, continued, background } = &input.event else { return Ok(Turn::default()) };
     let gained = input.transcript.as_deref().and_then(|path| transcript::read(path, run));
     let message = message.clone().or_else(|| gained.as_ref()?.last_text.clone());
     Ok(Turn {

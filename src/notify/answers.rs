@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The service's clock may differ from ours.
 const CLOCK_MARGIN_SECONDS: f64 = 600.0;
 /// The pauses between two looks grow to this: a public service limits how often it may be asked.
-const MAX_PAUSE: Duration = Duration::from_secs(15);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The topic, and how far it was read.
 pub struct Topic {
@@ -39,7 +39,7 @@ impl Topic {
 
     /// Returns how long to wait before the next look.
     pub fn pause(&mut self) -> Duration {
-        self.pause = (self.pause * 2).min(MAX_PAUSE);
+        self.pause = (self.pause * 2).min(MAX_POLL_INTERVAL);
         self.pause
     }
 

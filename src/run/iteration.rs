@@ -22,12 +22,12 @@ use crate::engine::facts::Facts;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::process::checks::CheckRun;
-use crate::store::process::program::Ended;
+use crate::store::process::program::ProgramEnd;
 use crate::store::project::{Project, git};
 use crate::store::runner::logs::{self, Log};
 use crate::store::runner::run_lock::HeldProject;
 use crate::store::runner::runner_guard;
-use crate::store::runner::snapshot::{self, Rules, Snapshot};
+use crate::store::runner::snapshot::{self, TaskListSnapshot, TaskRules};
 use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
 use crate::store::user::{armed, given, ledger, stalls};
@@ -44,7 +44,7 @@ pub struct Prepared {
     pub(super) resolved: Resolved,
     pub(super) prompt: String,
     /// The task list before the iteration.
-    pub(super) before: Option<Snapshot>,
+    pub(super) before: Option<TaskListSnapshot>,
     /// The commit it begins at.
     pub(super) head: Option<String>,
 }
@@ -74,7 +74,7 @@ impl Iteration {
 
     /// Returns what stood in the way of the agent, as far as the next iteration will meet it again.
     fn trouble<'a>(&'a self, error: Option<&'a str>) -> Trouble<'a> {
-        let is_ours = matches!(self.end, AgentEnd::Stalled(_) | AgentEnd::Ended(Ended::TimedOut(_)));
+        let is_ours = matches!(self.end, AgentEnd::Stalled(_) | AgentEnd::Ended(ProgramEnd::TimedOut(_)));
         let is_transient = self.report.failure.as_ref().is_some_and(Failure::is_transient);
         match error {
             Some(_) if is_ours || is_transient => Trouble::None,
@@ -146,7 +146,7 @@ impl Runner<'_> {
         }
         let number = self.run.iteration + 1;
         let before = self.take_snapshot(&run_settings);
-        let mode = before.as_ref().map_or(Mode::Implement, Snapshot::mode);
+        let mode = before.as_ref().map_or(Mode::Implement, TaskListSnapshot::mode);
         let prompt = self.prompt(&resolved, &settings, before.as_ref())?;
         self.screen.iteration = number;
         self.screen.position = messages::position(&self.run, &settings, number);
@@ -167,7 +167,7 @@ impl Runner<'_> {
 
     /// Takes a snapshot of the task list. One that the agent broke it must fix first, and until then it is compared with
     /// the list before that: nothing is forgotten by waiting an iteration.
-    fn take_snapshot(&mut self, run_settings: &RunSettings) -> Option<Snapshot> {
+    fn take_snapshot(&mut self, run_settings: &RunSettings) -> Option<TaskListSnapshot> {
         let earlier = match snapshot::load(self.world, self.project, &self.run.run_id) {
             Ok(earlier) => earlier,
             Err(error) => {
@@ -183,7 +183,7 @@ impl Runner<'_> {
                 return Some(before).filter(|before| !before.text.is_empty());
             }
         }
-        let rules = Rules {
+        let rules = TaskRules {
             run_id: self.run.run_id.clone(),
             skip_review: self.plan.options.skip_review,
             review_cap: run_settings.review_cap,
@@ -214,7 +214,7 @@ impl Runner<'_> {
         &mut self,
         resolved: &Resolved,
         settings: &Settings,
-        before: Option<&Snapshot>,
+        before: Option<&TaskListSnapshot>,
     ) -> Result<String> {
         let lists = self.lists(resolved)?;
         let run = StoredLoop { task: self.plan.task.clone(), ..StoredLoop::clone(&self.run) };
@@ -222,7 +222,7 @@ impl Runner<'_> {
         let continues = self.plan.conversation.is_some() && self.attempts > 0;
         let write = if continues { prompt::continuation } else { prompt::fresh };
         let mut text = write(&run, &self.note, &lists, settings, self.now());
-        if let Some(Snapshot { tasks, rules, .. }) = before {
+        if let Some(TaskListSnapshot { tasks, rules, .. }) = before {
             let work = stories::assignment(tasks, rules.skip_review, rules.review_cap);
             text.push_str(&format!("\n\n{work}"));
         }
@@ -316,7 +316,7 @@ impl Runner<'_> {
                 self.count_time(iteration);
                 return Ok(Attempt::Ended);
             }
-            AgentEnd::Ended(Ended::NotStarted(why)) => {
+            AgentEnd::Ended(ProgramEnd::NotStarted(why)) => {
                 let reason = format!("the agent could not be started: {why}");
                 match self.has_started.then(|| pace::wait_for_program(self, &reason)).flatten() {
                     Some(wait) => return Ok(Attempt::Repeat(wait)),
@@ -327,7 +327,7 @@ impl Runner<'_> {
             // A second agent beside it would be worse than none.
             _ => iteration.left.as_ref().map(|left| (Outcome::Error, left.clone())),
         };
-        if !matches!(iteration.end, AgentEnd::Ended(Ended::NotStarted(_))) {
+        if !matches!(iteration.end, AgentEnd::Ended(ProgramEnd::NotStarted(_))) {
             (self.has_started, self.failed_starts) = (true, None);
         }
         let outage = self.run.session.outage.take();
@@ -485,7 +485,7 @@ impl Runner<'_> {
             interruption.is_some_and(|interruption| runner.is_ended_by(interruption).unwrap_or(false))
         };
         let mut report = |check: &CheckRun| {
-            if check.run.ended != Ended::Cancelled {
+            if check.run.ended != ProgramEnd::Cancelled {
                 let runner = &mut *runner.borrow_mut();
                 let event = runner.screen.check(check);
                 runner.emit(EventKind::Check(event));
@@ -494,7 +494,7 @@ impl Runner<'_> {
         let results = facts.checks.run(root, &cancelled, &mut report);
         let runner = runner.into_inner();
         let now = runner.now();
-        let ran = results.iter().filter(|check| check.run.ended != Ended::Cancelled);
+        let ran = results.iter().filter(|check| check.run.ended != ProgramEnd::Cancelled);
         runner.checked = ran.map(|check| check.result(now)).collect();
         runner.run.is_alive().then_some(results)
     }

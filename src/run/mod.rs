@@ -225,7 +225,7 @@ impl<'a> Runner<'a> {
     pub fn run(mut self) -> Exit {
         loop {
             let next = self.iterate();
-            state::take_untold("").iter().for_each(|note| self.screen.warn(note));
+            state::take_damage_notices("").iter().for_each(|note| self.screen.warn(note));
             match next {
                 Ok(Next::Continue) => {}
                 Ok(Next::Over) => match self.wait_for_answer() {

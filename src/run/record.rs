@@ -11,7 +11,7 @@ use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::record::{LoopState, PAUSED_BY_USER, Usage};
 use crate::core::time::Stamp;
 use crate::engine;
-use crate::store::process::program::Ended;
+use crate::store::process::program::ProgramEnd;
 use crate::store::project::git;
 use crate::store::runner::summary::{self, Row};
 use crate::store::runner::{logs, runner_guard};
@@ -43,8 +43,8 @@ impl Runner<'_> {
         let denied = &iteration.report.denied;
         let remarks = message::remarks(&self.note);
         let mut line = messages::iteration_ended(&row);
-        let in_tool =
-            matches!(iteration.end, AgentEnd::Ended(Ended::TimedOut(_))) && iteration.report.running() > 0;
+        let in_tool = matches!(iteration.end, AgentEnd::Ended(ProgramEnd::TimedOut(_)))
+            && iteration.report.running() > 0;
         let hint = if in_tool { " while a tool ran (--timeout is the limit)" } else { "" };
         let how = Some(format!("{}{hint}", iteration.end))
             .filter(|how| iteration.end.is_failure() && error.as_ref() != Some(how));
@@ -134,7 +134,7 @@ impl Runner<'_> {
         }
         match &iteration.end {
             AgentEnd::Stalled(_) => IterationOutcome::Stalled,
-            AgentEnd::Ended(Ended::TimedOut(_)) => IterationOutcome::TimedOut,
+            AgentEnd::Ended(ProgramEnd::TimedOut(_)) => IterationOutcome::TimedOut,
             end if end.is_failure() || iteration.error().is_some() => IterationOutcome::Failed,
             _ if !iteration.report.denied.is_empty() => IterationOutcome::Denied,
             _ if self.note.rejected.is_some() => IterationOutcome::Rejected,

@@ -8,7 +8,7 @@ use crate::core::time;
 use crate::core::time::heartbeat::SilenceReport;
 use crate::store::events;
 use crate::store::process::checks::CheckRun;
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::world::World;
 use crate::view::paint;
 use serde_json::{Value, json};
@@ -197,7 +197,7 @@ impl Screen {
             iteration: self.iteration,
             command: event::text(command),
             passed,
-            exit_code: if let Ended::Exit(code) = run.ended { Some(code) } else { None },
+            exit_code: if let ProgramEnd::Exit(code) = run.ended { Some(code) } else { None },
             seconds: run.took.as_secs_f64(),
             tail: event::tail(&run.tail),
         }

@@ -4,7 +4,7 @@ use super::fingerprint::{Fingerprint, Stat, mix};
 use super::ignore_budget::{self, Admission, IgnoreBudget};
 use super::snapshot::{Directory, File};
 use crate::store::file;
-use crate::store::project::{fingerprint as hash, git, ignores, layout};
+use crate::store::project::{git, ignores, layout, stable_hash as hash};
 use ignore::overrides::OverrideBuilder;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -225,7 +225,7 @@ impl Walk<'_> {
             .require_git(false)
             .follow_links(false)
             .threads(threads());
-        let taker = Taker {
+        let taker = DirectoryVisitor {
             root: self.root.to_owned(),
             has_worktrees: git::has_worktrees(self.root),
             budget: (depth == Depth::All && with_lists).then(|| self.budget.clone()),
@@ -244,7 +244,7 @@ impl Walk<'_> {
 
 /// Takes what the walker finds in a directory while it lists it. A file is not passed on, so that a walk that is given up
 /// leaves no directory half listed.
-struct Taker {
+struct DirectoryVisitor {
     root: PathBuf,
     has_worktrees: bool,
     /// Nothing where no ignore files are used, or none below.
@@ -254,7 +254,7 @@ struct Taker {
     found: Arc<Mutex<Found>>,
 }
 
-impl Taker {
+impl DirectoryVisitor {
     /// Notes an entry. Returns something if it is a directory that is to be listed now.
     fn take(&self, entry: &DirEntry) -> Option<()> {
         let (name, kind) = (entry.file_name(), entry.file_type()?);

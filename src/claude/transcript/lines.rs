@@ -23,7 +23,7 @@ const MAX_COMMAND_BYTES: usize = 1 << 20;
 
 /// What is to be taken of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effort {
+pub enum ReadLevel {
     Whole,
     /// No long results of tools.
     Deciding,
@@ -33,7 +33,7 @@ pub enum Effort {
 
 /// What became of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum LineUse {
     /// It was parsed.
     Whole,
     /// Nothing in it could matter.
@@ -44,7 +44,7 @@ pub enum Taken {
 
 /// How a part of a file was read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct ReadExtent {
     /// Where the last whole line ends.
     pub end: u64,
     /// Bytes of lines that were searched for commands only.
@@ -75,9 +75,9 @@ pub fn each_line(
     (from, to): (u64, u64),
     deadlines: Deadlines,
     is_skipped: impl Fn(&[u8]) -> bool,
-    mut visit: impl FnMut(&[u8], Effort) -> Taken,
-) -> Option<Extent> {
-    let mut extent = Extent { end: from, passed_over: 0, unread: 0 };
+    mut visit: impl FnMut(&[u8], ReadLevel) -> LineUse,
+) -> Option<ReadExtent> {
+    let mut extent = ReadExtent { end: from, passed_over: 0, unread: 0 };
     file.seek(SeekFrom::Start(from)).ok()?;
     let mut buffer = Vec::with_capacity(usize::try_from((to - from).min(CHUNK_BYTES)).ok()?);
     // The buffer begins with a line, unless the rest of a skipped one is being read.
@@ -99,12 +99,12 @@ pub fn each_line(
             file.seek(SeekFrom::Start(at)).ok()?;
         }
         let effort = match taken_bytes {
-            _ if to - at <= TAIL_BYTES => Effort::Whole,
-            bytes if bytes > MAX_DECIDING_BYTES || late >= Some(Late::Deciding) => Effort::Commands,
-            bytes if bytes > MAX_WHOLE_BYTES || late >= Some(Late::Whole) => Effort::Deciding,
-            _ => Effort::Whole,
+            _ if to - at <= TAIL_BYTES => ReadLevel::Whole,
+            bytes if bytes > MAX_DECIDING_BYTES || late >= Some(Late::Deciding) => ReadLevel::Commands,
+            bytes if bytes > MAX_WHOLE_BYTES || late >= Some(Late::Whole) => ReadLevel::Deciding,
+            _ => ReadLevel::Whole,
         };
-        let max_line_bytes = if effort == Effort::Commands { MAX_COMMAND_BYTES } else { MAX_LINE_BYTES };
+        let max_line_bytes = if effort == ReadLevel::Commands { MAX_COMMAND_BYTES } else { MAX_LINE_BYTES };
         let read = file.take((to - at).min(CHUNK_BYTES)).read_to_end(&mut buffer).ok()?;
         if read == 0 {
             break;
@@ -119,9 +119,9 @@ pub fn each_line(
                 line.len() > max_line_bytes || (line.len() > LONG_LINE_BYTES && long_bytes > MAX_LONG_BYTES);
             if !std::mem::take(&mut skipping) && !over {
                 match visit(line, effort) {
-                    Taken::Whole => taken_bytes += line.len() as u64,
-                    Taken::Nothing => {}
-                    Taken::PassedOver => extent.passed_over += line.len() as u64,
+                    LineUse::Whole => taken_bytes += line.len() as u64,
+                    LineUse::Nothing => {}
+                    LineUse::PassedOver => extent.passed_over += line.len() as u64,
                 }
             }
             start = end + 1;
@@ -172,9 +172,9 @@ mod tests {
         let skipped = |line: &[u8]| line.starts_with(b"#");
         let part = (from, text.len() as u64);
         let visit = |line: &[u8], effort| {
-            assert_eq!(effort, Effort::Whole);
+            assert_eq!(effort, ReadLevel::Whole);
             lengths.push(line.len());
-            Taken::Whole
+            LineUse::Whole
         };
         let extent = each_line(&mut file, part, deadlines, skipped, visit).unwrap();
         assert_eq!((extent.passed_over, extent.unread), (0, 0));
@@ -195,9 +195,9 @@ mod tests {
     }
 
     /// Visits a file and returns how many lines were visited with each effort, and the extent.
-    fn efforts(file: &mut File, deadlines: Deadlines, taken: Taken) -> ([usize; 3], Extent) {
+    fn efforts(file: &mut File, deadlines: Deadlines, taken: LineUse) -> ([usize; 3], ReadExtent) {
         let (mut counts, length) = ([0; 3], file.metadata().unwrap().len());
-        let visit = |_: &[u8], effort: Effort| {
+        let visit = |_: &[u8], effort: ReadLevel| {
             counts[effort as usize] += 1;
             taken
         };
@@ -213,17 +213,17 @@ mod tests {
         (0..4 * 110).for_each(|_| file.write_all(chunk.as_bytes()).unwrap());
         let later = Deadlines::each(Duration::from_secs(600));
         let mb = |count: usize| count >> 10;
-        let (counts, extent) = efforts(&mut file, later, Taken::Whole);
+        let (counts, extent) = efforts(&mut file, later, LineUse::Whole);
         assert_eq!(counts.map(mb), [32 + 4, 64, 9], "{counts:?}");
         assert_eq!((extent.passed_over, extent.unread), (0, 0));
-        let (counts, extent) = efforts(&mut file, later, Taken::Nothing);
+        let (counts, extent) = efforts(&mut file, later, LineUse::Nothing);
         assert_eq!((counts, extent.passed_over), ([110 << 10, 0, 0], 0), "what is not parsed costs little");
         let now = Instant::now();
         let no_time = Deadlines { whole: now, deciding: now, ..later };
-        let (counts, extent) = efforts(&mut file, no_time, Taken::PassedOver);
+        let (counts, extent) = efforts(&mut file, no_time, LineUse::PassedOver);
         assert_eq!(counts, [256 + (4 << 10), 0, (106 << 10) - 256], "the first chunk is always taken");
         assert_eq!((extent.passed_over >> 20, extent.unread), (109, 0));
-        let (counts, extent) = efforts(&mut file, Deadlines { commands: now, ..no_time }, Taken::Whole);
+        let (counts, extent) = efforts(&mut file, Deadlines { commands: now, ..no_time }, LineUse::Whole);
         // Where it begins again it is within a line.
         assert_eq!(counts, [256 + (4 << 10) - 1, 0, 0]);
         assert_eq!(extent.unread, (106 << 20) - CHUNK_BYTES);
@@ -237,7 +237,7 @@ mod tests {
         file.seek(SeekFrom::End(0)).unwrap();
         file.write_all(b"\nlast\n").unwrap();
         let later = Deadlines::each(Duration::from_secs(600));
-        let (counts, extent) = efforts(&mut file, later, Taken::Whole);
+        let (counts, extent) = efforts(&mut file, later, LineUse::Whole);
         assert_eq!(counts, [2, 0, 0]);
         assert_eq!(extent.unread >> 20, 2048 - 512);
     }

@@ -2,7 +2,7 @@
 //!
 //! The transcript lags behind the hooks, every version of Claude Code adds types, and lines can be megabytes long. Lines that
 //! do not parse are skipped. What decides (prompts, the queue, an interrupt, tokens) is found whatever lies between: a turn
-//! may be of any length, and the longer it is, the less is parsed of it (`lines::Effort`). What had to be passed over is told.
+//! may be of any length, and the longer it is, the less is parsed of it (`lines::ReadLevel`). What had to be passed over is told.
 
 mod lines;
 mod needles;
@@ -15,7 +15,7 @@ use crate::core::time::Stamp;
 use crate::core::time::runtime::{TimedEvent, TranscriptEvent};
 use crate::store::World;
 use crate::store::file::walk::entries;
-use lines::{Deadlines, Effort, Extent, Taken};
+use lines::{Deadlines, LineUse, ReadExtent, ReadLevel};
 use needles::Needles;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
@@ -78,7 +78,7 @@ fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gai
     // `from` may be inside a line, which then does not parse and is skipped.
     let visit = |line: &[u8], effort| reader.visit(line, effort);
     let read = lines::each_line(&mut file, (from, length), deadlines, is_irrelevant, visit)?;
-    let Extent { end, passed_over, unread } = read;
+    let ReadExtent { end, passed_over, unread } = read;
     let mut gained = reader.gained;
     (gained.uncounted_bytes, gained.unread_bytes) = (passed_over, unread);
     if passed_over + unread > 0 {
@@ -225,12 +225,12 @@ struct Tokens {
 #[derive(Default)]
 struct Content<'a> {
     text: Option<Cow<'a, str>>,
-    calls: Vec<ToolCall>,
+    calls: Vec<TranscriptToolCall>,
     /// The id of each result, and whether the tool failed.
     results: Vec<(String, bool)>,
 }
 
-struct ToolCall {
+struct TranscriptToolCall {
     id: String,
     writes: bool,
     edits: bool,
@@ -287,7 +287,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
                         Some("text") => content.text = block.text.or(content.text),
                         Some("tool_use") => {
                             let name = block.name.unwrap_or_default();
-                            content.calls.push(ToolCall {
+                            content.calls.push(TranscriptToolCall {
                                 id: short(block.id),
                                 writes: !READING_TOOLS.contains(&name.as_ref()),
                                 edits: EDITING_TOOLS.contains(&name.as_ref()),
@@ -339,22 +339,22 @@ struct Reader {
 }
 
 impl Reader {
-    fn visit(&mut self, bytes: &[u8], effort: Effort) -> Taken {
+    fn visit(&mut self, bytes: &[u8], effort: ReadLevel) -> LineUse {
         if is_irrelevant(bytes) {
-            return Taken::Nothing;
+            return LineUse::Nothing;
         }
-        if effort > Effort::Whole {
+        if effort > ReadLevel::Whole {
             let needles = self.needles.get_or_insert_with(Needles::new);
             let is_asked_for = match effort {
-                Effort::Commands => needles.is_command(bytes),
+                ReadLevel::Commands => needles.is_command(bytes),
                 _ => bytes.len() <= SHORT_ENTRY_BYTES || needles.decides(bytes),
             };
             if !is_asked_for {
-                return if needles.is_result(bytes) { Taken::Nothing } else { Taken::PassedOver };
+                return if needles.is_result(bytes) { LineUse::Nothing } else { LineUse::PassedOver };
             }
         }
         self.line(bytes);
-        Taken::Whole
+        LineUse::Whole
     }
 
     fn line(&mut self, bytes: &[u8]) {

@@ -6,7 +6,7 @@ use crate::core::event::{self, BreakerStep, EventKind, Step};
 use crate::core::text::clean;
 use crate::store::events;
 use crate::store::state::{self, Locked};
-use crate::store::user::circuit::{self, Record};
+use crate::store::user::circuit::{self, BreakerRecord};
 
 pub fn reset(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
     let records = match scope {
@@ -39,7 +39,7 @@ pub fn reset(world: &World, project: &Project, scope: &Scope) -> Result<String, 
     Ok(if told.is_empty() { "No circuit breaker to reset.".into() } else { told.join("\n") })
 }
 
-fn reset_one(world: &World, here: &Project, record: Record) -> Result<String, Failure> {
+fn reset_one(world: &World, here: &Project, record: BreakerRecord) -> Result<String, Failure> {
     // A record has its project as text, and not every path is valid text.
     let own = record.project == here.real_root().to_string_lossy();
     let project = if own { here.clone() } else { record.project() };

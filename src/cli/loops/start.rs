@@ -50,7 +50,7 @@ struct StartPlan {
     /// The loop that made room for this one.
     replaced: Option<ArmedLoop>,
     /// The tripped breaker that is reset.
-    tripped: Option<circuit::Record>,
+    tripped: Option<circuit::BreakerRecord>,
     /// What the user should know of the day's budget.
     told: Option<String>,
 }
@@ -312,7 +312,7 @@ pub fn refuse_tripped(
     project: &Project,
     session: &str,
     request: &StartRequest,
-) -> Result<Option<circuit::Record>, Failure> {
+) -> Result<Option<circuit::BreakerRecord>, Failure> {
     let record = circuit::record(world, project, session)?.filter(|record| record.circuit.is_tripped());
     let Some(record) = record.as_ref().filter(|_| !request.reset) else { return Ok(record) };
     let reason = clean::excerpt(record.circuit.reason.as_deref().unwrap_or("unknown"), 300);

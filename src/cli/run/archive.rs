@@ -5,7 +5,7 @@ use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::{Engine, LoopState};
 use crate::core::text::clean;
 use crate::run::saved;
-use crate::store::project::archive::{self, Archived, Request};
+use crate::store::project::archive::{self, ArchiveOptions, Archived};
 use crate::store::project::layout;
 use crate::store::runner::run_lock;
 use crate::store::runner::summary::{self, Row};
@@ -51,7 +51,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
         iterations: &rows,
         run: run_of(&runs, &rows),
     };
-    let request = Request {
+    let request = ArchiveOptions {
         name: &format!("{}-{label}", world.now.date()),
         project_name: &name,
         include_logs,

@@ -108,7 +108,7 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
         screen.note(&note);
     }
     planned.notes.iter().for_each(|note| screen.note(note));
-    state::take_untold(&planned.notes.join("\n")).iter().for_each(|note| screen.note(note));
+    state::take_damage_notices(&planned.notes.join("\n")).iter().for_each(|note| screen.note(note));
     if let Some(note) = permission_note(world, project, options) {
         screen.note(&note);
     }
@@ -121,7 +121,7 @@ fn permission_note(world: &World, project: &Project, options: &RunOptions) -> Op
     if options.target != Target::Local || claude.names_allowed_tools() {
         return None;
     }
-    let settings = settings::Settings::read(world, project, settings::managed_folder());
+    let settings = settings::ClientSettings::read(world, project, settings::managed_folder());
     let mode = permissions::mode_without_edits(&settings, claude.permission_mode.as_deref())?;
     let flags = flags_that_allow(&["Edit", "Bash"].map(str::to_owned));
     Some(format!(

@@ -44,7 +44,7 @@ pub struct Planned {
     /// What changed in guidance and findings.
     pub changes: Vec<EventKind>,
     question: Option<Question>,
-    tripped: Option<circuit::Record>,
+    tripped: Option<circuit::BreakerRecord>,
     /// The run that this one replaces.
     replaced: Option<ArmedLoop>,
 }

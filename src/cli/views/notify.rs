@@ -111,7 +111,7 @@ fn by_command(call: &Invocation, settings: &NotifySettings, notice: &Notice, tes
     let what = clean::excerpt(command, 80);
     let run = || {
         let run = program::run(notify::user_command(command, &call.project, notice), b"", COMMAND_LIMIT);
-        if run.ended == program::Ended::Exit(0) {
+        if run.ended == program::ProgramEnd::Exit(0) {
             Ok(run.ended.to_string())
         } else {
             Err(run.ended.to_string())

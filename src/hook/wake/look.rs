@@ -2,7 +2,7 @@
 
 use super::Watch;
 use crate::claude::client::sessions;
-use crate::claude::hook::input::Event;
+use crate::claude::hook::input::HookEvent;
 use crate::claude::transcript;
 use crate::core::record::{ArmedLoop, ClientStatus, TranscriptPosition};
 use crate::core::time::runtime::TranscriptEvent;
@@ -42,7 +42,7 @@ impl Look {
 
     /// Looks again. A prompt alone is no turn: a command that the client answers itself may leave one.
     pub(super) fn again(&mut self, watch: &Watch, run: &ArmedLoop) -> Activity {
-        let has_failed = matches!(watch.input.event, Event::StopFailure { .. });
+        let has_failed = matches!(watch.input.event, HookEvent::StopFailure { .. });
         let path = watch.input.transcript.as_deref().filter(|path| path.symlink_metadata().is_ok());
         // The agent took it along into another checkout, so it is at work. After a failure nothing is at work.
         if path.is_none() && !has_failed {

@@ -11,7 +11,7 @@ mod queue;
 mod reset;
 mod service;
 
-use crate::claude::hook::input::{self, Event, Input};
+use crate::claude::hook::input::{self, HookEvent, Input};
 use crate::core::decide::Note;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -61,7 +61,7 @@ fn watch() -> Option<String> {
     let project = &Project::find(world, input.cwd.as_deref());
     let watch = Watch { world, project, session, input, is_interactive };
     let is_armed = armed::exists(world, project, session).ok()?;
-    if matches!(input.event, Event::StopFailure { .. }) {
+    if matches!(input.event, HookEvent::StopFailure { .. }) {
         return if is_armed && is_interactive { service::tried_again(&watch) } else { None };
     }
     (is_interactive || (is_armed && watch.may_outlast_the_client())).then_some(())?;

@@ -6,7 +6,7 @@ use super::look::{Activity, Look};
 use super::reset::MAX_WATCH_MS;
 use super::{POLL, Watch};
 use crate::claude::client::sessions;
-use crate::claude::hook::input::Event;
+use crate::claude::hook::input::HookEvent;
 use crate::core::decide::quota::UNKNOWN_RESET_MS;
 use crate::core::event::notice::Notice;
 use crate::core::record::{ArmedLoop, ClientStatus, Waiting, WaitingFor};
@@ -67,7 +67,7 @@ pub(super) fn tried_again(watch: &Watch) -> Option<String> {
 /// Notes until when a usage limit lasts, if the other hook could not tell: it does not carry the table of time zones.
 fn note_limit(watch: &Watch, seen: &ArmedLoop) -> Result<()> {
     let Watch { world, input, .. } = *watch;
-    let Event::StopFailure { message, .. } = &input.event else { return Ok(()) };
+    let HookEvent::StopFailure { message, .. } = &input.event else { return Ok(()) };
     let Some(limit) = signal::usage_limit(message) else { return Ok(()) };
     let until = limit.resets.and_then(|reset| zone::moment(&reset, world.now));
     let what = match until {

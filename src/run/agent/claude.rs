@@ -4,7 +4,7 @@ use super::command::Tail;
 use super::failure::last_error_line;
 use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable, ask};
 use crate::claude::client::version::{OLDEST, Version};
-use crate::claude::stream::{self, Event, Limit, Lines};
+use crate::claude::stream::{self, Limit, Lines, StreamEvent};
 use crate::core::decide::permission;
 use crate::core::signal::Reset;
 use crate::core::text::clean;
@@ -155,7 +155,7 @@ struct StreamState {
     /// The client's own word for the error it stopped at, and its status.
     error: Option<(String, Option<u16>)>,
     /// The last of possibly several.
-    result: Option<stream::Outcome>,
+    result: Option<stream::StreamResult>,
 }
 
 impl StreamState {
@@ -163,40 +163,42 @@ impl StreamState {
         stream::events(line).into_iter().for_each(|event| self.read(event, emit));
     }
 
-    fn read(&mut self, event: Event, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+    fn read(&mut self, event: StreamEvent, emit: &mut dyn FnMut(AgentEvent<'_>)) {
         match event {
-            Event::Init { session_id } => {
+            StreamEvent::Init { session_id } => {
                 self.began = true;
                 session_id.map(|id| AgentEvent::Session(Some(id))).into_iter().for_each(emit);
             }
-            Event::Text(text) => {
+            StreamEvent::Text(text) => {
                 self.error = None;
                 emit(AgentEvent::Text(text));
             }
-            Event::ToolStarted { id, name, summary } => {
+            StreamEvent::ToolStarted { id, name, summary } => {
                 let edits = EDITING_TOOLS.contains(&name.as_str());
                 emit(AgentEvent::ToolStarted { id, name, summary, edits });
             }
-            Event::ToolEnded { id, failed } => emit(AgentEvent::ToolEnded { id, failed }),
-            Event::Background { running } => emit(AgentEvent::Background(running)),
-            Event::Retry { attempt, error_status } => {
+            StreamEvent::ToolEnded { id, failed } => emit(AgentEvent::ToolEnded { id, failed }),
+            StreamEvent::Background { running } => emit(AgentEvent::Background(running)),
+            StreamEvent::Retry { attempt, error_status } => {
                 emit(AgentEvent::Retry { attempt, status: error_status });
             }
-            Event::RateLimit { status: Limit::Rejected, resets_at } => {
+            StreamEvent::RateLimit { status: Limit::Rejected, resets_at } => {
                 self.rejected = true;
                 // A later event without a time does not take back an earlier one with it.
                 self.resets_at = resets_at.or(self.resets_at);
             }
-            Event::RateLimit { .. } => (self.rejected, self.resets_at) = (false, None),
-            Event::Quota(windows) => emit(AgentEvent::Quota(windows)),
-            Event::Context { tokens } => emit(AgentEvent::Context { tokens: Some(tokens), window: None }),
-            Event::ApiError { kind, status } => self.error = Some((kind, status)),
-            Event::Result(result) => self.read_result(*result, emit),
-            Event::Other => {}
+            StreamEvent::RateLimit { .. } => (self.rejected, self.resets_at) = (false, None),
+            StreamEvent::Quota(windows) => emit(AgentEvent::Quota(windows)),
+            StreamEvent::Context { tokens } => {
+                emit(AgentEvent::Context { tokens: Some(tokens), window: None })
+            }
+            StreamEvent::ApiError { kind, status } => self.error = Some((kind, status)),
+            StreamEvent::Result(result) => self.read_result(*result, emit),
+            StreamEvent::Other => {}
         }
     }
 
-    fn read_result(&mut self, result: stream::Outcome, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+    fn read_result(&mut self, result: stream::StreamResult, emit: &mut dyn FnMut(AgentEvent<'_>)) {
         if !self.began && result.is_error {
             // The client did not find the conversation it was to continue.
             emit(AgentEvent::Session(None));

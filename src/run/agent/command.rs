@@ -5,7 +5,7 @@ use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, Outpu
 use crate::core::signal;
 use crate::core::text::clean;
 use crate::run::process::target::Target;
-use crate::store::process::program::{self, Ended};
+use crate::store::process::program::{self, ProgramEnd};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl AgentProgram for ShellCommand {
         let Some(word) = first_word(&self.0).filter(|_| cfg!(unix)) else { return Ok(()) };
         let words: Vec<String> = ASK.into_iter().chain([word]).map(str::to_owned).collect();
         match program::run(target.command(&words, project, "ask"), b"", MAX_ANSWER_WAIT).ended {
-            Ended::Exit(code) if code != 0 => {
+            ProgramEnd::Exit(code) if code != 0 => {
                 let place = target.container().map_or_else(String::new, |name| format!(" in {name}"));
                 let hint = "Install it, or give --agent-command the path of your agent.";
                 Err(Unavailable::new(format!("{word} was not found{place}"), hint))

@@ -19,7 +19,7 @@ use super::process::target::Target;
 use crate::core::decide::figures::Window;
 use crate::core::record::Usage;
 use crate::store::process::lookup;
-use crate::store::process::program::{self, Ended};
+use crate::store::process::program::{self, ProgramEnd};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
@@ -158,9 +158,9 @@ pub fn ask(program: &str, args: &[&str], limit: Duration, hint: &str) -> Result<
     let said = program::run(command, b"", limit);
     let call = format!("{program} {}", args.join(" "));
     match &said.ended {
-        Ended::Exit(0) => Ok(said.stdout),
-        Ended::NotStarted(why) => Err(Unavailable::new(format!("{program} was not found: {why}"), hint)),
-        Ended::TimedOut(limit) => Err(Unavailable::new(
+        ProgramEnd::Exit(0) => Ok(said.stdout),
+        ProgramEnd::NotStarted(why) => Err(Unavailable::new(format!("{program} was not found: {why}"), hint)),
+        ProgramEnd::TimedOut(limit) => Err(Unavailable::new(
             format!("{call}: no answer within {} s", limit.as_secs()),
             "Run it by hand and see what it waits for.",
         )),

@@ -1,7 +1,7 @@
 //! Ends stray processes of a run. Everything an agent starts inherits `RALPH_RUN_ID` and, on Linux and so inside
 //! every container, a mark that a cleared environment leaves as it is (`store::process::mark`).
 
-use crate::store::process::program::{self, Ended};
+use crate::store::process::program::{self, ProgramEnd};
 use crate::store::process::{group, lookup, mark};
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -84,9 +84,9 @@ pub fn reap_container(name: &str, run_id: &str, grace: u32) -> Result<(), String
     let is_down =
         ["no such container", "is not running", "is restarting"].iter().any(|words| lower.contains(words));
     match said.ended {
-        Ended::Exit(0) => Ok(()),
-        Ended::Exit(1) if is_down => Ok(()),
-        Ended::Exit(1) if said.stderr.is_empty() => Err("a process is still there after KILL".into()),
+        ProgramEnd::Exit(0) => Ok(()),
+        ProgramEnd::Exit(1) if is_down => Ok(()),
+        ProgramEnd::Exit(1) if said.stderr.is_empty() => Err("a process is still there after KILL".into()),
         _ => Err(said.complaint()),
     }
 }

@@ -9,7 +9,7 @@ use crate::run::agent::{AgentEvent, OutputReader, Report};
 use crate::run::inbox::{Inbox, Message, StopSignal};
 use crate::run::screen::Screen;
 use crate::store::process::group::Group;
-use crate::store::process::program::{self, Ended};
+use crate::store::process::program::{self, ProgramEnd};
 use crate::store::runner::logs::Log;
 use crate::store::world::Instant;
 use std::fmt;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Why the agent is no longer running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentEnd {
-    Ended(Ended),
+    Ended(ProgramEnd),
     Stalled(i64),
     /// It had given its result and did not exit.
     Lingered,
@@ -35,7 +35,7 @@ pub enum AgentEnd {
 
 impl AgentEnd {
     pub fn is_failure(&self) -> bool {
-        !matches!(self, AgentEnd::Ended(Ended::Exit(0)) | AgentEnd::Lingered)
+        !matches!(self, AgentEnd::Ended(ProgramEnd::Exit(0)) | AgentEnd::Lingered)
     }
 }
 
@@ -110,7 +110,7 @@ pub fn run(
     let (number, words) = (launch.number, &launch.words);
     let mut report = Report::default();
     let not_started = |error: std::io::Error| {
-        Outcome::not_started(AgentEnd::Ended(Ended::NotStarted(format!("{}: {error}", words[0]))))
+        Outcome::not_started(AgentEnd::Ended(ProgramEnd::NotStarted(format!("{}: {error}", words[0]))))
     };
     // Before the agent: whatever happens to us from here on, it ends.
     let started_at = launch.target.started_at();
@@ -118,7 +118,7 @@ pub fn run(
         Ok(guard) => guard,
         Err(why) => {
             let lost = launch.target.lost(None);
-            return Outcome::not_started(lost.unwrap_or(AgentEnd::Ended(Ended::NotStarted(why))));
+            return Outcome::not_started(lost.unwrap_or(AgentEnd::Ended(ProgramEnd::NotStarted(why))));
         }
     };
     let sender = inbox.sender.clone();
@@ -155,12 +155,12 @@ pub fn run(
     supervisor.group.end_rest();
     let how = match &end {
         _ if supervisor.interrupts > 1 => Reap::AtOnce,
-        AgentEnd::Ended(Ended::Exit(_) | Ended::Signal(_)) => Reap::Rest,
+        AgentEnd::Ended(ProgramEnd::Exit(_) | ProgramEnd::Signal(_)) => Reap::Rest,
         _ => Reap::CutOff,
     };
-    let failed = matches!(&end, AgentEnd::Ended(Ended::Exit(code)) if *code != 0);
+    let failed = matches!(&end, AgentEnd::Ended(ProgramEnd::Exit(code)) if *code != 0);
     // A container that stops ends the agent and the guard alike, one a moment after the other.
-    let was_killed = matches!(end, AgentEnd::Ended(Ended::Exit(KILLED)));
+    let was_killed = matches!(end, AgentEnd::Ended(ProgramEnd::Exit(KILLED)));
     if failed && guard.as_mut().is_some_and(|guard| guard.ends(was_killed)) {
         end = launch.target.lost(started_at.as_deref()).unwrap_or(end);
     }
@@ -184,7 +184,7 @@ struct Supervisor<'a> {
     last_output: Instant,
     heartbeat: Heartbeat,
     open_pipes: u32,
-    exit: Option<(Instant, Ended)>,
+    exit: Option<(Instant, ProgramEnd)>,
     /// When it gave its result.
     over_at: Option<Instant>,
     /// Why we are ending it, and since when.
@@ -242,7 +242,7 @@ impl Supervisor<'_> {
             }
             self.check_limits(report, screen);
             if self.is_over() {
-                let unknown = || Ended::NotStarted("its exit status is unknown".into());
+                let unknown = || ProgramEnd::NotStarted("its exit status is unknown".into());
                 let ending = self.ending.take().map(|(why, _)| why);
                 return ending.unwrap_or_else(|| {
                     AgentEnd::Ended(self.exit.take().map_or_else(unknown, |(_, ended)| ended))
@@ -273,7 +273,7 @@ impl Supervisor<'_> {
             }
         }
         if let Some(limit) = self.launch.timeout.filter(|limit| self.began.elapsed() >= *limit) {
-            self.end(AgentEnd::Ended(Ended::TimedOut(limit)));
+            self.end(AgentEnd::Ended(ProgramEnd::TimedOut(limit)));
         }
         if !report.is_over() {
             self.over_at = None;

@@ -6,7 +6,7 @@
 mod follower;
 mod runs;
 
-pub use follower::{Follower, MAX_LINE_BYTES, News};
+pub use follower::{Follower, MAX_LINE_BYTES, NewLines};
 pub use runs::{RunFile, all, ending, find, load, of_project};
 
 use crate::core::event::{Event, EventKind, RunEnded, RunStarted};

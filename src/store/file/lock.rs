@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const MAX_WAIT: Duration = Duration::from_secs(2);
 const FIRST_POLL: Duration = Duration::from_millis(1);
-const MAX_POLL: Duration = Duration::from_millis(25);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Lock {
                 return Ok(None);
             }
             std::thread::sleep(poll);
-            poll = (poll * 2).min(MAX_POLL);
+            poll = (poll * 2).min(MAX_POLL_INTERVAL);
         }
     }
 
@@ -69,13 +69,13 @@ impl Lock {
     /// Checks, on a temporary file, that a lock in this folder keeps a second one out.
     pub fn prove(dir: &Path) -> Result<()> {
         let path = dir.join(format!(".ralph-lock-{:016x}", crate::store::world::unique() as u64));
-        let proof = prove_on(&path);
+        let proof = check_locking_on(&path);
         let _ = std::fs::remove_file(&path);
         proof
     }
 }
 
-fn prove_on(path: &Path) -> Result<()> {
+fn check_locking_on(path: &Path) -> Result<()> {
     let first = Lock::acquire(path)?;
     let second = File::open(path).with_context(|| format!("could not open {}", path.display()))?;
     if FileExt::try_lock_exclusive(&second).is_ok() {

@@ -6,7 +6,7 @@
 
 use super::git;
 use crate::store::process::lookup;
-use crate::store::process::program::{self, Ended, MAX_ANSWER_BYTES};
+use crate::store::process::program::{self, MAX_ANSWER_BYTES, ProgramEnd};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -92,7 +92,7 @@ fn finish(git: Command, input: &[u8], limit: Duration) -> Result<String, String>
 pub fn uncommitted(folder: &Path, paths: &[&str], limit: Duration) -> Result<Vec<String>, String> {
     let top = git::top(folder).ok_or("no git repository")?;
     let ignores = top.join(".gitignore");
-    if git::is_odd(&ignores, git::MAX_EXCLUDE_BYTES) {
+    if git::is_unsafe_file(&ignores, git::MAX_EXCLUDE_BYTES) {
         return Err(odd(&ignores));
     }
     let filters = filters(folder, top, limit)?;
@@ -124,7 +124,7 @@ fn filters(folder: &Path, top: &Path, limit: Duration) -> Result<BTreeSet<String
     git.args(["config", "-z", "--type=path", "--get-regexp"]);
     git.arg(r"^(filter\..*|core\.(worktree|attributesfile|excludesfile))$");
     let said = program::run(git, b"", limit.min(MAX_LOOKUP_WAIT));
-    if said.ended == Ended::Exit(1) && said.stdout.is_empty() {
+    if said.ended == ProgramEnd::Exit(1) && said.stdout.is_empty() {
         return Ok(BTreeSet::new());
     }
     if !said.passed() || said.stdout.len() >= MAX_ANSWER_BYTES {
@@ -141,7 +141,7 @@ fn filters(folder: &Path, top: &Path, limit: Duration) -> Result<BTreeSet<String
             }
         } else if key.starts_with("core.") {
             let path = top.join(value);
-            if git::is_odd(&path, git::MAX_EXCLUDE_BYTES) {
+            if git::is_unsafe_file(&path, git::MAX_EXCLUDE_BYTES) {
                 return Err(odd(&path));
             }
         } else if let Some((name, _)) = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) {

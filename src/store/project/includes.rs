@@ -14,7 +14,7 @@ pub fn odd(settings: &Path) -> Option<PathBuf> {
     let mut files = vec![settings.to_owned()];
     let mut next = 0;
     while let Some(path) = files.get(next).cloned() {
-        if next >= MAX_FILES || git::is_odd(&path, git::MAX_EXCLUDE_BYTES) {
+        if next >= MAX_FILES || git::is_unsafe_file(&path, git::MAX_EXCLUDE_BYTES) {
             return Some(path);
         }
         next += 1;

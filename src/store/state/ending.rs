@@ -24,7 +24,7 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
     told.extend(ask(world, project, session, run));
     if run.engine == Engine::InSession
         && matches!(run.outcome, Some(Outcome::Blocked | Outcome::Decide))
-        && let Err(error) = asked::mark(world, session, "")
+        && let Err(error) = asked::record(world, session, "")
     {
         told.push(format!("could not note that this session asked a question: {error:#}"));
     }

@@ -6,7 +6,7 @@ use crate::core::record::lenient_list;
 use crate::core::time::Stamp;
 use crate::store::file::Privacy;
 use crate::store::file::lock::Lock;
-use crate::store::project::fingerprint;
+use crate::store::project::stable_hash;
 use crate::store::{World, file};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ struct Record {
 }
 
 fn path(world: &World, session: &str) -> Result<PathBuf> {
-    let name = format!("{:016x}.json", fingerprint(session.as_bytes()));
+    let name = format!("{:016x}.json", stable_hash(session.as_bytes()));
     Ok(world.data_dir()?.join("figures").join(name))
 }
 

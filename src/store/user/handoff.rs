@@ -1,7 +1,7 @@
 //! What a slash command has for the agent: left by the hook that saw the command's text, taken by the command file that
 //! runs a moment later. Its command line only carries the session id.
 
-use crate::store::project::fingerprint;
+use crate::store::project::stable_hash;
 use crate::store::{World, file};
 use anyhow::Result;
 use std::fs::DirEntry;
@@ -14,7 +14,7 @@ const EXPIRES_AFTER: Duration = Duration::from_secs(3600);
 const SERVED_EXPIRES_AFTER: Duration = Duration::from_secs(90 * 24 * 3600);
 
 fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
-    let name = format!("{:016x}-{command}.txt", fingerprint(session.as_bytes()));
+    let name = format!("{:016x}-{command}.txt", stable_hash(session.as_bytes()));
     Ok(world.data_dir()?.join("handoff").join(name))
 }
 
@@ -58,5 +58,5 @@ fn served(world: &World, session: &str) -> Result<PathBuf> {
         .data_dir()?
         .join("handoff")
         .join("served")
-        .join(format!("{:016x}", fingerprint(session.as_bytes()))))
+        .join(format!("{:016x}", stable_hash(session.as_bytes()))))
 }

@@ -6,7 +6,7 @@ use crate::core::record::StoredLoop;
 use crate::core::time::Stamp;
 use crate::store::file;
 use crate::store::file::lock::Lock;
-use crate::store::project::{Project, fingerprint};
+use crate::store::project::{Project, stable_hash};
 use crate::store::world::{self, World};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub struct OpenReply {
 }
 
 fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
-    let name = format!("{}-{:016x}.json", project.key(), fingerprint(session.as_bytes()));
+    let name = format!("{}-{:016x}.json", project.key(), stable_hash(session.as_bytes()));
     Ok(world.data_dir()?.join("replies").join(name))
 }
 

@@ -6,7 +6,7 @@ use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::store::user::circuit::{Event, What};
+use crate::store::user::circuit::{BreakerEvent, BreakerEventKind};
 use crate::store::user::history::Run;
 use crate::store::user::stalls::{self, Stall};
 use crate::view::paint::Paint;
@@ -154,10 +154,10 @@ fn around(timeline: &Timeline) -> Vec<(&'static str, String)> {
 }
 
 /// Returns a trip or reset of the circuit breaker.
-pub fn event(event: &Event, now: Stamp, paint: Paint) -> String {
+pub fn event(event: &BreakerEvent, now: Stamp, paint: Paint) -> String {
     let what = match event.event {
-        What::Trip => paint.red("trip "),
-        What::Reset => paint.green("reset"),
+        BreakerEventKind::Trip => paint.red("trip "),
+        BreakerEventKind::Reset => paint.green("reset"),
     };
     let (ago, session) = (time::span(now - event.at), clean::excerpt(&event.session_id, 36));
     let mut out = format!("{what} {ago} ago · session {session}\n");
@@ -176,9 +176,9 @@ pub fn event(event: &Event, now: Stamp, paint: Paint) -> String {
 pub fn stall_counts(stalls: &[Stall]) -> String {
     let mut out = String::new();
     for (event, one, many) in [
-        (stalls::What::Stall, "stall, after", "stalls, after"),
+        (stalls::StallEventKind::Stall, "stall, after", "stalls, after"),
         (
-            stalls::What::Resumed,
+            stalls::StallEventKind::Resumed,
             "warning without a stall: output after",
             "warnings without a stall: output after",
         ),
@@ -196,8 +196,8 @@ pub fn stall_counts(stalls: &[Stall]) -> String {
 /// Returns one long silence of an agent.
 pub fn stall(stall: &Stall, now: Stamp, paint: Paint) -> String {
     let what = match stall.event {
-        stalls::What::Stall => paint.red("stall  "),
-        stalls::What::Resumed => paint.green("resumed"),
+        stalls::StallEventKind::Stall => paint.red("stall  "),
+        stalls::StallEventKind::Resumed => paint.green("resumed"),
     };
     let tool = if stall.in_tool { " in a tool" } else { "" };
     let (silence, limit, ago) = (stall.silence_seconds, stall.limit_seconds, time::span(now - stall.at));

@@ -10,7 +10,7 @@ use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::scan;
 use crate::store::file::{self, temporary};
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::process::lookup;
 use crate::store::world;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn guidance_program(context: &CheckContext, plugin: &Path) -> Option<CheckNote> 
         return Some(CheckNote::failure(format!("{program} is missing"), REINSTALL));
     }
     let answer = context.run(lookup::command(&path).arg("--version"), b"", LIMIT);
-    let is_ok = matches!(answer.ended, Ended::Exit(0));
+    let is_ok = matches!(answer.ended, ProgramEnd::Exit(0));
     (!is_ok).then(|| CheckNote::failure(format!("{program}: {}", answer.complaint()), REINSTALL))
 }
 
@@ -128,20 +128,22 @@ fn call(context: &CheckContext, hook: &Hook, plugin: &Path, folder: &Path) -> (O
     let output = clean::excerpt(&answer.stdout, 200);
     let is_json = || serde_json::from_str::<Value>(&answer.stdout).is_ok_and(|answer| answer.is_object());
     let note = match &answer.ended {
-        Ended::NotStarted(why) => {
+        ProgramEnd::NotStarted(why) => {
             let why = format!("{program} cannot be started: {why}");
             CheckNote::failure(why, format!("chmod +x \"{program}\""))
         }
         // Without a loop a hook prints nothing, or a problem.
-        Ended::Exit(0) if output.is_empty() && answer.took <= SLOW => return (None, answer.took),
-        Ended::Exit(0) if output.is_empty() => {
+        ProgramEnd::Exit(0) if output.is_empty() && answer.took <= SLOW => return (None, answer.took),
+        ProgramEnd::Exit(0) if output.is_empty() => {
             let why = format!("{name} took {:.1} s", answer.took.as_secs_f64());
             CheckNote::warning(why, "check for a slow disk or a virus scanner")
         }
-        Ended::Exit(0) if is_json() => {
+        ProgramEnd::Exit(0) if is_json() => {
             CheckNote::warning(format!("{name} printed {output}"), "fix what it reports")
         }
-        Ended::Exit(0) => CheckNote::failure(format!("{name} did not answer in JSON: {output}"), REINSTALL),
+        ProgramEnd::Exit(0) => {
+            CheckNote::failure(format!("{name} did not answer in JSON: {output}"), REINSTALL)
+        }
         _ => CheckNote::failure(format!("{name}: {}", answer.complaint()), REINSTALL),
     };
     (Some(note), answer.took)

@@ -15,7 +15,7 @@ pub use hooks::PROGRAMS as HOOK_PROGRAMS;
 pub use round_trip::ID as ROUND_TRIP;
 
 use crate::claude::client::Client;
-use crate::claude::settings::{Settings, managed_folder};
+use crate::claude::settings::{ClientSettings, managed_folder};
 use crate::cli::loops::alive;
 use crate::cli::{Answer, Invocation, Project, World};
 use crate::core::diagnosis::{Check, CheckNote, Diagnosis};
@@ -84,7 +84,7 @@ struct CheckContext<'a> {
     /// The program of Claude Code.
     claude: &'a str,
     client: Option<Client>,
-    settings: Settings,
+    settings: ClientSettings,
     resolved: Resolved,
     deadline: Instant,
     interrupt: Interrupt,
@@ -99,7 +99,7 @@ impl<'a> CheckContext<'a> {
             project,
             claude,
             client: Client::find(world, Some(claude)),
-            settings: Settings::read(world, project, managed_folder()),
+            settings: ClientSettings::read(world, project, managed_folder()),
             resolved: config::load(world, project),
             deadline: Instant::now() + TOTAL_LIMIT,
             interrupt,

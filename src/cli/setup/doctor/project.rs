@@ -2,7 +2,7 @@
 
 use super::{Check, CheckContext, CheckNote};
 use crate::core::text::clean;
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::project::{git, git_process};
 use crate::store::user::given;
 use crate::store::{config, state, variables};
@@ -22,11 +22,11 @@ pub fn git(context: &CheckContext) -> Check {
     let answer = context.run(&mut command, b"", LIMIT);
     let is_repository = git::dir(root).is_some();
     let note = match &answer.ended {
-        Ended::NotStarted(why) => CheckNote::warning(
+        ProgramEnd::NotStarted(why) => CheckNote::warning(
             format!("git was not found: {why}"),
             "install git: without it the runner cannot check that the agent commits its work",
         ),
-        Ended::Exit(0) if is_repository => {
+        ProgramEnd::Exit(0) if is_repository => {
             let head = git::head(root).unwrap_or_default();
             let head = clean::excerpt(head.trim_start_matches("refs/heads/"), 12);
             let head = if head.is_empty() { head } else { format!(", HEAD at {head}") };

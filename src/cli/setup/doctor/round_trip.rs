@@ -10,7 +10,7 @@ use crate::claude::round_trip::{self, Model, RoundTrip};
 use crate::claude::settings::settings_file::{SettingsFile, StatusLine};
 use crate::claude::settings::{MODES, Scope};
 use crate::store::file::{self, Privacy, temporary};
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::process::lookup;
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -105,7 +105,7 @@ fn run(context: &CheckContext, client: &Client, plugin: &Path) -> Result<RoundTr
     command.env("CLAUDE_CODE_MAX_RETRIES", "1");
     let answer = context.run(&mut command, b"", LIMIT);
     Ok(RoundTrip {
-        in_time: !matches!(answer.ended, Ended::TimedOut(_) | Ended::Cancelled),
+        in_time: !matches!(answer.ended, ProgramEnd::TimedOut(_) | ProgramEnd::Cancelled),
         ended: answer.ended.to_string(),
         stdout: answer.stdout,
         stderr: answer.stderr,
