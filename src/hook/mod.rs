@@ -73,7 +73,7 @@ fn handle(world: &World, input: &Input) -> Result<HookOutput> {
     };
     // Before anything else is looked at: this is asked at every prompt of every session.
     let concern = match &input.event {
-        HookEvent::Prompt { text } => submission::concern(world, session, text),
+        HookEvent::Prompt { text } => submission::classify_prompt(world, session, text),
         _ => None,
     };
     if matches!(input.event, HookEvent::Prompt { .. }) && concern.is_none() {

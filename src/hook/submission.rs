@@ -9,7 +9,7 @@ use crate::cli::loops::answer;
 use crate::cli::loops::slash::{self, Reply};
 use crate::core::text::clean;
 use crate::store::World;
-use crate::store::user::{asked, handoff};
+use crate::store::user::{handoff, open_question};
 use anyhow::Result;
 
 /// From about here on, the client submits a pasted text that begins with a slash command as plain text.
@@ -24,7 +24,7 @@ const CONTINUED_BY_CLIENT: &str = "Your claude.ai usage limit has reset.";
 const MAX_QUESTION_CHARS: usize = 2_000;
 
 /// Why a prompt may concern us.
-pub enum Concern<'a> {
+pub enum PromptKind<'a> {
     /// A command that was pasted: its name and its text.
     Command(&'a str, &'a str),
     /// A message to a session that asked a question, after the reply that the user was asked about, if any.
@@ -33,30 +33,30 @@ pub enum Concern<'a> {
 
 /// Returns why a prompt may concern us, and takes the mark of a session that asked. Every prompt of every session
 /// comes here.
-pub fn concern<'a>(world: &World, session: &str, prompt: &'a str) -> Option<Concern<'a>> {
+pub fn classify_prompt<'a>(world: &World, session: &str, prompt: &'a str) -> Option<PromptKind<'a>> {
     if world.run_id.is_some() {
         // The prompts of a runner's agent are ours.
         return None;
     }
     if let Some((name, text)) = pasted_command(prompt) {
-        return Some(Concern::Command(name, text));
+        return Some(PromptKind::Command(name, text));
     }
-    let earlier = is_reply(prompt).then(|| asked::take(world, session)).flatten()?;
-    Some(Concern::Reply { prompt, earlier })
+    let earlier = is_reply(prompt).then(|| open_question::take(world, session)).flatten()?;
+    Some(PromptKind::Reply { prompt, earlier })
 }
 
 /// Answers a prompt that concerns us.
-pub fn submitted(call: &Call, concern: Concern) -> Result<HookOutput> {
+pub fn submitted(call: &Call, concern: PromptKind) -> Result<HookOutput> {
     match concern {
-        Concern::Command(name, text) => match slash::find(name) {
+        PromptKind::Command(name, text) => match slash::find(name) {
             Some(command) => run_pasted(call, command, text),
             // The client would send it to the agent, as a task.
             None => Ok(HookOutput::block(slash::unknown(name).to_string())),
         },
-        Concern::Reply { prompt, earlier } if earlier.is_empty() => ask_about(call, prompt),
-        Concern::Reply { prompt, earlier } if is_yes(prompt) => take_answer(call, &earlier),
+        PromptKind::Reply { prompt, earlier } if earlier.is_empty() => ask_about(call, prompt),
+        PromptKind::Reply { prompt, earlier } if is_yes(prompt) => take_answer(call, &earlier),
         // It was asked about once.
-        Concern::Reply { .. } => Ok(HookOutput::silent()),
+        PromptKind::Reply { .. } => Ok(HookOutput::silent()),
     }
 }
 
@@ -152,7 +152,7 @@ fn ask_about(call: &Call, reply: &str) -> Result<HookOutput> {
     if !open.answer.is_empty() {
         return Ok(HookOutput::silent());
     }
-    asked::record(world, session, reply)?;
+    open_question::record(world, session, reply)?;
     let asked = open.asked();
     let short = clean::excerpt(asked, 160);
     let asked: String = asked.chars().take(MAX_QUESTION_CHARS).collect();

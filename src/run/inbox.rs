@@ -1,7 +1,7 @@
 //! Everything the runner waits for arrives here, so that every wait ends at once if there is a reason.
 
 #[cfg(unix)]
-use super::process::pipes::{Piece, Pipes};
+use super::process::pipes::{OutputChunk, Pipes};
 use super::terminal;
 use crate::store::project::Project;
 use crate::store::state;
@@ -178,8 +178,10 @@ impl Inbox {
         let mut pipes = Pipes::new(stdout.map(Into::into), stderr.map(Into::into));
         self.watch(move |sender| {
             let _ = pipes.try_for_each(|piece| match piece {
-                Piece::Output { chunk, is_stderr } => sender.send(Message::Output { of, chunk, is_stderr }),
-                Piece::Closed => sender.send(Message::Closed { of }),
+                OutputChunk::Output { chunk, is_stderr } => {
+                    sender.send(Message::Output { of, chunk, is_stderr })
+                }
+                OutputChunk::Closed => sender.send(Message::Closed { of }),
             });
         })
     }

@@ -1,6 +1,6 @@
 //! The steps of one iteration around the decision: prepare, run the agent, gather, run the checks.
 
-use super::agent::{Failure, Report};
+use super::agent::{AgentFailure, AgentReport};
 use super::pace::{self, Wait, Waited};
 use super::process::supervisor::{self, AgentEnd, Launch, Observer};
 use super::trouble::Trouble;
@@ -55,7 +55,7 @@ pub struct Iteration {
     pub(super) started_at: Stamp,
     pub(super) took: Duration,
     pub(super) end: AgentEnd,
-    pub(super) report: Report,
+    pub(super) report: AgentReport,
     /// Why its agent may still be running.
     pub(super) left: Option<String>,
     pub(super) usage: Usage,
@@ -75,7 +75,7 @@ impl Iteration {
     /// Returns what stood in the way of the agent, as far as the next iteration will meet it again.
     fn trouble<'a>(&'a self, error: Option<&'a str>) -> Trouble<'a> {
         let is_ours = matches!(self.end, AgentEnd::Stalled(_) | AgentEnd::Ended(ProgramEnd::TimedOut(_)));
-        let is_transient = self.report.failure.as_ref().is_some_and(Failure::is_transient);
+        let is_transient = self.report.failure.as_ref().is_some_and(AgentFailure::is_transient);
         match error {
             Some(_) if is_ours || is_transient => Trouble::None,
             Some(error) => Trouble::Error(error),
@@ -285,7 +285,7 @@ impl Runner<'_> {
             run_id: &self.run.run_id,
             iteration: prepared.number,
         };
-        let supervisor::Outcome { end, report, left } =
+        let supervisor::ProcessOutcome { end, report, left } =
             supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &observer);
         self.logged_bytes += log.length();
         if let Some(left) = &left {
@@ -333,7 +333,7 @@ impl Runner<'_> {
         let outage = self.run.session.outage.take();
         let ended = match &iteration.report.failure {
             _ if ended.is_some() => ended,
-            Some(Failure::UsageLimit { resets }) => {
+            Some(AgentFailure::UsageLimit { resets }) => {
                 let wait = Wait::for_limit(resets.as_ref(), &iteration.report, self.now());
                 if !iteration.prepared.resolved.settings().quota.stops {
                     self.count_time(iteration);
@@ -352,7 +352,7 @@ impl Runner<'_> {
                     }
                 }
             }
-            Some(failure @ (Failure::Authentication | Failure::Billing)) => {
+            Some(failure @ (AgentFailure::Authentication | AgentFailure::Billing)) => {
                 Some((Outcome::Error, iteration.report.with_words(failure.to_string())))
             }
             _ => None,

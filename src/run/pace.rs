@@ -1,7 +1,7 @@
 //! The waits between iterations: the limit of calls, the usage limit, a service that fails, a pause. Ctrl-C or a stop ends every
 //! wait at once, and Enter skips it: the limit of calls is the user's own.
 
-use super::agent::{Failure, Report};
+use super::agent::{AgentFailure, AgentReport};
 use super::inbox::Interruption;
 use super::{Runner, SESSION, terminal};
 use crate::core::decide::figures::MAX_RESET_MS;
@@ -52,7 +52,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
 impl Wait {
-    pub fn for_limit(resets: Option<&Reset>, report: &Report, now: Stamp) -> Wait {
+    pub fn for_limit(resets: Option<&Reset>, report: &AgentReport, now: Stamp) -> Wait {
         let until = resets.and_then(|reset| zone::moment(reset, now)).filter(|at| *at - now <= MAX_RESET_MS);
         let ms = until.map_or(UNKNOWN_RESET_MS, |until| until - now + CLOCK_MARGIN_MS);
         let span = milliseconds(ms);
@@ -65,7 +65,7 @@ impl Wait {
         Wait::new(WaitingFor::UsageLimit, held.words.clone(), span, Some(held.until))
     }
 
-    fn after_failure(ms: i64, reason: String, report: &Report) -> Wait {
+    fn after_failure(ms: i64, reason: String, report: &AgentReport) -> Wait {
         Wait::new(WaitingFor::Service, reason, milliseconds(ms), None).said_by(report)
     }
 
@@ -78,7 +78,7 @@ impl Wait {
         Wait { what, reason, error: None, words: String::new(), span, until }
     }
 
-    fn said_by(self, report: &Report) -> Wait {
+    fn said_by(self, report: &AgentReport) -> Wait {
         Wait { error: report.error(), words: report.with_words(String::new()), ..self }
     }
 
@@ -169,7 +169,7 @@ fn milliseconds(ms: i64) -> Duration {
 pub fn wait_for_service(
     runner: &mut Runner,
     earlier: Option<Outage>,
-    (failure, report): (&Failure, &Report),
+    (failure, report): (&AgentFailure, &AgentReport),
     max_ms: i64,
 ) -> Result<Wait, String> {
     let World { now, slept_ms, .. } = runner.world.later();
@@ -195,7 +195,7 @@ pub fn wait_for_program(runner: &mut Runner, reason: &str) -> Option<Wait> {
     let failed = Outage::after(runner.failed_starts, now, slept_ms);
     runner.failed_starts = Some(failed);
     let ms = failed.wait_ms(Passing::Yes, failed.lasted_ms(now, slept_ms), MAX_AWAY_MS, random())?;
-    Some(Wait::after_failure(ms, reason.to_owned(), &Report::default()))
+    Some(Wait::after_failure(ms, reason.to_owned(), &AgentReport::default()))
 }
 
 /// Waits, before this runner's first agent, for the reset of a window of which too much is known to be used.

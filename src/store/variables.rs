@@ -107,7 +107,7 @@ impl ProjectEnvFile {
         // allows is unknown before the data folder is.
         let sets = match file::read_bounded(&path, MAX_FILE_BYTES).map(|bytes| bytes.unwrap_or_default()) {
             Ok(bytes) if bytes.trim_ascii().is_empty() => return None,
-            Ok(bytes) => match serde_json::from_slice::<ClientSettings>(&bytes) {
+            Ok(bytes) => match serde_json::from_slice::<SettingsEnv>(&bytes) {
                 Ok(settings) => Sets::Named(settings.env.unwrap_or_default().names),
                 Err(error) => Sets::Any(format!("Ralph cannot read its line {}", error.line())),
             },
@@ -145,7 +145,7 @@ impl ProjectEnvFile {
 /// twice is an error: of the two the client takes one.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ClientSettings {
+struct SettingsEnv {
     env: Option<RalphVariables>,
 }
 

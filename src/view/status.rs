@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 #[derive(Debug)]
-pub struct Status {
+pub struct StatusView {
     pub project: PathBuf,
     pub now: Stamp,
     pub loops: Vec<Shown>,
@@ -64,11 +64,11 @@ const MAX_GUIDANCE: usize = 10;
 /// The columns that the text of an entry gets before its notes move to the next row.
 const MIN_TEXT: usize = 24;
 
-impl Status {
+impl StatusView {
     /// Returns the status of a project that cannot be read, with the reason.
-    pub fn unreadable(project: PathBuf, why: String, now: Stamp) -> Status {
+    pub fn unreadable(project: PathBuf, why: String, now: Stamp) -> StatusView {
         let (guidance, constraints) = (Guidance::default(), json!([]));
-        Status { project, now, loops: Vec::new(), guidance, constraints, notes: vec![why] }
+        StatusView { project, now, loops: Vec::new(), guidance, constraints, notes: vec![why] }
     }
 
     pub fn human(&self, paint: Paint) -> String {

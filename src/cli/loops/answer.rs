@@ -12,7 +12,7 @@ use crate::core::text::clean;
 use crate::store::events;
 use crate::store::state;
 use crate::store::state::question::{self, Question};
-use crate::store::user::{answers, armed, asked, reply};
+use crate::store::user::{answers, armed, open_question, reply};
 
 pub fn command(call: &Invocation) -> Result<String, Failure> {
     let text = call.text_or_stdin("text")?;
@@ -95,7 +95,7 @@ pub fn in_session(
     }
     let question = save(world, project, &question, text, replace)?;
     note_answer(world, project, &question, from);
-    asked::take(world, session);
+    open_question::take(world, session);
     reply::close(world, project, session);
     let request = StartRequest { resume: true, ..StartRequest::default() };
     let resumed = start::start_with(world, project, session, &request, true, Some(question));

@@ -1,6 +1,6 @@
 //! `ralph reset`: resets tripped circuit breakers.
 
-use super::stop::Scope;
+use super::stop::StopScope;
 use crate::cli::{Failure, Project, World};
 use crate::core::event::{self, BreakerStep, EventKind, Step};
 use crate::core::text::clean;
@@ -8,11 +8,11 @@ use crate::store::events;
 use crate::store::state::{self, Locked};
 use crate::store::user::circuit::{self, BreakerRecord};
 
-pub fn reset(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
+pub fn reset(world: &World, project: &Project, scope: &StopScope) -> Result<String, Failure> {
     let records = match scope {
-        Scope::All => circuit::records(world, None),
-        Scope::Project => circuit::records(world, Some(project)),
-        Scope::Session(id) => {
+        StopScope::All => circuit::records(world, None),
+        StopScope::Project => circuit::records(world, Some(project)),
+        StopScope::Session(id) => {
             let record = circuit::record(world, project, id);
             let unknown = || {
                 Failure::refused(format!(
@@ -30,7 +30,7 @@ pub fn reset(world: &World, project: &Project, scope: &Scope) -> Result<String, 
         match reset_one(world, project, record) {
             Ok(line) => told.push(line),
             // A project that cannot be written does not prevent the others from being reset.
-            Err(failure) if *scope == Scope::All => {
+            Err(failure) if *scope == StopScope::All => {
                 told.push(format!("{place}: {}", clean::visible(&failure.message)))
             }
             Err(failure) => return Err(failure),

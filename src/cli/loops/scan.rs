@@ -1,6 +1,6 @@
 //! `ralph scan`: the constraints of this project.
 
-use crate::cli::{Answer, Invocation, Project, World};
+use crate::cli::{CommandOutput, Invocation, Project, World};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::outcome::Exit;
 use crate::core::settings::Resolved;
@@ -9,7 +9,7 @@ use crate::store::user::given;
 use crate::store::{config, state};
 use crate::view;
 use crate::view::paint::Paint;
-use crate::view::progress::{self, Progress};
+use crate::view::progress::{self, ProgressLine};
 
 pub fn now(world: &World, project: &Project, shows: bool) -> Scan {
     let work_tree = project.work_tree(&world.working_dir);
@@ -27,14 +27,14 @@ pub fn shown(
     let counter = Counter::default();
     let count = counter.clone();
     let line = move || format!("scanning… {} files", progress::grouped(count.files()));
-    let _progress = Progress::show(shows, line);
+    let _progress = ProgressLine::show(shows, line);
     scan::scan_counted(world, work_tree, resolved, budget, &counter)
 }
 
 /// Formats a scan, given the ids of the findings that the user allowed.
 type Format = fn(&Scan, &[String]) -> String;
 
-pub fn command(call: &Invocation) -> Answer {
+pub fn command(call: &Invocation) -> CommandOutput {
     let format: Format = match (call.flag("json"), call.flag("ndjson")) {
         (true, _) => view::scan::json,
         (_, true) => view::scan::ndjson,

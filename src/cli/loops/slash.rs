@@ -168,12 +168,12 @@ fn answered(
                 ));
             }
             let session = Some(session);
-            let request = config::Request { key, value, unset, session, ..Default::default() };
+            let request = config::ConfigArgs { key, value, unset, session, ..Default::default() };
             Ok(config::run(world, project, request)?.into())
         }
         "encourage" | "forbid" => {
             let list = if command == "encourage" { List::Encouraged } else { List::Forbidden };
-            let request = guidance::Request::from_text(list, text)?;
+            let request = guidance::GuidanceCommand::from_text(list, text)?;
             Ok(guidance::run(world, project, Some(session), &request, false)?.into())
         }
         "scan" => {
@@ -198,10 +198,10 @@ fn answered(
 }
 
 /// Returns which loops `stop` and `reset` are for.
-fn scope(session: &str, words: &[&str], usage: &str) -> Result<stop::Scope, Failure> {
+fn scope(session: &str, words: &[&str], usage: &str) -> Result<stop::StopScope, Failure> {
     match words {
-        [] => Ok(stop::Scope::Session(session.to_owned())),
-        ["--all"] => Ok(stop::Scope::All),
+        [] => Ok(stop::StopScope::Session(session.to_owned())),
+        ["--all"] => Ok(stop::StopScope::All),
         _ => Err(unexpected(words, &["--all"], usage)),
     }
 }
@@ -223,10 +223,10 @@ fn answer_from(text: &str) -> Result<(&str, bool), Failure> {
     }
 }
 
-fn history_from(words: &[&str]) -> Result<history::Request, Failure> {
+fn history_from(words: &[&str]) -> Result<history::HistoryArgs, Failure> {
     let flags = ["--last", "--circuit", "--stalls"];
     let usage = "/ralph:history [--last N] [--circuit|--stalls]";
-    let mut request = history::Request::default();
+    let mut request = history::HistoryArgs::default();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match word.split_once('=').unwrap_or((word, "")) {

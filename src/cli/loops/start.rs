@@ -23,7 +23,7 @@ use crate::store::state::ending::{self, Killed};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
-use crate::store::user::{asked, circuit, figures, given, history};
+use crate::store::user::{circuit, figures, given, history, open_question};
 use crate::store::{config, events, tasks, variables, world};
 use std::path::PathBuf;
 
@@ -146,7 +146,7 @@ pub fn start_with(
     let mut ended = arm_and_save(&start, &mut plan, &mut state, &mut notes)?;
     drop(state);
     notes.extend(note_start(&start, &plan, brief.events));
-    asked::take(world, session);
+    open_question::take(world, session);
     notes.extend(handed);
     notes.extend(answer::keep_answers(world, project, &plan.run));
     ended.extend(plan.replaced.take());
@@ -268,7 +268,7 @@ fn arm_and_save(
     }
     match moved {
         Some((import, to)) => notes.extend(import.told(session, &plan.settings, &to)),
-        None => notes.extend(import::rival(world, project, session)),
+        None => notes.extend(import::official_loop_warning(world, project, session)),
     }
     if let Some(from) = plan.adopted_from.as_ref().filter(|from| state.document.loop_of(from).is_none()) {
         armed::disarm(world, project, from);

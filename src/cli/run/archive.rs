@@ -8,12 +8,12 @@ use crate::run::saved;
 use crate::store::project::archive::{self, ArchiveOptions, Archived};
 use crate::store::project::layout;
 use crate::store::runner::run_lock;
-use crate::store::runner::summary::{self, Row};
+use crate::store::runner::summary::{self, SummaryRow};
 use crate::store::tasks::source::{self, Selection};
 use crate::store::user::armed::Loaded;
 use crate::store::user::history::{self, Run};
-use crate::view::progress::Progress;
-use crate::view::setup::archive::{self as view, Facts};
+use crate::view::progress::ProgressLine;
+use crate::view::setup::archive::{self as view, ArchiveInput};
 
 pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let Invocation { world, project, .. } = call;
@@ -44,7 +44,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let about_this = include_logs || archive::has_new_logs(project);
     let rows = if about_this { summary::read(project) } else { Vec::new() };
     let runs = history::runs(world, project)?;
-    let facts = Facts {
+    let facts = ArchiveInput {
         project: &name,
         now: world.now,
         tasks: list.as_ref().map(Option::as_ref).map_err(String::as_str).transpose(),
@@ -57,7 +57,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
         include_logs,
         summary: &view::summary(&facts),
     };
-    let progress = Progress::show(true, || "archiving…".into());
+    let progress = ProgressLine::show(true, || "archiving…".into());
     let archived = archive::archive(world, project, &request)?;
     drop(progress);
     saved::forget(world, project);
@@ -66,7 +66,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
 }
 
 /// Returns the newest run that the summary can belong to: one that ended before the first row is another.
-fn run_of<'a>(runs: &'a [Run], rows: &[Row]) -> Option<&'a Run> {
+fn run_of<'a>(runs: &'a [Run], rows: &[SummaryRow]) -> Option<&'a Run> {
     let began = rows.first().and_then(|row| row.timestamp);
     let fits = |run: &&Run| began.is_none_or(|began| run.ended_at >= began);
     let newest = |wanted: &dyn Fn(&Run) -> bool| runs.iter().rev().filter(fits).find(|run| wanted(run));

@@ -7,7 +7,7 @@ mod refusals;
 pub mod run_args;
 
 use crate::claude::settings::{self, permissions};
-use crate::cli::{Answer, Invocation, Project, World};
+use crate::cli::{CommandOutput, Invocation, Project, World};
 use crate::core::decide::limits;
 use crate::core::event::{Event, EventKind, RunStarted};
 use crate::core::message;
@@ -24,7 +24,7 @@ use crate::store::project::git;
 use crate::store::{config, events, state};
 use plan::Planned;
 
-pub fn run(call: &Invocation) -> Answer {
+pub fn run(call: &Invocation) -> CommandOutput {
     let Invocation { world, project, .. } = call;
     let args = run_args::parse(call)?;
     let ended = run::end_left_behind(world, project)?;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Which settings to show; with a value or `unset`, the one to change.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Request<'a> {
+pub struct ConfigArgs<'a> {
     pub key: Option<&'a str>,
     pub value: Option<&'a str>,
     pub unset: bool,
@@ -31,10 +31,10 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     let key = call.value("key").filter(|key| !key.is_empty());
     let [unset, user, json] = ["unset", "user", "json"].map(|name| call.flag(name));
     let (value, session) = (call.value("value"), call.session());
-    run(&call.world, &call.project, Request { key, value, unset, user, json, session })
+    run(&call.world, &call.project, ConfigArgs { key, value, unset, user, json, session })
 }
 
-pub fn run(world: &World, project: &Project, request: Request) -> Result<String, Failure> {
+pub fn run(world: &World, project: &Project, request: ConfigArgs) -> Result<String, Failure> {
     let key = request.key.map(find).transpose()?;
     // No setting has such a value, and a mistyped flag would become one.
     let flag = request.value.filter(|value| value.starts_with("--") && !value.contains(' '));
@@ -118,7 +118,7 @@ fn overrides(world: &World, project: &Project, session: Option<&str>, now: &Sett
     loops.into_iter().filter_map(note).collect()
 }
 
-fn show(world: &World, project: &Project, only: Option<&Key>, request: &Request) -> String {
+fn show(world: &World, project: &Project, only: Option<&Key>, request: &ConfigArgs) -> String {
     // In a session with a running loop the run's own flags are what counts.
     let own = request
         .session

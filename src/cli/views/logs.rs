@@ -4,8 +4,8 @@
 //! to then.
 
 use super::chosen_run;
-use super::sources::{self, Bytes, Line, Source};
-use crate::cli::{Answer, Failure, Invocation, World};
+use super::sources::{self, AccountSource, Bytes, Line};
+use crate::cli::{CommandOutput, Failure, Invocation, World};
 use crate::core::event::{Event, EventKind, IterationEnded};
 use crate::core::outcome::Exit;
 use crate::core::record::Engine;
@@ -26,7 +26,7 @@ const ALIVE_EVERY: u32 = 8;
 
 pub use super::sources::newest;
 
-pub fn command(call: &Invocation) -> Answer {
+pub fn command(call: &Invocation) -> CommandOutput {
     let run = chosen_run(call)?;
     let only: Option<u64> = call.parsed("iteration");
     let is_terminal = std::io::stdout().is_terminal();
@@ -35,7 +35,7 @@ pub fn command(call: &Invocation) -> Answer {
         Engine::Runner => sources::folder_of(&call.world, &run)?,
         Engine::InSession => None,
     };
-    let mut reading = Reading {
+    let mut reading = LogReader {
         world: &call.world,
         events: Follower::new(&run.path),
         folder,
@@ -70,7 +70,7 @@ pub fn command(call: &Invocation) -> Answer {
 
 const GONE: &str = "stdout is closed";
 
-struct Reading<'a, W: Write> {
+struct LogReader<'a, W: Write> {
     world: &'a World,
     run: RunFile,
     session: String,
@@ -83,7 +83,7 @@ struct Reading<'a, W: Write> {
     cleans: bool,
     paint: Paint,
     out: W,
-    source: Option<Source>,
+    source: Option<AccountSource>,
     /// A runner's log, of which every byte is wanted.
     bytes: Option<Bytes>,
     /// The iteration that what comes next belongs to.
@@ -104,7 +104,7 @@ struct Reading<'a, W: Write> {
     is_titled: bool,
 }
 
-impl<W: Write> Reading<'_, W> {
+impl<W: Write> LogReader<'_, W> {
     fn once(&mut self) -> Result<(), Failure> {
         self.advance()?;
         self.close_source()?;
@@ -266,7 +266,7 @@ impl<W: Write> Reading<'_, W> {
         let Ok(path) = self.run.project().file(&path) else { return };
         match self.raw && !self.cleans {
             true => self.bytes = Some(Bytes::new(&path)),
-            false => self.source = Some(Source::log(&path, self.raw)),
+            false => self.source = Some(AccountSource::log(&path, self.raw)),
         }
     }
 
@@ -275,7 +275,7 @@ impl<W: Write> Reading<'_, W> {
         if self.run.started.engine == Engine::Runner {
             return;
         }
-        let present = self.source.as_ref().map(Source::path);
+        let present = self.source.as_ref().map(AccountSource::path);
         if present
             .is_some_and(|path| told.is_none_or(|told| *told == *path.to_string_lossy()) && path.is_file())
         {
@@ -287,7 +287,7 @@ impl<W: Write> Reading<'_, W> {
             return;
         };
         if present != Some(path.as_path()) {
-            self.source = Some(Source::transcript(&path, self.last_at, self.raw));
+            self.source = Some(AccountSource::transcript(&path, self.last_at, self.raw));
         }
     }
 
@@ -314,7 +314,7 @@ impl<W: Write> Reading<'_, W> {
     }
 
     /// Tells what of the source is not shown: its beginning, and the lines that were too long since `known` of them.
-    fn tell_skipped(&mut self, source: &Source, known: u64) -> Result<(), Failure> {
+    fn tell_skipped(&mut self, source: &AccountSource, known: u64) -> Result<(), Failure> {
         let long = source.long_lines().saturating_sub(known);
         if long > 0 && !self.raw && self.is_wanted() {
             let lines = if long == 1 { "1 line".to_owned() } else { format!("{long} lines") };

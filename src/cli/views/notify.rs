@@ -1,6 +1,6 @@
 //! `ralph notify`: shows how the user is notified, and tries every way.
 
-use crate::cli::{Answer, Invocation};
+use crate::cli::{CommandOutput, Invocation};
 use crate::core::event::notice::address::Address;
 use crate::core::event::notice::body::Format;
 use crate::core::event::notice::{Notice, terminal};
@@ -20,7 +20,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// How long the user's command may take in a test.
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One way to notify: its name, what is configured, and how the test of it went.
 struct Way {
@@ -29,7 +29,7 @@ struct Way {
     result: Option<Result<String, String>>,
 }
 
-pub fn command(call: &Invocation) -> Answer {
+pub fn command(call: &Invocation) -> CommandOutput {
     let resolved = config::load(&call.world, &call.project);
     let settings = resolved.notify();
     let tests = call.flag("test");
@@ -110,7 +110,7 @@ fn by_command(call: &Invocation, settings: &NotifySettings, notice: &Notice, tes
     };
     let what = clean::excerpt(command, 80);
     let run = || {
-        let run = program::run(notify::user_command(command, &call.project, notice), b"", COMMAND_LIMIT);
+        let run = program::run(notify::user_command(command, &call.project, notice), b"", COMMAND_TIMEOUT);
         if run.ended == program::ProgramEnd::Exit(0) {
             Ok(run.ended.to_string())
         } else {

@@ -8,7 +8,7 @@ use crate::store::events::{self, RunFile};
 use crate::store::file::{self, Privacy};
 use crate::store::process::opener;
 use crate::store::user::history::{self, Run};
-use crate::view::progress::Progress;
+use crate::view::progress::ProgressLine;
 use crate::view::report::{Report, all, html, markdown};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(super) struct Chosen {
 pub fn command(call: &Invocation) -> Result<String, Failure> {
     let Invocation { world, project, .. } = call;
     let is_markdown = call.flag("markdown");
-    let _progress = Progress::show(true, || "making the report…".into());
+    let _progress = ProgressLine::show(true, || "making the report…".into());
     let (text, default) = if call.flag("all") {
         let runs = facts::all(world)?;
         let text = if is_markdown { all::markdown(&runs, world.now) } else { all::page(&runs, world.now) };

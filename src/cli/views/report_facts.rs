@@ -18,7 +18,7 @@ use crate::store::state::{self, question};
 use crate::store::tasks::source::{self, Selection};
 use crate::store::user::history::{self, Run};
 use crate::view::report::all::RunLine;
-use crate::view::report::{Facts, Question};
+use crate::view::report::{QuestionState, ReportInput};
 use anyhow::Result;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ const TRANSCRIPT_BYTES: u64 = 24 << 20;
 /// The last event of a run is in these bytes.
 const TAIL_BYTES: u64 = 64 << 10;
 
-pub(super) fn gather(world: &World, chosen: Chosen) -> Result<Facts> {
+pub(super) fn gather(world: &World, chosen: Chosen) -> Result<ReportInput> {
     let Chosen { run_id, project, timeline, has_events } = chosen;
     let siblings = events::of_project(world, &project)?;
     let started_at = timeline.started_at.unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn gather(world: &World, chosen: Chosen) -> Result<Facts> {
         }
         Engine::InSession => of_transcript(&timeline),
     };
-    Ok(Facts {
+    Ok(ReportInput {
         now: world.now,
         commits: of_git(&project, &timeline),
         tasks: tasks(&project, &timeline, is_newest),
@@ -122,21 +122,21 @@ fn tasks(project: &Project, timeline: &Timeline, is_newest: bool) -> Option<Task
     source::find(project, &selection, &project.root).ok()?.list
 }
 
-fn question(world: &World, project: &Project, timeline: &Timeline) -> Question {
-    let Some((at, ended)) = &timeline.ended else { return Question::None };
+fn question(world: &World, project: &Project, timeline: &Timeline) -> QuestionState {
+    let Some((at, ended)) = &timeline.ended else { return QuestionState::None };
     if !matches!(ended.outcome, Some(Outcome::Blocked | Outcome::Decide)) {
-        return Question::None;
+        return QuestionState::None;
     }
     if let Some((_, answered)) = timeline.answers.iter().rfind(|(when, _)| when >= at) {
-        return Question::Answered(answered.answer.clone());
+        return QuestionState::Answered(answered.answer.clone());
     }
     let questions = question::all(world, project).unwrap_or_default();
     let first = |text: &str| clean::line(text.trim().lines().next().unwrap_or_default());
     let is_it = |found: &question::Question| !found.foreign && first(found.asked()) == first(&ended.reason);
     match questions.into_iter().flatten().find(is_it) {
-        Some(found) if found.answer.is_empty() => Question::Open,
-        Some(found) => Question::Answered(found.answer),
-        None => Question::Gone,
+        Some(found) if found.answer.is_empty() => QuestionState::Open,
+        Some(found) => QuestionState::Answered(found.answer),
+        None => QuestionState::Gone,
     }
 }
 
@@ -231,7 +231,7 @@ pub(super) fn all(world: &World) -> Result<Vec<RunLine>> {
     Ok(runs)
 }
 
-fn proven(checks: &[crate::core::decide::turn::CheckResult]) -> Option<bool> {
+fn all_checks_passed(checks: &[crate::core::decide::turn::CheckResult]) -> Option<bool> {
     (!checks.is_empty()).then(|| checks.iter().all(|check| check.passed))
 }
 
@@ -246,7 +246,7 @@ fn line_of(run: &Run) -> RunLine {
         runtime_seconds: run.runtime_seconds,
         cost: run.usage.cost_usd,
         tokens: run.usage.tokens(),
-        proven: proven(&run.checks),
+        proven: all_checks_passed(&run.checks),
     }
 }
 
@@ -282,7 +282,7 @@ fn line_of_events(world: &World, run: &RunFile, ended: Option<RunEnded>) -> Resu
             runtime_seconds: ended.runtime_seconds,
             cost: ended.usage.cost_usd,
             tokens: ended.usage.tokens(),
-            proven: proven(&ended.checks),
+            proven: all_checks_passed(&ended.checks),
             ..line
         });
     }

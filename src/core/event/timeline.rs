@@ -12,7 +12,7 @@ use crate::core::time::Stamp;
 use std::collections::BTreeMap;
 
 /// So many constraints are kept.
-const MAX_FOUND: usize = 200;
+const MAX_FINDINGS: usize = 200;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
@@ -248,7 +248,7 @@ impl Timeline {
             false => self.last_iteration().map_or(0, |last| last.facts.iteration) + 1,
         };
         for new in &findings.new {
-            if self.found.len() < MAX_FOUND && !self.found.iter().any(|(_, known)| known == new) {
+            if self.found.len() < MAX_FINDINGS && !self.found.iter().any(|(_, known)| known == new) {
                 self.found.push((iteration, new.clone()));
             }
         }

@@ -72,7 +72,7 @@ const LISTS: [List; 3] = [List::Encouraged, List::Forbidden, List::Allowed];
 
 /// What a new entry did to the lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum AddResult {
     Added,
     /// The same text was there; it counts from now.
     Refreshed,
@@ -210,7 +210,7 @@ impl Guidance {
 
     /// Adds an entry, in place of those with the same text that are for the same loops. One for all loops also takes
     /// the place of those of single sessions, because the newest entry wins.
-    pub fn give(&mut self, list: List, entry: Entry) -> Change {
+    pub fn give(&mut self, list: List, entry: Entry) -> AddResult {
         let same = key(&entry.text);
         let given_in = entry.session_id.clone();
         let replaces =
@@ -222,10 +222,10 @@ impl Guidance {
             List::Forbidden => Some(List::Encouraged),
             List::Allowed => None,
         };
-        let moved = opposite.filter(|opposite| take(*opposite)).map(Change::Moved);
+        let moved = opposite.filter(|opposite| take(*opposite)).map(AddResult::Moved);
         self.timestamp = self.timestamp.max(entry.timestamp);
         self.list_mut(list).push(entry);
-        moved.unwrap_or(if refreshed { Change::Refreshed } else { Change::Added })
+        moved.unwrap_or(if refreshed { AddResult::Refreshed } else { AddResult::Added })
     }
 
     /// Drops the entries of a list that were given in this session, or in none, and returns them.
@@ -431,12 +431,12 @@ pub(crate) mod tests {
     #[test]
     fn the_newest_entry_counts() {
         let mut guidance = Guidance::default();
-        assert_eq!(guidance.give(List::Encouraged, entry("write tests", 3.0, None)), Change::Added);
-        assert_eq!(guidance.give(List::Encouraged, entry("use serde", 2.0, None)), Change::Added);
-        assert_eq!(guidance.give(List::Encouraged, entry("Write  TESTS", 1.0, None)), Change::Refreshed);
+        assert_eq!(guidance.give(List::Encouraged, entry("write tests", 3.0, None)), AddResult::Added);
+        assert_eq!(guidance.give(List::Encouraged, entry("use serde", 2.0, None)), AddResult::Added);
+        assert_eq!(guidance.give(List::Encouraged, entry("Write  TESTS", 1.0, None)), AddResult::Refreshed);
         assert_eq!(
             guidance.give(List::Forbidden, entry("use SERDE", 0.5, None)),
-            Change::Moved(List::Encouraged)
+            AddResult::Moved(List::Encouraged)
         );
         assert_eq!(texts(&guidance.encouraged), ["Write  TESTS"]);
         assert_eq!(texts(&guidance.forbidden), ["use SERDE"]);
@@ -569,14 +569,14 @@ pub(crate) mod tests {
     fn sessions_say_the_same_or_the_opposite_without_touching_each_other() {
         let mut guidance = Guidance::default();
         guidance.give(List::Forbidden, entry("push", 3.0, Some("me")));
-        assert_eq!(guidance.give(List::Encouraged, entry("push", 2.0, Some("you"))), Change::Added);
+        assert_eq!(guidance.give(List::Encouraged, entry("push", 2.0, Some("you"))), AddResult::Added);
         assert_eq!((guidance.count_for(Some("me")), guidance.count_for(None)), (1, 2));
         assert_eq!(guidance.clone().remove("push", Some("me")).unwrap().session_id.as_deref(), Some("me"));
         assert_eq!(guidance.clear(List::Forbidden, Some("you")), []);
         guidance.hand_over("me", "heir");
         assert_eq!(guidance.forbidden[0].session_id.as_deref(), Some("heir"));
         let for_all = guidance.give(List::Encouraged, entry("push", 1.0, None));
-        assert_eq!(for_all, Change::Moved(List::Forbidden), "for all loops, so it replaces both");
+        assert_eq!(for_all, AddResult::Moved(List::Forbidden), "for all loops, so it replaces both");
         assert_eq!(guidance.count_for(None), 1);
     }
 

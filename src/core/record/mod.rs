@@ -18,7 +18,7 @@ use super::decide::turn::{CheckResult, Gained};
 use super::outcome::Outcome;
 use super::settings::Files;
 use super::signal::StatusBlock;
-use super::tasks::Source;
+use super::tasks::TaskFile;
 use super::time::Stamp;
 use super::time::outage::Outage;
 use crate::core::time::runtime::Clock;
@@ -113,7 +113,7 @@ records! {
         pub given: Given,
         pub tally: Tally,
         /// The task list the runner works through.
-        pub tasks: Source,
+        pub tasks: TaskFile,
         lists {
             /// The last result of each check command.
             pub checks: Vec<CheckResult>,

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub const DEFAULT_FILE: &str = "ralph/tasks.json";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct TaskFile {
     /// The path below the project, with slashes. Empty if the user wants no list.
     pub file: String,
     pub form: Form,
@@ -26,15 +26,15 @@ pub enum Form {
     Checklist,
 }
 
-impl Default for Source {
+impl Default for TaskFile {
     fn default() -> Self {
-        Source { file: DEFAULT_FILE.into(), form: Form::Reviewed }
+        TaskFile { file: DEFAULT_FILE.into(), form: Form::Reviewed }
     }
 }
 
-impl Source {
-    pub fn none() -> Source {
-        Source { file: String::new(), form: Form::Stories }
+impl TaskFile {
+    pub fn none() -> TaskFile {
+        TaskFile { file: String::new(), form: Form::Stories }
     }
 
     pub fn is_none(&self) -> bool {
@@ -42,20 +42,20 @@ impl Source {
     }
 
     pub fn is_default(&self) -> bool {
-        *self == Source::default()
+        *self == TaskFile::default()
     }
 
     /// Returns the source for a JSON list, which has reviews if it is ours or any story has a review field.
-    pub fn of_json(file: String, document: &Value) -> Source {
+    pub fn of_json(file: String, document: &Value) -> TaskFile {
         let fields = ["reviewStatus", "reviewCount", "reviewFeedback"];
         let has_field = |story: &Value| fields.iter().any(|field| story.get(field).is_some());
         let stories = document["userStories"].as_array();
         let reviewed = file == DEFAULT_FILE || stories.is_some_and(|stories| stories.iter().any(has_field));
-        Source { file, form: if reviewed { Form::Reviewed } else { Form::Stories } }
+        TaskFile { file, form: if reviewed { Form::Reviewed } else { Form::Stories } }
     }
 
-    pub fn of_markdown(file: String) -> Source {
-        Source { file, form: Form::Checklist }
+    pub fn of_markdown(file: String) -> TaskFile {
+        TaskFile { file, form: Form::Checklist }
     }
 }
 
@@ -82,7 +82,7 @@ impl Form {
 
 /// Returns one line about the list, shown at the start of a run.
 pub fn summary(list: &TaskList, skip_review: bool) -> String {
-    let Source { file, form } = &list.source;
+    let TaskFile { file, form } = &list.source;
     let counts = counts(list, skip_review);
     if counts.total == 0 {
         return format!("{file}: no {}, so completion does not depend on it", form.nouns());
@@ -98,7 +98,7 @@ pub fn summary(list: &TaskList, skip_review: bool) -> String {
 }
 
 /// Returns how the agent marks a task as done, for formats that our prompt template does not explain.
-pub fn how_to_tick(source: &Source) -> String {
+pub fn how_to_tick(source: &TaskFile) -> String {
     let file = &source.file;
     match source.form {
         Form::Reviewed => String::new(),
@@ -115,8 +115,8 @@ pub fn how_to_tick(source: &Source) -> String {
 }
 
 /// Returns the prompt of a run that has a task list and no other prompt.
-pub fn prompt(source: &Source) -> String {
-    let Source { file, form } = source;
+pub fn prompt(source: &TaskFile) -> String {
+    let TaskFile { file, form } = source;
     let branch = if *form == Form::Checklist {
         ""
     } else {
@@ -137,7 +137,7 @@ mod tests {
     use serde_json::json;
 
     fn of(file: &str, document: &Value) -> TaskList {
-        let source = Source::of_json(file.into(), document);
+        let source = TaskFile::of_json(file.into(), document);
         TaskList { source, ..validate(document).unwrap() }
     }
 
@@ -153,7 +153,7 @@ mod tests {
             ("prd.json", &json!({"userStories": []}), Form::Stories),
             ("prd.json", &json!([]), Form::Stories),
         ] {
-            assert_eq!(Source::of_json(file.into(), document).form, form, "{file} {document}");
+            assert_eq!(TaskFile::of_json(file.into(), document).form, form, "{file} {document}");
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
                 "prd.json: no stories, so completion does not depend on it",
             ),
             (
-                TaskList { source: Source::of_markdown("TODO.md".into()), ..checklist("- [x] a\n- [ ] b") },
+                TaskList { source: TaskFile::of_markdown("TODO.md".into()), ..checklist("- [x] a\n- [ ] b") },
                 false,
                 "TODO.md: 1 of 2 items are ticked; a checklist has no reviews: implement only",
             ),

@@ -6,7 +6,7 @@
 
 mod answer;
 mod background;
-mod look;
+mod probe;
 mod queue;
 mod reset;
 mod service;

@@ -4,7 +4,7 @@
 //! leave the loop waiting for ever. So the session is watched and, once it is idle, the agent is woken. The same holds for a
 //! compaction that the module in the client was asked for.
 
-use super::look::{Activity, Look};
+use super::probe::{SessionActivity, SessionProbe};
 use super::{POLL, WOKEN, Watch, background, reset};
 use crate::core::event::notice::Notice;
 use crate::core::message;
@@ -44,7 +44,7 @@ pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
 /// Waits until the queue is empty and the session idle. Returns the prompt that continues the loop.
 pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
     let began = Instant::now();
-    let mut look = Look::first(run);
+    let mut look = SessionProbe::first(run);
     while began.elapsed() < DEADLINE {
         std::thread::sleep(POLL);
         let current = watch.running_loop()?;
@@ -54,12 +54,12 @@ pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
         let activity = look.again(watch, &current);
         let drained = look.is_queue_empty() || began.elapsed() > QUEUE_DEADLINE;
         match activity {
-            Activity::Over => return None,
-            Activity::Idle if drained => {
+            SessionActivity::Over => return None,
+            SessionActivity::Idle if drained => {
                 tell_if_not_compacted(watch, &current);
                 return watch.continuation(&current);
             }
-            Activity::Idle | Activity::Busy => {}
+            SessionActivity::Idle | SessionActivity::Busy => {}
         }
     }
     None

@@ -2,7 +2,7 @@
 //! next attempt, or until the reset of a usage limit. Then the agent is woken, unless the user or the client was faster. Each
 //! attempt that fails ends with the same event.
 
-use super::look::{Activity, Look};
+use super::probe::{SessionActivity, SessionProbe};
 use super::reset::MAX_WATCH_MS;
 use super::{POLL, Watch};
 use crate::claude::client::sessions;
@@ -46,20 +46,20 @@ pub(super) fn tried_again(watch: &Watch) -> Option<String> {
             }
             continue;
         };
-        let look = look.get_or_insert_with(|| Look::first(&run));
+        let look = look.get_or_insert_with(|| SessionProbe::first(&run));
         let now = watch.world.later().now;
         match look.again(watch, &run) {
-            Activity::Over => return None,
+            SessionActivity::Over => return None,
             // If the lock is held, say, the attempt is still to be made.
-            Activity::Idle if now >= until.min(last) => {
+            SessionActivity::Idle if now >= until.min(last) => {
                 if let Ok(claimed) = claim(watch, &run) {
                     return claimed;
                 }
             }
             // The client takes the prompt once the user has answered its dialog.
-            Activity::Busy if now >= last => return claim(watch, &run).ok().flatten(),
-            Activity::Busy if is_limit(&run) && !is_told => is_told = tell_of_dialog(watch, &run),
-            Activity::Idle | Activity::Busy => {}
+            SessionActivity::Busy if now >= last => return claim(watch, &run).ok().flatten(),
+            SessionActivity::Busy if is_limit(&run) && !is_told => is_told = tell_of_dialog(watch, &run),
+            SessionActivity::Idle | SessionActivity::Busy => {}
         }
     }
 }

@@ -12,8 +12,8 @@ mod report;
 
 pub use claude::{Claude, flags_that_allow};
 pub use command::ShellCommand;
-pub use failure::Failure;
-pub use report::Report;
+pub use failure::AgentFailure;
+pub use report::AgentReport;
 
 use super::process::target::Target;
 use crate::core::decide::figures::Window;
@@ -132,7 +132,7 @@ pub enum AgentEvent<'a> {
     /// The turn is over, with this as its last message if it went well.
     Result(Option<String>),
     /// The agent could not work, for this reason and in these words of its own.
-    Failed(Failure, String),
+    Failed(AgentFailure, String),
 }
 
 /// A program that a run needs and cannot use.

@@ -105,33 +105,33 @@ fn entry(variable: &str, run_id: &str) -> String {
 
 /// A process that ends an agent which no signal of ours reaches, if we are gone: its stdin closes then, however that
 /// happened. Inside a container even the end of every process on this side closes it.
-pub struct Guard(Child);
+pub struct ReaperGuard(Child);
 
-impl Guard {
-    pub fn in_container(name: &str, run_id: &str) -> Result<Guard, String> {
+impl ReaperGuard {
+    pub fn in_container(name: &str, run_id: &str) -> Result<ReaperGuard, String> {
         let mut docker = lookup::command("docker");
         docker.args(["exec", "-i", "-e", &entry(GUARD_VARIABLE, run_id), name]);
         docker.args(["sh", "-c", &format!("{REAP}{GUARD}"), "sh"]);
         // It does not find itself.
-        Guard::start(docker.args(arguments(run_id, [VARIABLE, VARIABLE], CONTAINER_GRACE)))
+        ReaperGuard::start(docker.args(arguments(run_id, [VARIABLE, VARIABLE], CONTAINER_GRACE)))
     }
 
-    pub fn of_sandbox(name: &str) -> Result<Guard, String> {
+    pub fn of_sandbox(name: &str) -> Result<ReaperGuard, String> {
         let docker = lookup::command("docker");
         let mut shell = lookup::command("sh");
         shell
             .args(["-c", SANDBOX_GUARD, "ralph-guard"])
             .arg(docker.get_program())
             .args(["sandbox", "stop", name]);
-        Guard::start(&mut shell)
+        ReaperGuard::start(&mut shell)
     }
 
     /// Starts it and waits until it is ready: an agent that begins before it could be left behind.
-    fn start(command: &mut Command) -> Result<Guard, String> {
+    fn start(command: &mut Command) -> Result<ReaperGuard, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A signal to our whole group must not end the guard too.
         group::lead(command);
-        let mut guard = Guard(command.spawn().map_err(|error| error.to_string())?);
+        let mut guard = ReaperGuard(command.spawn().map_err(|error| error.to_string())?);
         let (sender, ready) = channel();
         let (stdout, stderr) = (guard.0.stdout.take(), guard.0.stderr.take());
         let listen = move || {
@@ -167,7 +167,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for ReaperGuard {
     /// Sends it away: the agent has ended.
     fn drop(&mut self) {
         if let Some(mut stdin) = self.0.stdin.take() {

@@ -5,7 +5,7 @@
 
 use super::target::{Reap, Target};
 use crate::core::time::heartbeat::{self, Heartbeat, Silence, SilenceReport};
-use crate::run::agent::{AgentEvent, OutputReader, Report};
+use crate::run::agent::{AgentEvent, AgentReport, OutputReader};
 use crate::run::inbox::{Inbox, Message, StopSignal};
 use crate::run::screen::Screen;
 use crate::store::process::group::Group;
@@ -69,7 +69,7 @@ const TICK: Duration = Duration::from_millis(900);
 /// How long to wait for the rest of the output after the agent's end.
 const DRAIN: Duration = Duration::from_millis(1500);
 /// How long the agent may take to exit after its result.
-const MAX_LINGER: Duration = Duration::from_secs(10);
+const EXIT_DEADLINE: Duration = Duration::from_secs(10);
 /// How long to wait for the end of a process that got TERM and KILL, also inside a container.
 const KILL_DEADLINE: Duration = Duration::from_secs(8);
 /// The exit code of `docker exec` if its process was killed.
@@ -85,16 +85,16 @@ pub trait Observer {
 }
 
 /// How an agent ended and what it said.
-pub struct Outcome {
+pub struct ProcessOutcome {
     pub end: AgentEnd,
-    pub report: Report,
+    pub report: AgentReport,
     /// Why it may still be running.
     pub left: Option<String>,
 }
 
-impl Outcome {
-    fn not_started(end: AgentEnd) -> Outcome {
-        Outcome { end, report: Report::default(), left: None }
+impl ProcessOutcome {
+    fn not_started(end: AgentEnd) -> ProcessOutcome {
+        ProcessOutcome { end, report: AgentReport::default(), left: None }
     }
 }
 
@@ -106,11 +106,11 @@ pub fn run(
     log: &mut Log,
     screen: &mut Screen,
     observer: &dyn Observer,
-) -> Outcome {
+) -> ProcessOutcome {
     let (number, words) = (launch.number, &launch.words);
-    let mut report = Report::default();
+    let mut report = AgentReport::default();
     let not_started = |error: std::io::Error| {
-        Outcome::not_started(AgentEnd::Ended(ProgramEnd::NotStarted(format!("{}: {error}", words[0]))))
+        ProcessOutcome::not_started(AgentEnd::Ended(ProgramEnd::NotStarted(format!("{}: {error}", words[0]))))
     };
     // Before the agent: whatever happens to us from here on, it ends.
     let started_at = launch.target.started_at();
@@ -118,7 +118,7 @@ pub fn run(
         Ok(guard) => guard,
         Err(why) => {
             let lost = launch.target.lost(None);
-            return Outcome::not_started(lost.unwrap_or(AgentEnd::Ended(ProgramEnd::NotStarted(why))));
+            return ProcessOutcome::not_started(lost.unwrap_or(AgentEnd::Ended(ProgramEnd::NotStarted(why))));
         }
     };
     let sender = inbox.sender.clone();
@@ -175,7 +175,7 @@ pub fn run(
         screen.show(&event);
         report.add(event);
     });
-    Outcome { end, report, left }
+    ProcessOutcome { end, report, left }
 }
 
 struct Supervisor<'a> {
@@ -202,7 +202,7 @@ impl Supervisor<'_> {
         &mut self,
         inbox: &Inbox,
         reader: &mut dyn OutputReader,
-        report: &mut Report,
+        report: &mut AgentReport,
         log: &mut Log,
         screen: &mut Screen,
     ) -> AgentEnd {
@@ -256,7 +256,7 @@ impl Supervisor<'_> {
     }
 
     /// Ends an agent that is silent, out of time, or done without exiting.
-    fn check_limits(&mut self, report: &Report, screen: &mut Screen) {
+    fn check_limits(&mut self, report: &AgentReport, screen: &mut Screen) {
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             screen.tick(self.began.elapsed(), self.last_output.elapsed());
@@ -277,7 +277,7 @@ impl Supervisor<'_> {
         }
         if !report.is_over() {
             self.over_at = None;
-        } else if self.over_at.get_or_insert_with(Instant::now).elapsed() >= MAX_LINGER {
+        } else if self.over_at.get_or_insert_with(Instant::now).elapsed() >= EXIT_DEADLINE {
             self.end(AgentEnd::Lingered);
         }
     }

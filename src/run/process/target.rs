@@ -1,6 +1,6 @@
 //! Where the agent runs. Another target is another variant here.
 
-use super::reaper::{self, CONTAINER_GRACE, Guard};
+use super::reaper::{self, CONTAINER_GRACE, ReaperGuard};
 use super::supervisor::AgentEnd;
 use crate::run::agent::{MAX_ANSWER_WAIT, Unavailable, ask};
 use crate::store::process::group::Group;
@@ -110,11 +110,11 @@ impl Target {
     }
 
     /// Starts what ends the agent if we are killed; a local one has the guard of its process group.
-    pub fn guard(&self, run_id: &str) -> Result<Option<Guard>, String> {
+    pub fn guard(&self, run_id: &str) -> Result<Option<ReaperGuard>, String> {
         match self {
             Target::Local => Ok(None),
-            Target::Container { name, .. } => Guard::in_container(name, run_id).map(Some),
-            Target::Sandbox { name } => Guard::of_sandbox(name).map(Some),
+            Target::Container { name, .. } => ReaperGuard::in_container(name, run_id).map(Some),
+            Target::Sandbox { name } => ReaperGuard::of_sandbox(name).map(Some),
         }
     }
 

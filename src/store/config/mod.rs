@@ -26,7 +26,7 @@ const MAX_UNKNOWN: usize = 3;
 
 /// Resolves the settings that hold here without a loop.
 pub fn load(world: &World, project: &Project) -> Resolved {
-    let (given, commands, tasks) = (Given::default(), Map::new(), tasks::Source::default());
+    let (given, commands, tasks) = (Given::default(), Map::new(), tasks::TaskFile::default());
     let start =
         Start { given: &given, commands: &commands, tasks: &tasks, limits: None, engine: Engine::default() };
     resolve(world, project, &start)
@@ -36,7 +36,7 @@ pub fn load(world: &World, project: &Project) -> Resolved {
 struct Start<'a> {
     given: &'a Given,
     commands: &'a Values,
-    tasks: &'a tasks::Source,
+    tasks: &'a tasks::TaskFile,
     /// The limits of the project's file, once the loop runs.
     limits: Option<&'a Values>,
     engine: Engine,
@@ -208,7 +208,7 @@ pub fn project_commands(project: &Project) -> Result<Vec<ProjectCommands>> {
         let value = values.get(key.name)?.clone();
         Some(ProjectCommands { file: file.clone(), name: key.name, commands: key.commands(&value), value })
     });
-    let source = tasks::Source::default();
+    let source = tasks::TaskFile::default();
     let list = list::check_commands(project, &source).map(|value| ProjectCommands {
         file: project.root.join(&source.file),
         name: list::CHECKS,

@@ -9,7 +9,7 @@ use crate::core::settings::{NotifySettings, Resolved};
 use crate::store::process::notify;
 use crate::store::runner::{run_lock, summary};
 use crate::store::state::Document;
-use crate::store::user::{answers, armed, asked, circuit, history, reply};
+use crate::store::user::{answers, armed, circuit, history, open_question, reply};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
@@ -24,7 +24,7 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
     told.extend(ask(world, project, session, run));
     if run.engine == Engine::InSession
         && matches!(run.outcome, Some(Outcome::Blocked | Outcome::Decide))
-        && let Err(error) = asked::record(world, session, "")
+        && let Err(error) = open_question::record(world, session, "")
     {
         told.push(format!("could not note that this session asked a question: {error:#}"));
     }

@@ -3,7 +3,7 @@
 //! Projects contain many lists that are not tasks, so outside `ralph/` only a `prd.json` with user stories is used
 //! unless the user names another file.
 
-use crate::core::tasks::{DEFAULT_FILE, Form, Source, TaskList};
+use crate::core::tasks::{DEFAULT_FILE, Form, TaskFile, TaskList};
 use crate::core::text::clean;
 use crate::store::{Project, tasks};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub enum Selection {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    pub source: Source,
+    pub source: TaskFile,
     pub list: Option<TaskList>,
     /// Lists that are not used.
     pub notes: Vec<String>,
@@ -45,7 +45,7 @@ const OTHER_PLANS: [&str; 4] =
 /// Returns the list, or everything that is wrong with it, a sentence each.
 pub fn find(project: &Project, selection: &Selection, working_dir: &Path) -> Result<Found, Vec<String>> {
     match selection {
-        Selection::None => Ok(Found { source: Source::none(), ..Found::default() }),
+        Selection::None => Ok(Found { source: TaskFile::none(), ..Found::default() }),
         Selection::File(path) => {
             let source = named(project, path, working_dir).map_err(|why| vec![why])?;
             reload(project, &source)
@@ -55,12 +55,12 @@ pub fn find(project: &Project, selection: &Selection, working_dir: &Path) -> Res
 }
 
 /// Returns the list of a resumed run.
-pub fn reload(project: &Project, source: &Source) -> Result<Found, Vec<String>> {
+pub fn reload(project: &Project, source: &TaskFile) -> Result<Found, Vec<String>> {
     let list = tasks::load(project, source)?;
     Ok(Found { source: source.clone(), list, notes: Vec::new() })
 }
 
-fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<Source, String> {
+fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<TaskFile, String> {
     let shown = clean::line(&path.to_string_lossy());
     let whole = working_dir.join(path);
     // Links are resolved in the folder only: whether the file itself is a link is checked when it is read.
@@ -85,15 +85,15 @@ fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<Source, S
 }
 
 /// Returns the format of a file by its name and content.
-fn source(project: &Project, file: String) -> Result<Source, String> {
+fn source(project: &Project, file: String) -> Result<TaskFile, String> {
     if !is_json(&file) {
-        return Ok(Source::of_markdown(file));
+        return Ok(TaskFile::of_markdown(file));
     }
-    let unread = Source { file: file.clone(), form: Form::Stories };
+    let unread = TaskFile { file: file.clone(), form: Form::Stories };
     let named = |why| format!("{file} {why}");
     let bytes = tasks::bytes(project, &unread).map_err(named)?.unwrap_or_default();
     let document = tasks::document(&bytes).map_err(named)?;
-    Ok(Source::of_json(file, &document))
+    Ok(TaskFile::of_json(file, &document))
 }
 
 fn is_json(file: &str) -> bool {
@@ -140,12 +140,12 @@ fn other_plans(project: &Project) -> Vec<String> {
 
 /// Returns how many boxes of a checklist are open, or `None` without a box or file.
 fn open_items(project: &Project, place: &str) -> Option<u64> {
-    let tasks = tasks::read(project, &Source::of_markdown(place.into()))?;
+    let tasks = tasks::read(project, &TaskFile::of_markdown(place.into()))?;
     tasks.unusable.is_none().then(|| tasks.total - tasks.passing)
 }
 
 fn has_user_stories(project: &Project, place: &str) -> bool {
-    let source = Source { file: place.into(), form: Form::Stories };
+    let source = TaskFile { file: place.into(), form: Form::Stories };
     let bytes = tasks::bytes(project, &source).ok().flatten().unwrap_or_default();
     String::from_utf8_lossy(&bytes).contains("\"userStories\"")
 }

@@ -1,6 +1,5 @@
 pub mod answers;
 pub mod armed;
-pub mod asked;
 pub mod circuit;
 pub mod deliveries;
 pub mod figures;
@@ -8,5 +7,6 @@ pub mod given;
 pub mod handoff;
 pub mod history;
 pub mod ledger;
+pub mod open_question;
 pub mod reply;
 pub mod stalls;

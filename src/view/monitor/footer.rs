@@ -13,18 +13,18 @@ const MAX_NOTICE_ROWS: usize = 3;
 
 /// Something that the last lines say until the next key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct Banner {
     pub text: String,
     pub is_error: bool,
 }
 
-impl Notice {
-    pub fn info(text: impl Into<String>) -> Notice {
-        Notice { text: text.into(), is_error: false }
+impl Banner {
+    pub fn info(text: impl Into<String>) -> Banner {
+        Banner { text: text.into(), is_error: false }
     }
 
-    pub fn error(text: impl Into<String>) -> Notice {
-        Notice { text: text.into(), is_error: true }
+    pub fn error(text: impl Into<String>) -> Banner {
+        Banner { text: text.into(), is_error: true }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a key does: it changes what is shown, or asks for something to be done.
 
-use super::footer::Notice;
+use super::footer::Banner;
 use super::input::Input;
 use super::runs::RunView;
 use super::{Focus, Mode, Monitor, Wanted};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// What the command of the monitor has to do for a key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+pub enum KeyAction {
     Quit,
     /// Ctrl-Z.
     Suspend,
@@ -67,16 +67,16 @@ impl Act {
 
 impl Monitor {
     /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Option<Request> {
+    pub fn key(&mut self, key: KeyEvent) -> Option<KeyAction> {
         // A terminal tells Esc and a letter that follow each other at once as Alt and the letter.
         if key.kind == KeyEventKind::Release || key.modifiers.contains(KeyModifiers::ALT) {
             return None;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if control => return Some(Request::Quit),
-            KeyCode::Char('z') if control => return Some(Request::Suspend),
-            KeyCode::Char('l') if control => return Some(Request::Redraw),
+            KeyCode::Char('c') if control => return Some(KeyAction::Quit),
+            KeyCode::Char('z') if control => return Some(KeyAction::Suspend),
+            KeyCode::Char('l') if control => return Some(KeyAction::Redraw),
             _ => {}
         }
         // With Ctrl, a letter is another key: only a text and the pages have such.
@@ -103,7 +103,7 @@ impl Monitor {
             Mode::Confirm(act) => match key.code {
                 KeyCode::Char('y' | 'Y') => self.act(act),
                 _ => {
-                    self.notice = Some(Notice::info("nothing was done"));
+                    self.notice = Some(Banner::info("nothing was done"));
                     None
                 }
             },
@@ -123,9 +123,9 @@ impl Monitor {
         }
     }
 
-    fn browse(&mut self, key: KeyEvent, control: bool) -> Option<Request> {
+    fn browse(&mut self, key: KeyEvent, control: bool) -> Option<KeyAction> {
         match key.code {
-            KeyCode::Char('q') => return Some(Request::Quit),
+            KeyCode::Char('q') => return Some(KeyAction::Quit),
             KeyCode::Down | KeyCode::Char('j') => self.move_by(1),
             KeyCode::Up | KeyCode::Char('k') => self.move_by(-1),
             KeyCode::PageDown => self.move_by(self.page_step()),
@@ -158,10 +158,10 @@ impl Monitor {
     }
 
     /// Takes a key that is about the selected run.
-    fn command(&mut self, letter: char) -> Option<Request> {
+    fn command(&mut self, letter: char) -> Option<KeyAction> {
         let Some(run) = self.selected() else {
             if "lefaprso".contains(letter) {
-                self.notice = Some(Notice::info("no run is selected"));
+                self.notice = Some(Banner::info("no run is selected"));
             }
             return None;
         };
@@ -184,24 +184,24 @@ impl Monitor {
             'r' => return self.confirm(Act::Reset),
             _ => return None,
         };
-        self.notice = Some(Notice::info(refused));
+        self.notice = Some(Banner::info(refused));
         None
     }
 
-    fn ask(&mut self, wanted: Wanted) -> Option<Request> {
+    fn ask(&mut self, wanted: Wanted) -> Option<KeyAction> {
         self.mode = Mode::Ask(wanted, Input::default());
         None
     }
 
-    fn confirm(&mut self, act: Act) -> Option<Request> {
+    fn confirm(&mut self, act: Act) -> Option<KeyAction> {
         self.mode = Mode::Confirm(act);
         None
     }
 
-    fn act(&mut self, act: Act) -> Option<Request> {
+    fn act(&mut self, act: Act) -> Option<KeyAction> {
         let target = self.selected().map(RunView::target)?;
-        self.notice = Some(Notice::info(act.doing()));
-        Some(Request::Act(target, act))
+        self.notice = Some(Banner::info(act.doing()));
+        Some(KeyAction::Act(target, act))
     }
 
     fn type_filter(&mut self, key: KeyEvent, mut input: Input) {
@@ -217,7 +217,7 @@ impl Monitor {
         self.keep_selection();
     }
 
-    fn type_text(&mut self, key: KeyEvent, wanted: Wanted, mut input: Input) -> Option<Request> {
+    fn type_text(&mut self, key: KeyEvent, wanted: Wanted, mut input: Input) -> Option<KeyAction> {
         let text = input.text().trim().to_owned();
         match key.code {
             KeyCode::Esc => return None,

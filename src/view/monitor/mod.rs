@@ -13,8 +13,8 @@ mod strip;
 mod text;
 mod theme;
 
-pub use footer::Notice;
-pub use keys::{Act, Request, Target};
+pub use footer::Banner;
+pub use keys::{Act, KeyAction, Target};
 pub use runs::{ProjectView, RunView};
 pub use theme::{Theme, Tone};
 
@@ -49,7 +49,7 @@ pub struct Monitor {
     pub projects: HashMap<PathBuf, ProjectView>,
     /// What the agent of the selected run said and did last.
     pub entries: VecDeque<Entry>,
-    pub notice: Option<Notice>,
+    pub notice: Option<Banner>,
     selected: Option<String>,
     focus: Focus,
     mode: Mode,

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
 /// Returns the colour of an iteration, and the sign that says the same without colour.
-fn look(iteration: &TimelineIteration) -> (Tone, char) {
+fn style_and_sign(iteration: &TimelineIteration) -> (Tone, char) {
     match iteration.facts.outcome {
         Some(IterationOutcome::Failed | IterationOutcome::Stalled | IterationOutcome::TimedOut) => {
             (Tone::Bad, 'x')
@@ -55,12 +55,12 @@ pub fn lines(timeline: &Timeline, width: usize, rows: usize, theme: Theme) -> Ve
     for row in (0..rows).rev() {
         let bar = |((_, iteration), seconds): (&(&u64, &TimelineIteration), &f64)| {
             let eighths = height(*seconds).saturating_sub(row * 8).min(8);
-            Span::styled(EIGHTHS[eighths], theme.style(look(iteration).0))
+            Span::styled(EIGHTHS[eighths], theme.style(style_and_sign(iteration).0))
         };
         lines.push(Line::from(shown.iter().zip(&seconds).map(bar).collect::<Vec<_>>()));
     }
     let sign = |(_, iteration): &(&u64, &TimelineIteration)| {
-        let (tone, sign) = look(iteration);
+        let (tone, sign) = style_and_sign(iteration);
         Span::styled(sign.to_string(), theme.style(tone))
     };
     lines.push(Line::from(shown.iter().map(sign).collect::<Vec<_>>()));
@@ -70,7 +70,7 @@ pub fn lines(timeline: &Timeline, width: usize, rows: usize, theme: Theme) -> Ve
         [format!("#{first}–#{last}"), format!("longest {}", span(longest)), format!("last {}", span(newest))];
     let mut counts = Vec::new();
     for (sign, what) in LEGEND {
-        let count = shown.iter().filter(|(_, iteration)| look(iteration).1 == sign).count();
+        let count = shown.iter().filter(|(_, iteration)| style_and_sign(iteration).1 == sign).count();
         if count > 0 {
             counts.push(format!("{sign} {what} {count}"));
         }

@@ -1,12 +1,12 @@
 //! What can be done next: the commands to resume, rewind and archive.
 
-use super::{Facts, Step};
+use super::{ReportInput, Step};
 use crate::core::decide::limits;
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::record::{Engine, StoredLoop};
 
-pub fn of(facts: &Facts) -> Vec<Step> {
+pub fn of(facts: &ReportInput) -> Vec<Step> {
     let mut steps = Vec::new();
     let started = facts.timeline.started.clone().unwrap_or_default();
     let id = message::short_id(&facts.run_id);
@@ -32,7 +32,7 @@ pub fn of(facts: &Facts) -> Vec<Step> {
     steps
 }
 
-fn resume(facts: &Facts, engine: Engine, id: &str) -> Option<String> {
+fn resume(facts: &ReportInput, engine: Engine, id: &str) -> Option<String> {
     let outcome = facts.timeline.outcome().unwrap_or(Outcome::Interrupted);
     let run = StoredLoop { engine, ..StoredLoop::default() };
     let resume = message::resume_command(&run);
@@ -51,7 +51,7 @@ fn resume(facts: &Facts, engine: Engine, id: &str) -> Option<String> {
 }
 
 /// Returns how to undo the commits of the run. They stay on a branch, and what is not committed is never lost.
-fn rewind(facts: &Facts, id: &str) -> Option<Step> {
+fn rewind(facts: &ReportInput, id: &str) -> Option<Step> {
     let commits =
         facts.commits.as_ref().ok().filter(|commits| !commits.list.is_empty() && !commits.is_cut)?;
     let started = facts.timeline.started.as_ref()?;

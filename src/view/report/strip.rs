@@ -3,7 +3,7 @@
 //! All lengths across are percentages, so that a picture fits every width and its text stays upright.
 
 use super::escape::html;
-use super::iterations::Row;
+use super::iterations::IterationRow;
 use super::words::dollars;
 use crate::core::event::Step;
 use crate::core::event::timeline::{GuidanceEntry, Span, SpanKind, Timeline};
@@ -53,7 +53,7 @@ pub fn spent(timeline: &Timeline) -> Vec<(&'static str, &'static str, i64)> {
 }
 
 /// Returns the strip, or nothing if no time passed.
-pub fn night(timeline: &Timeline) -> Option<String> {
+pub fn timeline_svg(timeline: &Timeline) -> Option<String> {
     let scale = Scale::of(timeline)?;
     let guidance: Vec<&GuidanceEntry> = timeline
         .guidance
@@ -188,10 +188,10 @@ fn axis_of(scale: &Scale, y: f64) -> String {
 }
 
 /// Returns cost, or else tokens, as bars with the sum as a line; nothing if neither is known.
-pub fn money(rows: &[Row]) -> Option<String> {
+pub fn money(rows: &[IterationRow]) -> Option<String> {
     const HEIGHT: f64 = 96.0;
     let has_cost = rows.iter().any(|row| row.cost.is_some_and(|cost| cost > 0.0));
-    let value = |row: &Row| if has_cost { row.cost.unwrap_or_default() } else { row.tokens as f64 };
+    let value = |row: &IterationRow| if has_cost { row.cost.unwrap_or_default() } else { row.tokens as f64 };
     let size = rows.len().div_ceil(MAX_BARS).max(1);
     let bars: Vec<(u64, u64, f64)> = rows
         .chunks(size)

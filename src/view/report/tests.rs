@@ -53,26 +53,26 @@ fn ended(outcome: Outcome, reason: &str, iterations: u64) -> EventKind {
     })
 }
 
-fn facts(events: impl IntoIterator<Item = (i64, EventKind)>) -> Facts {
-    Facts {
+fn facts(events: impl IntoIterator<Item = (i64, EventKind)>) -> ReportInput {
+    ReportInput {
         now: Stamp(1_000_000),
         run_id: "0123456789abcdef".into(),
         timeline: Timeline::of(events.into_iter().map(|(at, what)| event(at, what))),
         has_events: true,
         commits: Err("no git repository".into()),
         tasks: None,
-        question: Question::None,
+        question: QuestionState::None,
         accounts: BTreeMap::new(),
         is_newest: true,
         is_alive: false,
     }
 }
 
-fn sentence(facts: Facts) -> String {
+fn sentence(facts: ReportInput) -> String {
     words::bare(&Report::of(facts).sentence).trim().to_owned()
 }
 
-fn needs(facts: Facts) -> Vec<String> {
+fn needs(facts: ReportInput) -> Vec<String> {
     let need = |need: &Need| match &need.command {
         Some(command) => format!("{} > {command}", words::bare(&need.what)),
         None => words::bare(&need.what),
@@ -125,21 +125,24 @@ fn the_first_line_says_outcome_reason_and_proof() {
     ] {
         assert_eq!(said, expected);
     }
-    let alive = Facts { is_alive: true, ..facts([(0, started(&[]))]) };
+    let alive = ReportInput { is_alive: true, ..facts([(0, started(&[]))]) };
     assert_eq!(sentence(alive), "Still at work after 0 iterations. No check was set.");
     let pause = EventKind::Paused(crate::core::event::Paused { reason: "Esc".into(), seconds: None });
-    let paused = Facts { is_alive: true, ..facts([(0, started(&[])), (5, pause)]) };
+    let paused = ReportInput { is_alive: true, ..facts([(0, started(&[])), (5, pause)]) };
     assert_eq!(sentence(paused), "Paused after 0 iterations. No check was set.");
 }
 
 #[test]
 fn what_needs_the_user_is_named_with_its_command() {
-    let question = |state: Question| Facts {
+    let question = |state: QuestionState| ReportInput {
         question: state,
         ..facts([(0, started(&[])), (9, ended(Outcome::Decide, "A or B?", 1))])
     };
-    assert_eq!(needs(question(Question::Open)), ["It asks you: A or B? > ralph answer TEXT"]);
-    assert_eq!(needs(question(Question::Answered("B".into()))), ["It asks you: A or B? You answered: B"]);
+    assert_eq!(needs(question(QuestionState::Open)), ["It asks you: A or B? > ralph answer TEXT"]);
+    assert_eq!(
+        needs(question(QuestionState::Answered("B".into()))),
+        ["It asks you: A or B? You answered: B"]
+    );
     let given = |change, list: &str| {
         EventKind::Guidance(GuidanceChange {
             change,
@@ -177,7 +180,7 @@ fn what_needs_the_user_is_named_with_its_command() {
         {"id": "3", "title": "untouched", "passes": false},
         {"id": "4", "title": "unreviewed", "passes": true},
     ]}));
-    let run = Facts {
+    let run = ReportInput {
         tasks: list.ok(),
         ..facts([(0, started(&[])), (9, ended(Outcome::MaxIterations, "2 of 2", 2))])
     };
@@ -229,7 +232,7 @@ fn commits_belong_to_the_iteration_that_made_them_and_files_are_ordered_by_churn
         ],
         ..Commits::default()
     };
-    let run = Facts {
+    let run = ReportInput {
         commits: Ok(commits),
         ..facts([
             (0, started(&[])),
@@ -267,19 +270,19 @@ fn commits_belong_to_the_iteration_that_made_them_and_files_are_ordered_by_churn
 
 #[test]
 fn the_next_steps_fit_the_ending() {
-    let steps = |outcome, change: &dyn Fn(&mut Facts)| {
+    let steps = |outcome, change: &dyn Fn(&mut ReportInput)| {
         let mut facts = facts([(0, started(&[])), (9, ended(outcome, "", 1))]);
         change(&mut facts);
         let steps = Report::of(facts).steps;
         steps.first().map(|step| step.command.clone()).unwrap()
     };
-    let same = |_: &mut Facts| ();
+    let same = |_: &mut ReportInput| ();
     assert_eq!(steps(Outcome::MaxCost, &same), "ralph run --max-cost N");
     assert_eq!(steps(Outcome::Stuck, &same), "ralph run --reset");
     assert_eq!(steps(Outcome::Stopped, &same), "ralph run");
     assert_eq!(steps(Outcome::Complete, &same), "ralph archive --include-logs");
     assert_eq!(steps(Outcome::Stopped, &|facts| facts.is_newest = false), "ralph logs 01234567");
-    let in_session = |facts: &mut Facts| {
+    let in_session = |facts: &mut ReportInput| {
         facts.is_newest = false;
         facts.timeline.started.as_mut().unwrap().engine = Engine::InSession;
     };
@@ -331,7 +334,7 @@ fn hostile(text: &str) -> Report {
     let mut commit = commit("b", &[(text, 1, 1)]);
     commit.subject = text.into();
     run.commits = Ok(Commits { list: vec![commit], patch, is_cut: false });
-    run.question = Question::Answered(text.into());
+    run.question = QuestionState::Answered(text.into());
     run.accounts.insert(
         1,
         vec![Entry { at: None, kind: crate::core::event::account::Kind::Said, text: text.into() }],
@@ -372,7 +375,7 @@ fn huge_texts_are_bounded() {
 fn a_run_of_any_length_has_a_strip_that_can_be_drawn() {
     let many = (1..3000).map(|n| (n * 60, iteration(n as u64, |facts| facts.cost_usd = Some(0.01))));
     let report = Report::of(facts([(0, started(&[]))].into_iter().chain(many)));
-    let strip = strip::night(&report.timeline).unwrap();
+    let strip = strip::timeline_svg(&report.timeline).unwrap();
     assert!(strip.len() < 64 << 10, "{}", strip.len());
     assert!(strip::money(&report.iterations).unwrap().len() < 64 << 10);
     for events in

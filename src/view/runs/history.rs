@@ -50,7 +50,7 @@ pub fn detail(run_id: &str, timeline: &Timeline, now: Stamp, paint: Paint) -> St
             out.push_str(&iteration_row(*number, iteration, timeline));
         }
     }
-    let around = around(timeline);
+    let around = detail_rows(timeline);
     if !around.is_empty() {
         out.push('\n');
     }
@@ -116,7 +116,7 @@ fn iteration_row(number: u64, iteration: &TimelineIteration, timeline: &Timeline
 }
 
 /// Returns the checks, the guidance, the breaker and the answers, each with a label.
-fn around(timeline: &Timeline) -> Vec<(&'static str, String)> {
+fn detail_rows(timeline: &Timeline) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     for check in &timeline.checks {
         let how = match check.passed() {

@@ -9,7 +9,7 @@ use crate::store::runner::run_lock;
 use std::time::Duration;
 
 const ID: &str = "docker";
-const LIMIT: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 pub fn container(context: &CheckContext) -> Check {
     match context
@@ -29,7 +29,7 @@ pub fn container(context: &CheckContext) -> Check {
 }
 
 fn check(context: &CheckContext, name: &str) -> CheckNote {
-    let docker = |args: &[&str]| context.run(lookup::command("docker").args(args), b"", LIMIT);
+    let docker = |args: &[&str]| context.run(lookup::command("docker").args(args), b"", TIMEOUT);
     let state = docker(&["inspect", "--format", "{{.State.Running}}", name]);
     match &state.ended {
         ProgramEnd::NotStarted(why) => {

@@ -17,7 +17,7 @@ pub use round_trip::ID as ROUND_TRIP;
 use crate::claude::client::Client;
 use crate::claude::settings::{ClientSettings, managed_folder};
 use crate::cli::loops::alive;
-use crate::cli::{Answer, Invocation, Project, World};
+use crate::cli::{CommandOutput, Invocation, Project, World};
 use crate::core::diagnosis::{Check, CheckNote, Diagnosis};
 use crate::core::outcome::Exit;
 use crate::core::record::ArmedLoop;
@@ -27,18 +27,18 @@ use crate::store::process::interrupt::Interrupt;
 use crate::store::process::program::{self, Said};
 use crate::view;
 use crate::view::paint::Paint;
-use crate::view::progress::Progress;
+use crate::view::progress::ProgressLine;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const TOTAL_LIMIT: Duration = Duration::from_secs(150);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(150);
 const REINSTALL: &str = "reinstall the plugin: ralph install";
 
 /// Runs all checks and returns their text and the exit code.
-pub fn run(call: &Invocation) -> Answer {
+pub fn run(call: &Invocation) -> CommandOutput {
     let claude = call.value("claude").unwrap_or("claude");
     let context = CheckContext::new(call, claude, Interrupt::listen());
-    let progress = Progress::show(!call.flag("json"), || "checking the installation…".into());
+    let progress = ProgressLine::show(!call.flag("json"), || "checking the installation…".into());
     let (mut report, found) = installation(&context);
     report.checks.extend([
         hooks::block_cap(&context),
@@ -101,7 +101,7 @@ impl<'a> CheckContext<'a> {
             client: Client::find(world, Some(claude)),
             settings: ClientSettings::read(world, project, managed_folder()),
             resolved: config::load(world, project),
-            deadline: Instant::now() + TOTAL_LIMIT,
+            deadline: Instant::now() + TOTAL_TIMEOUT,
             interrupt,
         }
     }

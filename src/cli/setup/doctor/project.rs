@@ -8,7 +8,7 @@ use crate::store::user::given;
 use crate::store::{config, state, variables};
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn git(context: &CheckContext) -> Check {
     let root = &context.project.root;
@@ -19,7 +19,7 @@ pub fn git(context: &CheckContext) -> Check {
         }
     };
     command.args(["rev-parse", "--is-inside-work-tree"]);
-    let answer = context.run(&mut command, b"", LIMIT);
+    let answer = context.run(&mut command, b"", TIMEOUT);
     let is_repository = git::dir(root).is_some();
     let note = match &answer.ended {
         ProgramEnd::NotStarted(why) => CheckNote::warning(

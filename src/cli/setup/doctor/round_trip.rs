@@ -19,7 +19,7 @@ use std::time::Duration;
 pub const ID: &str = "round-trip";
 const STEERING: &str = "steering";
 const FIGURES: &str = "figures";
-const LIMIT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// What Claude Code needs of the environment.
 const KEPT_VARIABLES: [&str; 9] =
     ["PATH", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SystemRoot", "ComSpec", "PATHEXT"];
@@ -103,7 +103,7 @@ fn run(context: &CheckContext, client: &Client, plugin: &Path) -> Result<RoundTr
     command.env("ANTHROPIC_API_KEY", round_trip::KEY).env("ANTHROPIC_BASE_URL", model.url());
     command.env("DISABLE_AUTOUPDATER", "1").env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
     command.env("CLAUDE_CODE_MAX_RETRIES", "1");
-    let answer = context.run(&mut command, b"", LIMIT);
+    let answer = context.run(&mut command, b"", TIMEOUT);
     Ok(RoundTrip {
         in_time: !matches!(answer.ended, ProgramEnd::TimedOut(_) | ProgramEnd::Cancelled),
         ended: answer.ended.to_string(),

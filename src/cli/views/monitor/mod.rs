@@ -8,15 +8,15 @@ mod activity;
 mod screen;
 mod watch;
 
-use crate::cli::invocation::Answer;
+use crate::cli::invocation::CommandOutput;
 use crate::cli::{Failure, Invocation};
 use crate::core::outcome::Exit;
-use crate::view::monitor::{Monitor, Request, Theme};
+use crate::view::monitor::{KeyAction, Monitor, Theme};
 use crate::view::paint;
 use actions::Actions;
-use activity::Activity;
+use activity::ActivityReader;
 use ratatui::crossterm::event::{self, Event};
-use screen::{Screen, Signals, Waited};
+use screen::{Screen, Signals, TerminalPoll};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use watch::Watch;
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// How soon a signal or the end of an action is noticed.
 const MOMENT: Duration = Duration::from_millis(200);
 
-pub fn run(call: &Invocation) -> Answer {
+pub fn run(call: &Invocation) -> CommandOutput {
     refuse_without_terminal()?;
     let world = &call.world;
     let project = (!call.flag("all")).then_some(&call.project);
@@ -69,7 +69,7 @@ fn show(
     signals: &Signals,
     actions: &mut Actions,
 ) -> std::io::Result<bool> {
-    let mut activity = Activity::default();
+    let mut activity = ActivityReader::default();
     let mut next_look = Instant::now();
     let mut is_changed = true;
     loop {
@@ -88,9 +88,9 @@ fn show(
         }
         let left = next_look.saturating_duration_since(Instant::now());
         is_changed = match screen::wait(left.min(MOMENT))? {
-            Waited::Nothing => false,
-            Waited::Gone => return Ok(true),
-            Waited::Event => {
+            TerminalPoll::Nothing => false,
+            TerminalPoll::Gone => return Ok(true),
+            TerminalPoll::Event => {
                 if take(event::read()?, monitor, watch, screen, actions, &mut activity)? {
                     return Ok(false);
                 }
@@ -117,7 +117,7 @@ fn take(
     watch: &mut Watch,
     screen: &mut Screen,
     actions: &mut Actions,
-    activity: &mut Activity,
+    activity: &mut ActivityReader,
 ) -> std::io::Result<bool> {
     let request = match event {
         Event::Key(key) => monitor.key(key),
@@ -128,10 +128,10 @@ fn take(
         _ => None,
     };
     match request {
-        Some(Request::Quit) => return Ok(true),
-        Some(Request::Suspend) => screen.suspend()?,
-        Some(Request::Redraw) => screen.clear()?,
-        Some(Request::Act(target, act)) => actions.begin(&watch.world().later(), target, act),
+        Some(KeyAction::Quit) => return Ok(true),
+        Some(KeyAction::Suspend) => screen.suspend()?,
+        Some(KeyAction::Redraw) => screen.clear()?,
+        Some(KeyAction::Act(target, act)) => actions.begin(&watch.world().later(), target, act),
         None => {}
     }
     // Another run may be selected: what is known of it is shown at once.

@@ -12,7 +12,7 @@ use crate::store::state::question;
 use crate::store::user::history;
 use crate::store::world;
 use crate::view::monitor::{Monitor, ProjectView, RunView};
-use crate::view::status::Status;
+use crate::view::status::StatusView;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -25,12 +25,12 @@ const ENDED_TICKS: u64 = 5;
 /// Event files that are read for the first time in one look.
 const MAX_FIRST_READS: usize = 8;
 /// Timelines of runs out of sight that are kept.
-const MAX_KEPT: usize = 64;
+const MAX_TIMELINES: usize = 64;
 /// Runs of the history that are listed beside those with events.
-const MAX_PAST: usize = 500;
+const MAX_PAST_RUNS: usize = 500;
 
 /// What tells one content of a file from another: time, size and inode.
-type Fingerprint = Option<(i64, u64, u64)>;
+type FileStamp = Option<(i64, u64, u64)>;
 
 pub struct Watch {
     world: World,
@@ -38,7 +38,7 @@ pub struct Watch {
     project: Option<Project>,
     ticks: u64,
     /// The folder of all runs, as it was when it was listed; listed again once more, in case it changed meanwhile.
-    runs_seen: (Fingerprint, bool),
+    runs_seen: (FileStamp, bool),
     files: Vec<RunFile>,
     projects: HashMap<PathBuf, Watched>,
     followers: HashMap<String, Follower>,
@@ -48,10 +48,10 @@ pub struct Watch {
 
 /// A project, as it was when it was last looked at.
 struct Watched {
-    seen: [Fingerprint; 3],
+    seen: [FileStamp; 3],
     looked_at: Option<u64>,
     /// What is new, until the list has it.
-    status: Option<Status>,
+    status: Option<StatusView>,
     past: Vec<history::Run>,
     observed: HashMap<String, Observed>,
     has_living: bool,
@@ -194,7 +194,7 @@ impl Watch {
                 run.shown = Some(shown);
             }
             let older = watched.past.iter().rev().filter(|past| !listed.contains(&past.run_id));
-            for past in older.take(MAX_PAST) {
+            for past in older.take(MAX_PAST_RUNS) {
                 let mut run = of_past(past, root);
                 run.is_read = true;
                 run.past = Some(past.clone());
@@ -276,7 +276,7 @@ impl Watch {
 
     /// Keeps only so many timelines: a user may have hundreds of runs.
     fn forget_what_is_out_of_sight(&mut self, monitor: &mut Monitor, in_sight: &[String]) {
-        if self.followers.len() <= MAX_KEPT {
+        if self.followers.len() <= MAX_TIMELINES {
             return;
         }
         let in_sight: HashSet<&String> = in_sight.iter().collect();
@@ -303,7 +303,7 @@ impl Watched {
         }
     }
 
-    fn gather(&mut self, world: &World, project: &Project) -> Status {
+    fn gather(&mut self, world: &World, project: &Project) -> StatusView {
         let observed = &mut self.observed;
         let mut observe = |session: &str, run: &mut ArmedLoop| {
             let known = observed.remove(session);
@@ -332,8 +332,9 @@ impl Watched {
             );
             client
         };
-        status::gather_observed(world, project, None, &mut observe)
-            .unwrap_or_else(|failure| Status::unreadable(project.root.clone(), failure.message, world.now))
+        status::gather_observed(world, project, None, &mut observe).unwrap_or_else(|failure| {
+            StatusView::unreadable(project.root.clone(), failure.message, world.now)
+        })
     }
 }
 
@@ -395,7 +396,7 @@ fn asked(world: &World, project: &Project, run: &ArmedLoop) -> Option<String> {
     question.answer.is_empty().then(|| question.asked().to_owned())
 }
 
-fn fingerprint(path: &Path) -> Fingerprint {
+fn fingerprint(path: &Path) -> FileStamp {
     let meta = std::fs::symlink_metadata(path).ok()?;
     #[cfg(unix)]
     let inode = std::os::unix::fs::MetadataExt::ino(&meta);
