@@ -102,14 +102,14 @@ pub fn remarks(note: &Note) -> Vec<String> {
     let claims = claims.map(|(what, why)| format!("{what}: {}", clean::excerpt(&why, 160)));
     let paused =
         (note.paused_ms >= 1000).then(|| format!("paused {}, not counted", time::span(note.paused_ms)));
-    let course = match &note.course {
-        NextTurn::Ahead => None,
+    let next_turn = match &note.next_turn {
+        NextTurn::Continue => None,
         NextTurn::Land(words) => Some(format!("{words}: the agent brings the work to a safe point")),
         NextTurn::HandOver(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
         NextTurn::NewContext => Some(format!("handed over in {HANDOVER}")),
     };
     let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone()).chain(note.cost_unknown.clone());
-    remarks.chain(course).collect()
+    remarks.chain(next_turn).collect()
 }
 
 /// Returns `passed`, `failed (exit code 1): cargo test`, or nothing if no check ran.

@@ -120,7 +120,7 @@ pub fn fresh(
         position(run, settings),
         protocol(settings),
     );
-    if note.course == NextTurn::NewContext {
+    if note.next_turn == NextTurn::NewContext {
         text.push_str(&format!("\n\n{}", handover::told_after()));
     }
     for advice in advice(note) {

@@ -38,7 +38,7 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
     // A prompt that is blocked has no other event.
     let Some(for_agent) = for_agent else { return Ok(HookOutput::block(told)) };
     submission::note_run(call, EXPANDED, text);
-    let mut answer = HookOutput::tell(told);
+    let mut answer = HookOutput::message(told);
     if handoff::leave(world, session, command, &for_agent).is_err() {
         // The command has taken effect, so the agent must still be told.
         answer.context = Some(("UserPromptExpansion", in_context(call, for_agent)));
@@ -150,7 +150,7 @@ fn continuation(world: &World, project: &Project, session: &str) -> Option<(Stri
     let context = BriefingContext { world, project, session, run: &run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, &mut state.document, scan).ok()?;
     state.save().ok()?;
-    given::settle(world, project, &state.document);
+    given::prune(world, project, &state.document);
     events::note(world, &run, &brief.events);
     let settings = resolved.settings();
     let prompt = prompt::continuation(&run, &Default::default(), &brief.lists, &settings, world.now);

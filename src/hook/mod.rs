@@ -45,7 +45,7 @@ fn answer(assumed: &str) -> HookOutput {
     let answered = || -> Result<HookOutput> {
         let bytes = read_stdin().map_err(|error| anyhow!("could not read the hook input: {error}"))?;
         let input = input::parse(&bytes, assumed).map_err(|why| anyhow!(why))?;
-        handle(&World::of_hook()?, &input)
+        handle(&World::for_hook()?, &input)
     };
     answered().unwrap_or_else(|error| failed_open(&format!("{error:#}")))
 }
@@ -133,7 +133,7 @@ fn is_interactive() -> bool {
 
 /// Returns the answer of a hook that failed.
 fn failed_open(why: &str) -> HookOutput {
-    HookOutput::tell(format!("Ralph failed and allowed the stop: {why}"))
+    HookOutput::message(format!("Ralph failed and allowed the stop: {why}"))
 }
 
 fn print(answer: &HookOutput) {

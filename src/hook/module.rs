@@ -74,7 +74,7 @@ struct Call<'a> {
 
 fn answer(bytes: &[u8]) -> Option<ModuleOutput> {
     let input = module::parse(bytes).filter(|input| state::usable_session_id(&input.session_id))?;
-    let world = World::of_hook().ok()?;
+    let world = World::for_hook().ok()?;
     // A runner steers its agent by prompts.
     if world.run_id.is_some() {
         return None;

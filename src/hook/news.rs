@@ -35,7 +35,7 @@ pub fn take(world: &World, project: &Project, session: &str) -> Result<Option<St
     let mut state = Locked::open(project, world.now)?;
     let Some(news) = in_document(world, project, session, &mut state.document)? else { return Ok(None) };
     state.save()?;
-    given::settle(world, project, &state.document);
+    given::prune(world, project, &state.document);
     events::note(world, &news.run, &news.events);
     Ok(Some(prompt::news(&news.lists, world.now)))
 }

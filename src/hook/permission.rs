@@ -83,7 +83,7 @@ impl Prompt<'_> {
         let noted = self.note_wait()?;
         let end = self.wait(noted.as_ref(), parent, was_open);
         if !matches!(end, End::NoAnswer) {
-            if let Some(run) = self.settle(noted.as_ref(), |_| ())?
+            if let Some(run) = self.finish_wait(noted.as_ref(), |_| ())?
                 && matches!(end, End::Answered)
             {
                 events::note(
@@ -195,7 +195,7 @@ impl Prompt<'_> {
     }
 
     /// Removes the note of the wait and changes the loop, if it still runs. Returns it.
-    fn settle(
+    fn finish_wait(
         &self,
         noted: Option<&Waiting>,
         change: impl FnOnce(&mut ArmedLoop),
@@ -217,7 +217,7 @@ impl Prompt<'_> {
     /// Denies the call. A state that cannot be saved must not keep the prompt open.
     fn deny(&self, noted: Option<&Waiting>, reason: Reason) -> HookOutput {
         let mut count = 1;
-        let settled = self.settle(noted, |run| match self.tool.question() {
+        let settled = self.finish_wait(noted, |run| match self.tool.question() {
             Some(question) => run.pending.question = Some(question.to_owned()),
             None => count = permission::count(run, &self.tool),
         });

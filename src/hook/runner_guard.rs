@@ -26,5 +26,5 @@ pub fn stop(call: &Call) -> Result<HookOutput> {
     }
     let told = format!("Before this iteration may end:\n- {}", problems.join("\n- "));
     let answer = HookOutput::continue_turn(told, None, super::takes_stop_context());
-    Ok(answer.also(&format!("Ralph: {}", problems.join("; "))))
+    Ok(answer.add_line(&format!("Ralph: {}", problems.join("; "))))
 }

@@ -61,10 +61,10 @@ pub fn started(call: &Call, source: &str) -> Result<HookOutput> {
     }
     for line in told {
         let line = if line.starts_with("Ralph") { line } else { format!("Ralph: {line}") };
-        answer = answer.also(&line);
+        answer = answer.add_line(&line);
     }
     state.save()?;
-    given::settle(world, project, &state.document);
+    given::prune(world, project, &state.document);
     drop(state);
     ending::announce_all(world, project, &expired);
     Ok(answer)
@@ -108,7 +108,7 @@ fn reopen_running(
     let settings = resolved.settings();
     let compacted = source == "compact";
     let before = run.clone();
-    observe(call, run, if compacted { HookKind::Seen } else { HookKind::Reopened }, &settings);
+    observe(call, run, if compacted { HookKind::Running } else { HookKind::Reopened }, &settings);
     let mut happened = event::turn::state_change_events(&before, run, None, &settings);
     reopen(run, source);
     run.session.work_tree = project.name_of(work_tree);
@@ -184,7 +184,7 @@ fn orphans(call: &Call, document: &Document) -> Result<Vec<String>> {
 
 pub fn ended(call: &Call, reason: &str) -> Result<HookOutput> {
     with_own_running_loop(call, |run, settings| {
-        observe(call, run, HookKind::Seen, settings);
+        observe(call, run, HookKind::Running, settings);
         run.session.waiting = None;
         run.session.closed_at = Some(call.world.now);
         if reason == "clear" {
@@ -200,7 +200,7 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<HookOutput
     with_own_running_loop(call, |run, settings| {
         // A turn began, so what the loop had waited for is over.
         run.session.waiting = None;
-        observe(call, run, HookKind::Seen, settings);
+        observe(call, run, HookKind::Running, settings);
         // The transcript tells when a usage limit resets; where it does not, the client's message does. A hook does not
         // carry the table of time zones, so for most of them the client's words are shown.
         let limit = signal::usage_limit(message).filter(|_| run.session.waiting.is_none());
@@ -305,7 +305,7 @@ fn notice_of_outage(call: &Call, run: &mut ArmedLoop) -> Option<Notice> {
     Some(Notice { session_id: session.to_owned(), ..notice })
 }
 
-fn observe(call: &Call, run: &mut ArmedLoop, mark: HookKind, settings: &Settings) {
+fn observe(call: &Call, run: &mut ArmedLoop, hook: HookKind, settings: &Settings) {
     let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, run));
     let carried = gained.as_ref().map(|gained| CarriedToolCounts {
         tools_used: gained.tools_used,
@@ -313,7 +313,7 @@ fn observe(call: &Call, run: &mut ArmedLoop, mark: HookKind, settings: &Settings
         edits: gained.edits,
     });
     let figures = figures::load(call.world, call.session);
-    let turn = Turn { mark, gained, figures, slept_ms: call.world.slept_ms, ..Turn::default() };
+    let turn = Turn { hook, gained, figures, slept_ms: call.world.slept_ms, ..Turn::default() };
     let used = run.usage.clone();
     account(run, &turn, settings, call.world.now);
     // The Stop that follows says so if the user's folder cannot be written.

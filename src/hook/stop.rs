@@ -148,20 +148,20 @@ fn record_and_answer(
     notes.extend(handoff::take(world, session, wake::WOKEN));
     let told = std::mem::replace(&mut after.told.warnings, warnings.join("\n"));
     notes.extend(warnings.into_iter().filter(|warning| !told.lines().any(|line| line == warning)));
-    let hands_over = decision.note().is_some_and(|note| note.course == NextTurn::NewContext);
+    let hands_over = decision.note().is_some_and(|note| note.next_turn == NextTurn::NewContext);
     if hands_over {
         notes.push(message::TYPE_COMPACT.into());
     }
     let mut answer = match decision {
         Decision::Silent | Decision::RunChecks => HookOutput::silent(),
-        Decision::Ended => HookOutput::tell(message::ended(&after, settings, now)),
-        Decision::Paused => HookOutput::tell(message::paused(&after, settings, now)),
-        Decision::Wait => HookOutput::tell(message::waiting(&after, settings, now)),
+        Decision::Ended => HookOutput::message(message::ended(&after, settings, now)),
+        Decision::Paused => HookOutput::message(message::paused(&after, settings, now)),
+        Decision::Wait => HookOutput::message(message::waiting(&after, settings, now)),
         Decision::Continue(note) => {
             let prompt = prompt::continuation(&after, note, &lists, settings, now);
             let lost = note.repeat_task.then(|| prompt::whole_task(&after, settings, now));
             let answer = HookOutput::continue_turn(prompt, lost, super::takes_stop_context());
-            answer.also(&message::continuing(&after, note, settings, now))
+            answer.add_line(&message::continuing(&after, note, settings, now))
         }
     };
     answer = answer.with_notes(&notes).with_notes(&state.moved_aside);
@@ -174,14 +174,16 @@ fn record_and_answer(
     if let Err(error) = save(call, state, turn.kill_switch) {
         // What was decided is still told, but a loop that cannot count must not continue.
         let told = answer.without_continuing();
-        return Ok(told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}")));
+        return Ok(told.add_line(&format!("Ralph could not save the loop and allowed the stop: {error:#}")));
     }
     answer = match ledger::add(world, after.usage.since(&before.usage)) {
         Ok(told) => answer.with_notes(&told),
-        Err(error) => answer.also(&format!("Ralph could not add to what you have spent today: {error:#}")),
+        Err(error) => {
+            answer.add_line(&format!("Ralph could not add to what you have spent today: {error:#}"))
+        }
     };
     if ends_now || *decision == Decision::Ended {
-        ending::settle(world, project, session, &after);
+        ending::disarm_recorded(world, project, session, &after);
     }
     let notify = || match without_progress {
         _ if ends_now => ending::announce(world, project, session, &after, resolved),
@@ -222,7 +224,7 @@ fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Hoo
     answer = answer.with_notes(&state.moved_aside);
     Ok(match save(call, state, kill_switch) {
         Ok(()) => answer,
-        Err(error) => answer.also(&format!("Ralph could not save the state: {error:#}")),
+        Err(error) => answer.add_line(&format!("Ralph could not save the state: {error:#}")),
     })
 }
 
@@ -238,12 +240,12 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
     let Call { world, project, session, .. } = *call;
     if !kill_switch {
         state.save()?;
-        given::settle(world, project, &state.document);
+        given::prune(world, project, &state.document);
         return Ok(());
     }
     let killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     state.save()?;
-    given::settle(world, project, &state.document);
+    given::prune(world, project, &state.document);
     drop(state);
     killed.clear_switch(project);
     ending::announce_all(world, project, &killed.ended);
@@ -258,9 +260,9 @@ fn end_lost(call: &Call, how: &str) -> Result<Option<(HookOutput, ArmedLoop)>> {
     run.end(Outcome::Error, reason, world.now);
     run.told.ending = true;
     let resolved = config::load_for(world, project, &run);
-    let answer = HookOutput::tell(message::ended(&run, &resolved.settings(), world.now));
+    let answer = HookOutput::message(message::ended(&run, &resolved.settings(), world.now));
     let answer = answer.with_notes(&ending::record(world, project, session, &run));
-    ending::settle(world, project, session, &run);
+    ending::disarm_recorded(world, project, session, &run);
     ending::announce(world, project, session, &run, &resolved);
     Ok(Some((answer, run)))
 }
@@ -301,7 +303,7 @@ fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bo
         stopped_all_at: stops::stopped_all_at(world)?,
         background: background.clone(),
         slept_ms: world.slept_ms,
-        mark: mark(input, gained.as_ref(), *continued),
+        hook: hook_kind(input, gained.as_ref(), *continued),
         gained,
         ..Turn::default()
     })
@@ -309,11 +311,11 @@ fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bo
 
 /// Returns what this Stop says about time. It means that the model has answered, even if the transcript does
 /// not show that yet; but if a newer prompt is missing there, the time between is unknown.
-fn mark(input: &Input, gained: Option<&Gained>, continued: bool) -> HookKind {
-    let Some(gained) = gained else { return HookKind::Seen };
+fn hook_kind(input: &Input, gained: Option<&Gained>, continued: bool) -> HookKind {
+    let Some(gained) = gained else { return HookKind::Running };
     let shown = match &input.prompt_id {
         Some(id) if !gained.reading.prompt_id.is_empty() => *id == gained.reading.prompt_id,
         _ => continued,
     };
-    if shown { HookKind::Answered } else { HookKind::Seen }
+    if shown { HookKind::TurnEnded } else { HookKind::Running }
 }

@@ -107,7 +107,7 @@ fn run_pasted(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
     note_run(call, SUBMITTED, text);
     let context = expansion::in_context(call, for_agent);
     let note = if failed { "" } else { "\nRalph ran the pasted command." };
-    let answer = HookOutput::tell(format!("{told}{note}"));
+    let answer = HookOutput::message(format!("{told}{note}"));
     Ok(HookOutput { context: Some(("UserPromptSubmit", context)), ..answer })
 }
 
@@ -115,7 +115,7 @@ fn run_pasted(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
 /// still do that, so the command is neither run here nor blocked.
 fn say_how_to_type(command: &str) -> HookOutput {
     let how = format!("type `/ralph:{command} ` and paste the rest after it");
-    let answer = HookOutput::tell(format!(
+    let answer = HookOutput::message(format!(
         "Ralph: Claude Code may take a long pasted command for text. If nothing was run: {how}."
     ));
     let context = format!(
@@ -145,7 +145,9 @@ fn ask_about(call: &Call, reply: &str) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let Some(open) = answer::of_session(world, project, session)? else {
         let told = |other| {
-            HookOutput::tell(format!("Ralph: the question of this session's loop is no longer open; {other}"))
+            HookOutput::message(format!(
+                "Ralph: the question of this session's loop is no longer open; {other}"
+            ))
         };
         return Ok(answer::asked_by(world, project)?.map_or_else(HookOutput::silent, told));
     };
@@ -156,7 +158,7 @@ fn ask_about(call: &Call, reply: &str) -> Result<HookOutput> {
     let asked = open.asked();
     let short = clean::excerpt(asked, 160);
     let asked: String = asked.chars().take(MAX_QUESTION_CHARS).collect();
-    let answer = HookOutput::tell(format!(
+    let answer = HookOutput::message(format!(
         "Ralph: the loop ended with \"{short}\". If this is the answer, reply yes or type /ralph:answer TEXT: that saves it \
          and resumes the loop."
     ));
@@ -175,7 +177,7 @@ fn take_answer(call: &Call, reply: &str) -> Result<HookOutput> {
     match answer::in_session(world, project, session, reply, false, "session") {
         Ok(Reply { user, agent }) => {
             let context = agent.map(|agent| ("UserPromptSubmit", expansion::in_context(call, agent)));
-            Ok(HookOutput { context, ..HookOutput::tell(user) })
+            Ok(HookOutput { context, ..HookOutput::message(user) })
         }
         Err(failure) => Ok(HookOutput::block(failure.to_string())),
     }

@@ -43,18 +43,18 @@ impl Topic {
         self.pause
     }
 
-    /// Looks for the answer. What was read is not read again.
-    pub fn look(&mut self) -> Result<Option<String>, String> {
+    /// Polls for the answer. What was read is not read again.
+    pub fn poll(&mut self) -> Result<Option<String>, String> {
         let url = self.address.ntfy_poll(&self.since)?;
         let answer = http::get(&url, self.limit)?;
         if answer.status != 200 {
             return Err(format!("status {}", answer.status));
         }
         for line in answer.body.split(|byte| *byte == b'\n') {
-            let heard = reply::parse_message(line, &self.token);
-            self.since = heard.id.unwrap_or_else(|| std::mem::take(&mut self.since));
-            if heard.answer.is_some() {
-                return Ok(heard.answer);
+            let message = reply::parse_message(line, &self.token);
+            self.since = message.id.unwrap_or_else(|| std::mem::take(&mut self.since));
+            if message.answer.is_some() {
+                return Ok(message.answer);
             }
         }
         Ok(None)

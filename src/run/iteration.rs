@@ -251,7 +251,7 @@ impl Runner<'_> {
         let brief = briefing::prepare(&context, &mut state.document, scan)?;
         self.scanned_at = state.document.scanned_at();
         match state.save() {
-            Ok(()) => given::settle(world, project, &state.document),
+            Ok(()) => given::prune(world, project, &state.document),
             Err(error) => self.screen.warn(&format!("could not save the state: {error:#}")),
         }
         brief.notes.iter().for_each(|note| self.screen.note(note));
@@ -399,7 +399,7 @@ impl Runner<'_> {
     /// Counts the time of an attempt that nothing is decided about.
     pub(super) fn count_time(&mut self, iteration: &Iteration) {
         let now = self.now();
-        let turn = Turn { mark: HookKind::Answered, gained: Some(self.gained(iteration)), ..self.turn() };
+        let turn = Turn { hook: HookKind::TurnEnded, gained: Some(self.gained(iteration)), ..self.turn() };
         let settings = iteration.prepared.resolved.settings_for(self.run.engine);
         account(&mut self.run, &turn, &settings, now);
     }
@@ -424,7 +424,7 @@ impl Runner<'_> {
         let turn = Turn {
             message,
             ignored,
-            mark: HookKind::Answered,
+            hook: HookKind::TurnEnded,
             gained: Some(gained),
             figures: Some(self.figures(report)),
             // What this iteration used is in it already.

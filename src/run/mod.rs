@@ -275,7 +275,7 @@ impl<'a> Runner<'a> {
             Decision::Wait => Note { earlier_advice: self.run.pending.advice.take(), ..Note::default() },
             _ => Note::default(),
         };
-        if self.note.course == NextTurn::NewContext {
+        if self.note.next_turn == NextTurn::NewContext {
             self.plan.conversation = None;
             self.run.session.handover = None;
         }
@@ -415,7 +415,7 @@ impl<'a> Runner<'a> {
             state.save()
         });
         match saved {
-            Ok(()) => ending::settle(&world, self.project, SESSION, &self.run),
+            Ok(()) => ending::disarm_recorded(&world, self.project, SESSION, &self.run),
             // It stays armed, so that the next call ends it in the state too.
             Err(error) => self.screen.warn(&format!("could not save the ending: {error:#}")),
         }

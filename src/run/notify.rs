@@ -266,7 +266,7 @@ impl Runner<'_> {
                 if let Some(question) = given {
                     found = Some((question.clone(), "terminal".to_owned()));
                 } else if Instant::now() >= next {
-                    let looked = topic.look();
+                    let looked = topic.poll();
                     next = Instant::now() + topic.pause();
                     let trouble = looked.as_ref().err().cloned().unwrap_or_default();
                     lock(&heard).trouble = trouble;

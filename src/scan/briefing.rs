@@ -75,7 +75,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
             Vec::new()
         }
     };
-    let waived = own.waived();
+    let allowed_ids = own.allowed_findings();
     let lists = GuidanceLists::merge(&own, context.session, &findings);
     let told = if context.told { lists.told() } else { HashSet::new() };
     let mut guidance = guidance;
@@ -84,7 +84,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     document.set_guidance(&guidance)?;
     let mut events = changes::guidance(&before, &guidance, context.session, run.iteration);
     events.extend(changed);
-    findings.retain(|finding| finding.severity == Severity::Critical && !waived.contains(&finding.id));
+    findings.retain(|finding| finding.severity == Severity::Critical && !allowed_ids.contains(&finding.id));
     Ok(Briefing { lists, notes, warnings, critical: findings, events })
 }
 

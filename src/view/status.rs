@@ -144,9 +144,9 @@ impl StatusView {
     fn constraint_rows(&self, paint: Paint) -> Vec<(&'static str, String)> {
         let findings: Vec<Finding> = serde_json::from_value(self.constraints.clone()).unwrap_or_default();
         let shown: Vec<_> = findings.iter().filter(|finding| finding.severity > Severity::Low).collect();
-        let waived = self.guidance.waived();
+        let allowed_ids = self.guidance.allowed_findings();
         let row = |finding: &&Finding| {
-            let allowed = if waived.contains(&finding.id) { ", allowed" } else { "" };
+            let allowed = if allowed_ids.contains(&finding.id) { ", allowed" } else { "" };
             let tail = format!(" ({}{allowed})", finding.severity.name());
             let text = format!("{}: {}", finding.place(), finding.description);
             clean::excerpt(text.trim_start_matches(": "), VALUE - tail.len()) + &paint.dim(tail)

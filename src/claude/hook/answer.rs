@@ -30,7 +30,7 @@ impl HookOutput {
         HookOutput::default()
     }
 
-    pub fn tell(message: impl Into<String>) -> Self {
+    pub fn message(message: impl Into<String>) -> Self {
         HookOutput { message: Some(message.into()), ..HookOutput::default() }
     }
 
@@ -66,7 +66,7 @@ impl HookOutput {
     }
 
     /// Adds a line for the user.
-    pub fn also(mut self, line: &str) -> Self {
+    pub fn add_line(mut self, line: &str) -> Self {
         self.message = Some(match self.message {
             Some(message) => format!("{message}\n{line}"),
             None => line.to_owned(),
@@ -76,7 +76,7 @@ impl HookOutput {
 
     /// Adds notes for the user, a line each.
     pub fn with_notes<'a>(self, notes: impl IntoIterator<Item = &'a String>) -> Self {
-        notes.into_iter().fold(self, |answer, note| answer.also(&format!("Ralph: {note}")))
+        notes.into_iter().fold(self, |answer, note| answer.add_line(&format!("Ralph: {note}")))
     }
 
     /// Returns the text for stdout; empty if there is nothing to say. The client shows it on a terminal, so text from
@@ -135,8 +135,8 @@ mod tests {
         ] {
             let answer = HookOutput::continue_turn(prompt.to_owned(), lost.map(str::to_owned), takes_context);
             assert!(answer == expected, "{name}");
-            let told = answer.also("line").without_continuing();
-            assert!(told == HookOutput::tell("line"), "{name}: what is not saved must not continue");
+            let told = answer.add_line("line").without_continuing();
+            assert!(told == HookOutput::message("line"), "{name}: what is not saved must not continue");
         }
     }
 }

@@ -59,5 +59,5 @@ pub fn run(world: &World, project: &Project, least: Severity, format: Format, sh
 pub fn waived(world: &World, project: &Project) -> Vec<String> {
     let document = state::peek(project).ok().flatten();
     let guidance = document.and_then(|document| given::guidance(world, project, &document).ok());
-    guidance.map(|guidance| guidance.waived()).unwrap_or_default()
+    guidance.map(|guidance| guidance.allowed_findings()).unwrap_or_default()
 }

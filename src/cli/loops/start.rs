@@ -296,7 +296,7 @@ fn write(start: &Start, plan: &mut StartPlan, state: &mut Locked) -> Result<Opti
         import.zip(moved.as_ref()).iter().for_each(|(import, to)| official::put_back(&import.path, to));
         return Err(error.into());
     }
-    given::settle(world, project, &state.document);
+    given::prune(world, project, &state.document);
     Ok(moved)
 }
 

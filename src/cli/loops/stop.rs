@@ -148,7 +148,7 @@ fn stop_in(
         }
         told.extend(notes);
         if run.told.ending {
-            ending::settle(world, project, &id, &run);
+            ending::disarm_recorded(world, project, &id, &run);
         }
         told.extend(ending::announce(world, project, &id, &run, &config::load_for(world, project, &run)));
     }

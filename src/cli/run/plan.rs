@@ -287,7 +287,7 @@ impl Planned {
         armed::arm(world, project, SESSION, run, self.replaced.as_ref())?;
         held.tell(options.target.told(RunLock::of_this_process(&run.run_id, world.now)))?;
         state.save()?;
-        given::settle(world, project, &state.document);
+        given::prune(world, project, &state.document);
         Ok(expired)
     }
 }

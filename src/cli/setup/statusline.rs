@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
 /// Returns the line for the input of a status line, if there is a loop to show.
 pub fn line(bytes: &[u8]) -> Option<String> {
     let Input { session_id, folder, transcript, told } = statusline::parse(bytes)?;
-    let world = World::of_hook().ok()?;
+    let world = World::for_hook().ok()?;
     if !state::usable_session_id(&session_id) {
         return None;
     }

@@ -122,14 +122,14 @@ impl<W: Write> LogReader<'_, W> {
 
     /// Tells what comes until the run has ended, or its iteration if only that is wanted.
     fn follow(&mut self) -> Result<(), Failure> {
-        for look in 0u32.. {
+        for poll in 0u32.. {
             let is_news = self.advance()?;
             self.flush()?;
             if is_news {
                 continue;
             }
             let is_past = self.only.is_some_and(|only| self.iteration > only);
-            if self.has_ended || is_past || (look % ALIVE_EVERY == ALIVE_EVERY - 1 && !self.is_alive()) {
+            if self.has_ended || is_past || (poll % ALIVE_EVERY == ALIVE_EVERY - 1 && !self.is_alive()) {
                 // What came just before that.
                 self.advance()?;
                 self.close_source()?;

@@ -151,11 +151,11 @@ fn answers(call: &Invocation, settings: &NotifySettings, tests: bool) -> Way {
     let Some(url) = &settings.answers else {
         return Way { name, what: "none (notify.answers)".into(), result: None };
     };
-    let look = || {
+    let poll = || {
         let open = OpenReply { run_id: String::new(), token: String::new(), asked_at: call.world.now };
         let mut topic = Topic::of(settings, &open).ok_or("it names no ntfy topic: https://HOST/TOPIC")?;
-        topic.look().map(|_| "the topic can be read".to_owned())
+        topic.poll().map(|_| "the topic can be read".to_owned())
     };
     let what = format!("{}, for {}", shown(url, None), time::span(settings.answer_ms));
-    Way { name, what, result: tests.then(look) }
+    Way { name, what, result: tests.then(poll) }
 }

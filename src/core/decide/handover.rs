@@ -11,7 +11,7 @@ pub const FILE: &str = "ralph/handover.md";
 pub fn judge(handover: &mut Option<Handover>, level: Option<f64>, limit: Option<f64>) -> NextTurn {
     let Some(limit) = limit else {
         *handover = None;
-        return NextTurn::Ahead;
+        return NextTurn::Continue;
     };
     match (*handover, level) {
         (None, Some(level)) if level >= limit => {
@@ -26,9 +26,9 @@ pub fn judge(handover: &mut Option<Handover>, level: Option<f64>, limit: Option<
         // It was compacted meanwhile.
         (Some(_), Some(level)) if level < limit => {
             *handover = None;
-            NextTurn::Ahead
+            NextTurn::Continue
         }
-        _ => NextTurn::Ahead,
+        _ => NextTurn::Continue,
     }
 }
 
@@ -55,20 +55,20 @@ mod tests {
         use Handover::{Asked, Written};
         let full = || NextTurn::HandOver("80% of the context is used".into());
         let cases = [
-            ("below", None, Some(79.9), None, NextTurn::Ahead),
+            ("below", None, Some(79.9), None, NextTurn::Continue),
             ("reached", None, Some(80.0), Some(Asked), full()),
-            ("unknown", None, None, None, NextTurn::Ahead),
+            ("unknown", None, None, None, NextTurn::Continue),
             ("the agent has written it", Some(Asked), Some(83.0), Some(Written), NextTurn::NewContext),
             ("without a figure", Some(Asked), None, Some(Written), NextTurn::NewContext),
-            ("compacted meanwhile", Some(Asked), Some(10.0), None, NextTurn::Ahead),
-            ("told already", Some(Written), Some(90.0), Some(Written), NextTurn::Ahead),
-            ("in the new context", Some(Written), Some(10.0), None, NextTurn::Ahead),
+            ("compacted meanwhile", Some(Asked), Some(10.0), None, NextTurn::Continue),
+            ("told already", Some(Written), Some(90.0), Some(Written), NextTurn::Continue),
+            ("in the new context", Some(Written), Some(10.0), None, NextTurn::Continue),
         ];
         for (name, mut state, level, expected, course) in cases {
             assert_eq!(judge(&mut state, level, Some(80.0)), course, "{name}");
             assert_eq!(state, expected, "{name}");
         }
         let mut state = Some(Asked);
-        assert_eq!((judge(&mut state, Some(99.0), None), state), (NextTurn::Ahead, None), "switched off");
+        assert_eq!((judge(&mut state, Some(99.0), None), state), (NextTurn::Continue, None), "switched off");
     }
 }

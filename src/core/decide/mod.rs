@@ -59,7 +59,7 @@ pub struct Note {
     pub pivot: Option<String>,
     /// Advice from an earlier turn whose stop was allowed, so that it could not be given there.
     pub earlier_advice: Option<String>,
-    pub course: NextTurn,
+    pub next_turn: NextTurn,
     /// The limits differ from those the agent knows.
     pub limits_changed: bool,
     /// The agent may not have the whole task.
@@ -74,7 +74,7 @@ pub struct Note {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum NextTurn {
     #[default]
-    Ahead,
+    Continue,
     /// So much of the user's plan is used that the agent must bring the work to a safe point.
     Land(String),
     /// The context is so full that the agent must hand over to a new one.
@@ -88,7 +88,7 @@ impl NextTurn {
         match self {
             NextTurn::Land(words) => Some(quota::landing_advice(words)),
             NextTurn::HandOver(words) => Some(handover::advice(words)),
-            NextTurn::Ahead | NextTurn::NewContext => None,
+            NextTurn::Continue | NextTurn::NewContext => None,
         }
     }
 }
@@ -98,7 +98,7 @@ impl Note {
     pub fn advice(&self) -> Option<String> {
         let advice = self.rejected.iter().map(Rejection::advice);
         let advice = advice.chain(self.ignored.iter().map(Ignored::advice));
-        let advice: Vec<String> = advice.chain(self.pivot.clone()).chain(self.course.advice()).collect();
+        let advice: Vec<String> = advice.chain(self.pivot.clone()).chain(self.next_turn.advice()).collect();
         (!advice.is_empty()).then(|| advice.join("\n"))
     }
 }
@@ -216,7 +216,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     }
     match quota::judge(&mut run.quota, windows, &settings.quota, now) {
         quota::QuotaVerdict::Fine => {}
-        quota::QuotaVerdict::Land(words) => note.course = NextTurn::Land(words),
+        quota::QuotaVerdict::Land(words) => note.next_turn = NextTurn::Land(words),
         quota::QuotaVerdict::Wait(until) => {
             return wait(run, WaitingFor::UsageLimit(until), &note, now);
         }
@@ -226,11 +226,11 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
             return announce(run, Decision::Ended);
         }
     }
-    if note.course == NextTurn::Ahead {
+    if note.next_turn == NextTurn::Continue {
         let level = figures.and_then(|figures| figures.context_percent);
-        note.course = handover::judge(&mut run.session.handover, level, settings.max_context_percent);
+        note.next_turn = handover::judge(&mut run.session.handover, level, settings.max_context_percent);
     }
-    if note.course == NextTurn::NewContext && turn.can_compact {
+    if note.next_turn == NextTurn::NewContext && turn.can_compact {
         return wait(run, WaitingFor::Compaction, &note, now);
     }
     let limits = (settings.max_iterations, settings.max_runtime_ms);
@@ -364,7 +364,7 @@ pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp
     let evidence = turn.gained.as_ref().map_or(&[][..], |gained| &gained.evidence);
     let (evidence, awake_now) = slept.leave_out(evidence, mark, now);
     let threshold_ms = settings.pause_threshold_ms;
-    let runtime = clock.observe(&evidence, awake_now, turn.mark, threshold_ms).max(run.runtime_ms());
+    let runtime = clock.observe(&evidence, awake_now, turn.hook, threshold_ms).max(run.runtime_ms());
     (run.timing.slept_ms, run.timing.slept_mark_ms) = (slept.total_ms(), turn.slept_ms);
     let left_out_ms = match &turn.gained {
         Some(_) => clock.left_out_since(&before).saturating_add(slept.ms),
@@ -643,7 +643,7 @@ mod tests {
     #[test]
     fn long_turns_count_by_the_transcript() {
         let mut turn = says("x");
-        turn.mark = HookKind::Answered;
+        turn.hook = HookKind::TurnEnded;
         let evidence = vec![
             TimedEvent { at: minute(0), event: TranscriptEvent::Sent },
             TimedEvent { at: minute(58), event: TranscriptEvent::Answer },

@@ -19,7 +19,7 @@ pub struct Turn {
     pub stopped_all_at: Option<Stamp>,
     /// Work that runs in the background.
     pub background: Vec<Task>,
-    pub mark: HookKind,
+    pub hook: HookKind,
     /// How long the machine has slept since it was started, where that is known.
     pub slept_ms: Option<i64>,
     /// `None` where there is no usable transcript.
@@ -131,7 +131,7 @@ impl Default for Turn {
             kill_switch: false,
             stopped_all_at: None,
             background: Vec::new(),
-            mark: HookKind::Seen,
+            hook: HookKind::Running,
             slept_ms: None,
             gained: None,
             figures: None,

@@ -59,9 +59,10 @@ impl GuidanceLists {
     /// Merges the guidance for a session's loop with findings. Of entries with the same text the newest counts, or the
     /// forbidden one if they are equally old.
     pub fn merge(guidance: &Guidance, session: &str, findings: &[Finding]) -> Self {
-        let waived: HashSet<&str> = guidance.allowed.iter().map(|entry| entry.text.as_str()).collect();
-        let stands =
-            |finding: &&Finding| finding.severity >= Severity::High && !waived.contains(finding.id.as_str());
+        let allowed_ids: HashSet<&str> = guidance.allowed.iter().map(|entry| entry.text.as_str()).collect();
+        let stands = |finding: &&Finding| {
+            finding.severity >= Severity::High && !allowed_ids.contains(finding.id.as_str())
+        };
         let mut standing: Vec<&Finding> = findings.iter().filter(stands).collect();
         standing.sort_by_key(|finding| finding.rank());
         let subjects = Subjects::new(&standing);
@@ -482,9 +483,9 @@ mod tests {
             keys.sort();
             keys.dedup();
             prop_assert_eq!(keys.len(), count, "no duplicates, no contradictions");
-            for waived in findings.iter().filter(|finding| given.waived().contains(&finding.id)) {
-                let others = findings.iter().any(|other| other.file == waived.file && other.id != waived.id);
-                prop_assert!(others || !merged.findings.contains(&sentence(waived)), "an allowed finding is not shown");
+            for allowed in findings.iter().filter(|finding| given.allowed_findings().contains(&finding.id)) {
+                let others = findings.iter().any(|other| other.file == allowed.file && other.id != allowed.id);
+                prop_assert!(others || !merged.findings.contains(&sentence(allowed)), "an allowed finding is not shown");
             }
             for line in lines() {
                 let newest = given.encouraged.iter().chain(&given.forbidden)

@@ -241,7 +241,7 @@ impl Guidance {
     }
 
     /// Returns the ids of the findings that the user allowed.
-    pub fn waived(&self) -> Vec<String> {
+    pub fn allowed_findings(&self) -> Vec<String> {
         self.allowed.iter().map(|entry| entry.text.clone()).collect()
     }
 
@@ -514,12 +514,12 @@ pub(crate) mod tests {
         };
         let mine = mixed().fresh_for(&scope("me"), NOW, 24 * HOUR);
         assert_eq!((texts(&mine.encouraged), texts(&mine.forbidden)), (vec!["mine"], vec![]));
-        assert_eq!(mine.waived(), ["f1"]);
+        assert_eq!(mine.allowed_findings(), ["f1"]);
 
         let mut guidance = mixed();
         let gone = guidance.purge_stale(&[scope("me"), scope("you")], NOW, 24 * HOUR);
         assert_eq!(texts(&gone), ["mine, old"], "what is meant for one of the loops stays");
-        assert_eq!(guidance.waived(), ["f1", "f2"]);
+        assert_eq!(guidance.allowed_findings(), ["f1", "f2"]);
         guidance.give(List::Forbidden, entry("ours", 6.0, None));
         let gone = guidance.purge_stale(&[scope("a third")], NOW, 24 * HOUR);
         assert_eq!(texts(&gone), ["ours", "f1", "f2"], "other sessions may be about to start a loop");

@@ -106,7 +106,7 @@ impl SilenceReport {
 pub struct Heartbeat {
     settings: HeartbeatSettings,
     started: i64,
-    pulse: i64,
+    last_output: i64,
     checked: i64,
     tools: usize,
     /// How long this silence was at its warning.
@@ -117,14 +117,22 @@ pub struct Heartbeat {
 impl Heartbeat {
     /// Starts with the agent, at `now`.
     pub fn new(settings: HeartbeatSettings, now: i64) -> Self {
-        Heartbeat { settings, started: now, pulse: now, checked: now, tools: 0, warned: None, stalled: false }
+        Heartbeat {
+            settings,
+            started: now,
+            last_output: now,
+            checked: now,
+            tools: 0,
+            warned: None,
+            stalled: false,
+        }
     }
 
     /// Records output, and returns the silence it ended if there was a warning about it. A pulse may lie ahead: if the
     /// agent announces a wait, silence begins after it.
-    pub fn pulse(&mut self, now: i64) -> Option<Silence> {
+    pub fn record_output(&mut self, now: i64) -> Option<Silence> {
         let ended = if self.warned.is_some() && !self.stalled { self.silence(now) } else { None };
-        self.pulse = self.pulse.max(now);
+        self.last_output = self.last_output.max(now);
         (self.warned, self.stalled) = (None, false);
         ended
     }
@@ -133,7 +141,7 @@ impl Heartbeat {
     pub fn silence(&self, now: i64) -> Option<Silence> {
         let in_tool = self.tools > 0;
         let limit_seconds = self.settings.limit(in_tool)? / 1000;
-        let seconds = now.saturating_sub(self.pulse) / 1000;
+        let seconds = now.saturating_sub(self.last_output) / 1000;
         Some(Silence { seconds, limit_seconds, in_tool, stalled: self.stalled })
     }
 
@@ -149,7 +157,7 @@ impl Heartbeat {
             false => at.max(to),
         };
         self.started = shifted(self.started);
-        self.pulse = shifted(self.pulse);
+        self.last_output = shifted(self.last_output);
     }
 
     /// Returns what to report now: a warning and a stall at most once for each silence.
@@ -162,7 +170,7 @@ impl Heartbeat {
         if now.saturating_sub(self.started) < self.settings.grace {
             return None;
         }
-        let silence = now.saturating_sub(self.pulse);
+        let silence = now.saturating_sub(self.last_output);
         let (elapsed, missed) = (silence / 1000, silence / self.settings.interval);
         // With a threshold of one there is no missed interval to warn at.
         let notice = if limit > self.settings.interval { self.settings.interval } else { limit / 2 };
@@ -229,7 +237,7 @@ mod tests {
     fn each_silence_has_its_own_warning() {
         let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         assert_eq!(reports(&mut heart, 0, 299), [(240, WARNING)]);
-        heart.pulse(299_000);
+        heart.record_output(299_000);
         assert_eq!(reports(&mut heart, 299, 700), [(299 + 240, WARNING), (299 + 300, STALL)]);
     }
 
@@ -241,7 +249,7 @@ mod tests {
         let stall = SilenceReport::Stall { elapsed: 1800, missed: 30, threshold_seconds: 1800 };
         assert_eq!(reports(&mut heart, 0, 4000), [(1740, warning), (1800, stall)]);
         heart.set_tools(0);
-        heart.pulse(4_000_000);
+        heart.record_output(4_000_000);
         assert_eq!(reports(&mut heart, 4001, 4400), [(4240, WARNING), (4300, STALL)]);
     }
 
@@ -294,14 +302,14 @@ mod tests {
     fn a_silence_that_ends_after_its_warning_is_known() {
         let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         reports(&mut heart, 0, 200);
-        assert_eq!(heart.pulse(200_000), None, "no warning yet");
+        assert_eq!(heart.record_output(200_000), None, "no warning yet");
         reports(&mut heart, 200, 200 + 270);
         let silence = Silence { seconds: 270, limit_seconds: 300, in_tool: false, stalled: false };
-        assert_eq!(heart.pulse(470_000), Some(silence));
+        assert_eq!(heart.record_output(470_000), Some(silence));
         reports(&mut heart, 470, 470 + 300);
         let stalled = Silence { seconds: 300, stalled: true, ..silence };
         assert_eq!(heart.silence(770_000), Some(stalled));
-        assert_eq!(heart.pulse(771_000), None, "the last words of a stalled agent end no silence");
+        assert_eq!(heart.record_output(771_000), None, "the last words of a stalled agent end no silence");
     }
 
     #[test]
@@ -317,7 +325,7 @@ mod tests {
 
         let mut heart = Heartbeat::new(HeartbeatSettings::default(), 0);
         heart.check(1000);
-        heart.pulse(90_000_000);
+        heart.record_output(90_000_000);
         let from = 90_000;
         let said = reports(&mut heart, from, from + 400);
         assert_eq!(said, [(from + 240, WARNING), (from + 300, STALL)], "a pulse after it is not moved ahead");
@@ -332,7 +340,7 @@ mod tests {
     #[test]
     fn an_announced_wait_is_no_silence() {
         let mut heart = Heartbeat::new(HeartbeatSettings { grace: 0, ..HeartbeatSettings::default() }, 0);
-        heart.pulse(1_000_000);
+        heart.record_output(1_000_000);
         assert_eq!(reports(&mut heart, 0, 1300), [(1240, WARNING), (1300, STALL)]);
     }
 
@@ -349,7 +357,7 @@ mod tests {
             let (mut last, mut warned, mut stalled, mut warned_at) = (0, 0, 0, 0);
             for second in 0..2000 {
                 if pulses.contains(&second) {
-                    heart.pulse(second * 1000);
+                    heart.record_output(second * 1000);
                     (last, warned, stalled, warned_at) = (second, 0, 0, 0);
                 }
                 let silence = second - last;
@@ -409,7 +417,7 @@ mod tests {
             heart.set_tools(usize::from(tool));
             for time in times {
                 heart.check(time);
-                heart.pulse(time);
+                heart.record_output(time);
             }
         }
     }

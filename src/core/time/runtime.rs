@@ -38,9 +38,9 @@ pub enum TranscriptEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookKind {
     /// The client is running.
-    Seen,
+    Running,
     /// The turn in flight has ended.
-    Answered,
+    TurnEnded,
     /// The client was closed since the last entry.
     Reopened,
 }
@@ -117,7 +117,7 @@ impl Clock {
     /// Takes the new transcript entries and the hook at `now`, and returns the runtime known so far. It is less than
     /// before only if an earlier hook counted work that the transcript does not show yet, so the caller keeps the
     /// larger figure.
-    pub fn observe(&mut self, gained: &[TimedEvent], now: Stamp, mark: HookKind, threshold: i64) -> i64 {
+    pub fn observe(&mut self, gained: &[TimedEvent], now: Stamp, hook: HookKind, threshold: i64) -> i64 {
         if self.front == 0 || now.0 < self.latest() {
             // No mark yet, or the clock was set back: measure from here.
             let known = self.estimate(None, threshold);
@@ -132,7 +132,7 @@ impl Clock {
             self.advance(at, threshold);
             self.apply(&evidence.event, at);
         }
-        if mark == HookKind::Reopened {
+        if hook == HookKind::Reopened {
             self.settle_marks_before(now.0, threshold);
             self.open.clear();
             self.front = now.0;
@@ -143,7 +143,7 @@ impl Clock {
             let oldest = self.marks.remove(0);
             self.advance(oldest, threshold);
         }
-        self.estimate((mark == HookKind::Answered).then_some(now.0), threshold)
+        self.estimate((hook == HookKind::TurnEnded).then_some(now.0), threshold)
     }
 
     fn settle_marks_before(&mut self, at: i64, threshold: i64) {
@@ -244,18 +244,18 @@ mod tests {
 
     #[test]
     fn the_base_rule_without_a_transcript() {
-        use HookKind::Seen;
-        assert_eq!(run(&[(299, Seen, vec![])]), 299);
-        assert_eq!(run(&[(300, Seen, vec![])]), 0, "at the threshold it is a pause");
-        assert_eq!(run(&[(100, Seen, vec![]), (50_000, Seen, vec![]), (50_010, Seen, vec![])]), 110);
+        use HookKind::Running;
+        assert_eq!(run(&[(299, Running, vec![])]), 299);
+        assert_eq!(run(&[(300, Running, vec![])]), 0, "at the threshold it is a pause");
+        assert_eq!(run(&[(100, Running, vec![]), (50_000, Running, vec![]), (50_010, Running, vec![])]), 110);
         assert_eq!(
-            run(&[(100, Seen, vec![]), (40, Seen, vec![]), (60, Seen, vec![])]),
+            run(&[(100, Running, vec![]), (40, Running, vec![]), (60, Running, vec![])]),
             120,
             "clock set back"
         );
         let mut unmarked = Clock::default();
-        assert_eq!(unmarked.observe(&[], Stamp(T0), Seen, THRESHOLD), 0);
-        assert_eq!(unmarked.observe(&[], Stamp(T0 + 5000), Seen, THRESHOLD), 5000);
+        assert_eq!(unmarked.observe(&[], Stamp(T0), Running, THRESHOLD), 0);
+        assert_eq!(unmarked.observe(&[], Stamp(T0 + 5000), Running, THRESHOLD), 5000);
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
                 let from = turn * 360;
                 (
                     from + 360,
-                    HookKind::Seen,
+                    HookKind::Running,
                     vec![at(from, TranscriptEvent::Sent), at(from + 359, TranscriptEvent::Answer)],
                 )
             })
@@ -276,7 +276,11 @@ mod tests {
     #[test]
     fn a_long_tool_counts_and_a_long_silence_does_not() {
         assert_eq!(
-            run(&[(2000, HookKind::Seen, vec![call(10), result(1990), at(1999, TranscriptEvent::Answer)])]),
+            run(&[(
+                2000,
+                HookKind::Running,
+                vec![call(10), result(1990), at(1999, TranscriptEvent::Answer)]
+            )]),
             2000
         );
         let idle = vec![
@@ -285,17 +289,17 @@ mod tests {
             at(4000, TranscriptEvent::Prompt),
             at(4010, TranscriptEvent::Answer),
         ];
-        assert_eq!(run(&[(4011, HookKind::Seen, idle)]), 16);
+        assert_eq!(run(&[(4011, HookKind::Running, idle)]), 16);
     }
 
     #[test]
     fn closing_the_client_overnight_is_a_pause_even_in_a_tool_call() {
         let night = vec![call(10), at(43_210, TranscriptEvent::Prompt), at(43_220, TranscriptEvent::Answer)];
-        assert_eq!(run(&[(43_221, HookKind::Seen, night)]), 21);
+        assert_eq!(run(&[(43_221, HookKind::Running, night)]), 21);
         let reopened = [
-            (20, HookKind::Seen, vec![call(10)]),
+            (20, HookKind::Running, vec![call(10)]),
             (43_200, HookKind::Reopened, vec![]),
-            (43_230, HookKind::Answered, vec![at(43_210, TranscriptEvent::Prompt)]),
+            (43_230, HookKind::TurnEnded, vec![at(43_210, TranscriptEvent::Prompt)]),
         ];
         assert_eq!(run(&reopened), 50);
     }
@@ -303,22 +307,22 @@ mod tests {
     #[test]
     fn an_entry_between_call_and_result_does_not_break_the_piece() {
         let typed_meanwhile = vec![call(0), at(400, TranscriptEvent::Call("t2".into())), result(1200)];
-        assert_eq!(run(&[(1201, HookKind::Seen, typed_meanwhile)]), 1201);
+        assert_eq!(run(&[(1201, HookKind::Running, typed_meanwhile)]), 1201);
     }
 
     #[test]
     fn a_lagging_answer_counts_at_once_at_the_end_of_its_turn_and_later_otherwise() {
-        assert_eq!(run(&[(900, HookKind::Answered, vec![at(0, TranscriptEvent::Sent)])]), 900);
-        assert_eq!(run(&[(900, HookKind::Seen, vec![at(0, TranscriptEvent::Sent)])]), 0);
+        assert_eq!(run(&[(900, HookKind::TurnEnded, vec![at(0, TranscriptEvent::Sent)])]), 900);
+        assert_eq!(run(&[(900, HookKind::Running, vec![at(0, TranscriptEvent::Sent)])]), 0);
         let answered_long_ago = vec![at(1, TranscriptEvent::Prompt), at(10, TranscriptEvent::Answer)];
         assert_eq!(
-            run(&[(3600, HookKind::Answered, answered_long_ago)]),
+            run(&[(3600, HookKind::TurnEnded, answered_long_ago)]),
             10,
             "an answer is no proof of more work"
         );
         let later = [
-            (900, HookKind::Seen, vec![at(0, TranscriptEvent::Sent)]),
-            (910, HookKind::Seen, vec![at(899, TranscriptEvent::Answer)]),
+            (900, HookKind::Running, vec![at(0, TranscriptEvent::Sent)]),
+            (910, HookKind::Running, vec![at(899, TranscriptEvent::Answer)]),
         ];
         assert_eq!(run(&later), 910);
     }
@@ -326,7 +330,7 @@ mod tests {
     #[test]
     fn an_edited_state_restarts_the_clock_from_its_figures() {
         let mut clock = Clock::starting(Stamp(T0));
-        clock.observe(&[call(1)], Stamp(T0 + 10_000), HookKind::Seen, THRESHOLD);
+        clock.observe(&[call(1)], Stamp(T0 + 10_000), HookKind::Running, THRESHOLD);
         let kept = Clock::restore(Some(clock.clone()), 10_000, Stamp(T0 + 10_000));
         assert_eq!(kept, clock);
         let edited = Clock::restore(Some(clock), 99_000, Stamp(T0 + 11_000));
@@ -353,7 +357,7 @@ mod tests {
                 now += answer;
                 entries.push(at(now, TranscriptEvent::Answer));
                 now += stop;
-                hooks.push((now, if number % 2 == 0 { HookKind::Seen } else { HookKind::Answered }));
+                hooks.push((now, if number % 2 == 0 { HookKind::Running } else { HookKind::TurnEnded }));
             }
             (entries, hooks)
         })
@@ -370,18 +374,18 @@ mod tests {
             let mut total = vec![];
             for lag in [false, true] {
                 let (mut clock, mut read, mut before, mut vouched) = (Clock::starting(Stamp(T0)), 0, 0, false);
-                for (index, (seconds, mark)) in hooks.iter().chain([&(end, HookKind::Seen)]).enumerate() {
+                for (index, (seconds, mark)) in hooks.iter().chain([&(end, HookKind::Running)]).enumerate() {
                     let held = if lag && index < hooks.len() { lags[index] } else { 0 };
                     let upto = visible_at(*seconds).saturating_sub(held).max(read);
                     let now = Stamp(T0 + seconds * 1000);
                     // The hook knows the prompt it belongs to: it does not vouch across one that is hidden.
                     let hidden = &entries[upto..visible_at(*seconds).max(upto)];
-                    let mark = if hidden.iter().any(|e| e.event == TranscriptEvent::Prompt) { HookKind::Seen } else { *mark };
+                    let mark = if hidden.iter().any(|e| e.event == TranscriptEvent::Prompt) { HookKind::Running } else { *mark };
                     let known = clock.observe(&entries[read..upto], now, mark, THRESHOLD);
-                    prop_assert!(mark == HookKind::Answered || vouched || known >= before, "runtime shrank");
+                    prop_assert!(mark == HookKind::TurnEnded || vouched || known >= before, "runtime shrank");
                     // What a hook vouched for is not taken back while its entries are still to come.
                     let runtime = known.max(before);
-                    vouched |= mark == HookKind::Answered;
+                    vouched |= mark == HookKind::TurnEnded;
                     prop_assert!(runtime <= now.0 - T0, "runtime exceeds wall time");
                     (read, before) = (upto, runtime);
                 }
@@ -405,7 +409,7 @@ mod tests {
                     })
                 }).collect();
                 now += gap;
-                let mark = [HookKind::Seen, HookKind::Answered, HookKind::Reopened][mark as usize];
+                let mark = [HookKind::Running, HookKind::TurnEnded, HookKind::Reopened][mark as usize];
                 let runtime = before.max(clock.observe(&gained, Stamp(T0 + now * 1000), mark, THRESHOLD));
                 prop_assert!(runtime <= now * 1000, "runtime {} exceeds wall {}", runtime, now * 1000);
                 before = runtime;

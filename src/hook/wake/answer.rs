@@ -32,7 +32,7 @@ pub(super) fn received(watch: &Watch) -> Option<String> {
         if !is_open || !question.answer.is_empty() {
             return None;
         }
-        if let Ok(Some(text)) = topic.look()
+        if let Ok(Some(text)) = topic.poll()
             && reply::take(world, project, session, &open)
         {
             return resumed(&world.later(), project, session, &text, topic.host());

@@ -14,7 +14,7 @@ use crate::store::user::armed;
 
 /// Waits until the time for background commands is up. Returns the prompt that continues the loop.
 pub(super) fn overdue(watch: &Watch, run: &ArmedLoop, until: Stamp) -> Option<String> {
-    let mut look = SessionProbe::first(run);
+    let mut probe = SessionProbe::start(run);
     loop {
         std::thread::sleep(POLL);
         let current = watch.running_loop()?;
@@ -22,10 +22,10 @@ pub(super) fn overdue(watch: &Watch, run: &ArmedLoop, until: Stamp) -> Option<St
             return None;
         }
         let is_up = watch.world.later().now >= until;
-        match look.again(watch, &current) {
+        match probe.poll(watch, &current) {
             SessionActivity::Over => return None,
             // What the client queued leads to a turn as soon as this hook ends.
-            _ if !watch.is_interactive && !look.is_queue_empty() => return None,
+            _ if !watch.is_interactive && !probe.is_queue_empty() => return None,
             SessionActivity::Busy if watch.is_interactive => {}
             SessionActivity::Idle | SessionActivity::Busy if is_up => return woken(watch, &current),
             SessionActivity::Idle | SessionActivity::Busy => {}

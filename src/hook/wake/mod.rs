@@ -57,7 +57,7 @@ fn watch() -> Option<String> {
     let is_interactive = super::is_interactive();
     let input = &input::parse(&bytes, "Stop").ok()?;
     let session = input.session_id.as_deref()?;
-    let world = &World::of_hook().ok()?;
+    let world = &World::for_hook().ok()?;
     let project = &Project::find(world, input.cwd.as_deref());
     let watch = Watch { world, project, session, input, is_interactive };
     let is_armed = armed::exists(world, project, session).ok()?;

@@ -31,7 +31,7 @@ pub(super) struct SessionProbe {
 }
 
 impl SessionProbe {
-    pub(super) fn first(run: &ArmedLoop) -> SessionProbe {
+    pub(super) fn start(run: &ArmedLoop) -> SessionProbe {
         SessionProbe { reading: run.session.transcript.clone(), quiet_since: Instant::now(), sent: false }
     }
 
@@ -40,8 +40,8 @@ impl SessionProbe {
         self.reading.queue.is_empty()
     }
 
-    /// Looks again. A prompt alone is no turn: a command that the client answers itself may leave one.
-    pub(super) fn again(&mut self, watch: &Watch, run: &ArmedLoop) -> SessionActivity {
+    /// Polls it again. A prompt alone is no turn: a command that the client answers itself may leave one.
+    pub(super) fn poll(&mut self, watch: &Watch, run: &ArmedLoop) -> SessionActivity {
         let has_failed = matches!(watch.input.event, HookEvent::StopFailure { .. });
         let path = watch.input.transcript.as_deref().filter(|path| path.symlink_metadata().is_ok());
         // The agent took it along into another checkout, so it is at work. After a failure nothing is at work.

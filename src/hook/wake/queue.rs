@@ -44,15 +44,15 @@ pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
 /// Waits until the queue is empty and the session idle. Returns the prompt that continues the loop.
 pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
     let began = Instant::now();
-    let mut look = SessionProbe::first(run);
+    let mut probe = SessionProbe::start(run);
     while began.elapsed() < DEADLINE {
         std::thread::sleep(POLL);
         let current = watch.running_loop()?;
         if current.session.waiting != run.session.waiting {
             return None;
         }
-        let activity = look.again(watch, &current);
-        let drained = look.is_queue_empty() || began.elapsed() > QUEUE_DEADLINE;
+        let activity = probe.poll(watch, &current);
+        let drained = probe.is_queue_empty() || began.elapsed() > QUEUE_DEADLINE;
         match activity {
             SessionActivity::Over => return None,
             SessionActivity::Idle if drained => {

@@ -31,14 +31,14 @@ const CLIENT_CONTINUES_MS: i64 = 300_000;
 pub(super) fn tried_again(watch: &Watch) -> Option<String> {
     let began = Instant::now();
     let last = watch.world.now.plus_ms(MAX_WATCH_MS);
-    let mut look = None;
+    let mut probe = None;
     let mut is_told = false;
     loop {
         std::thread::sleep(POLL);
         let run = watch.running_loop()?;
         let Some(until) = next_attempt(&run) else {
             // Noted once, it is gone when a turn has ended or another of us has woken the agent.
-            if look.is_some() || began.elapsed() > NOTE_DEADLINE {
+            if probe.is_some() || began.elapsed() > NOTE_DEADLINE {
                 return None;
             }
             if watch.is_decided(&run) {
@@ -46,9 +46,9 @@ pub(super) fn tried_again(watch: &Watch) -> Option<String> {
             }
             continue;
         };
-        let look = look.get_or_insert_with(|| SessionProbe::first(&run));
+        let probe = probe.get_or_insert_with(|| SessionProbe::start(&run));
         let now = watch.world.later().now;
-        match look.again(watch, &run) {
+        match probe.poll(watch, &run) {
             SessionActivity::Over => return None,
             // If the lock is held, say, the attempt is still to be made.
             SessionActivity::Idle if now >= until.min(last) => {

@@ -181,9 +181,9 @@ impl Drop for ReaperGuard {
 #[cfg(target_os = "linux")]
 pub fn reap(run_id: &str) -> Result<(), String> {
     // A process may start another one while we look, and its end takes a moment.
-    const MAX_LOOKS: usize = 500;
+    const MAX_PROC_SCANS: usize = 500;
     const POLL: Duration = Duration::from_millis(10);
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_PROC_SCANS {
         if kill_marked(run_id).is_empty() {
             return Ok(());
         }

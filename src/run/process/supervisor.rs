@@ -210,7 +210,7 @@ impl Supervisor<'_> {
             match inbox.next(POLL) {
                 Some(Message::Output { of, chunk, is_stderr }) if of == self.launch.number => {
                     self.last_output = Instant::now();
-                    if let Some(silence) = self.heartbeat.pulse(self.elapsed()) {
+                    if let Some(silence) = self.heartbeat.record_output(self.elapsed()) {
                         self.observer.silent(&silence);
                     }
                     log.write(&chunk, is_stderr);

@@ -67,11 +67,11 @@ impl Lock {
     }
 
     /// Checks, on a temporary file, that a lock in this folder keeps a second one out.
-    pub fn prove(dir: &Path) -> Result<()> {
+    pub fn check_locking(dir: &Path) -> Result<()> {
         let path = dir.join(format!(".ralph-lock-{:016x}", crate::store::world::unique() as u64));
-        let proof = check_locking_on(&path);
+        let result = check_locking_on(&path);
         let _ = std::fs::remove_file(&path);
-        proof
+        result
     }
 }
 
@@ -91,10 +91,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_proof_leaves_nothing() {
+    fn the_locking_check_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        Lock::prove(dir.path()).unwrap();
+        Lock::check_locking(dir.path()).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        assert!(Lock::prove(&dir.path().join("gone")).is_err());
+        assert!(Lock::check_locking(&dir.path().join("gone")).is_err());
     }
 }

@@ -50,14 +50,14 @@ pub fn replace_locked(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()>
 
 /// Like `replace_locked`, without syncing the directory: after a power cut the file before may come back.
 pub fn replace_locked_unsynced(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
-    let temporary = beside(path, "new");
+    let temporary = temporary_path(path, "new");
     let _ = fs::remove_file(&temporary);
     exchange(&temporary, path, bytes, privacy, true)
 }
 
 /// Like `replace_locked`, without waiting for the disk: for what can be made again.
 pub fn replace_locked_unflushed(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
-    let temporary = beside(path, "new");
+    let temporary = temporary_path(path, "new");
     let _ = fs::remove_file(&temporary);
     exchange(&temporary, path, bytes, privacy, false)
 }
@@ -69,7 +69,7 @@ pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Returns a new name beside `path`, and removes what killed writers of it left.
 fn temporary(path: &Path) -> PathBuf {
-    let prefix = beside(path, "");
+    let prefix = temporary_path(path, "");
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
     let is_stale = |entry: &DirEntry| {
         entry.file_name().as_encoded_bytes().starts_with(prefix) && is_older(entry, TEMPORARY_EXPIRES_AFTER)
@@ -78,7 +78,7 @@ fn temporary(path: &Path) -> PathBuf {
     for entry in entries.into_iter().flatten().flatten().filter(is_stale) {
         let _ = fs::remove_file(entry.path());
     }
-    beside(path, &format!("{:08x}", world::unique() as u32))
+    temporary_path(path, &format!("{:08x}", world::unique() as u32))
 }
 
 /// Removes what killed writers of any file left in a folder in which only we write.
@@ -98,7 +98,7 @@ pub fn is_older(entry: &DirEntry, than: Duration) -> bool {
     written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > than))
 }
 
-fn beside(path: &Path, mark: &str) -> PathBuf {
+fn temporary_path(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{name}.tmp-{mark}"))
 }

@@ -191,7 +191,7 @@ pub fn announce(
 
 /// Disarms a run whose ending the user has seen. If the history does not have it, the armed record stays: one of the two
 /// must show that the loop was this user's.
-pub fn settle(world: &World, project: &Project, session: &str, run: &ArmedLoop) {
+pub fn disarm_recorded(world: &World, project: &Project, session: &str, run: &ArmedLoop) {
     if history::contains(world, project, &run.run_id).unwrap_or(false) {
         armed::disarm(world, project, session);
         circuit::forget(world, project, session);

@@ -68,7 +68,7 @@ pub fn keep(world: &World, session: &str, told: &ClientFigures) -> Result<()> {
     // The status line and the module tell at the same time.
     let _lock = Lock::acquire(&folder.join("lock"))?;
     if !path.exists() {
-        super::handoff::sweep(folder, EXPIRES_AFTER);
+        super::handoff::remove_expired(folder, EXPIRES_AFTER);
     }
     let Some(next) = news() else { return Ok(()) };
     file::replace_locked_unflushed(&path, &serde_json::to_vec(&next)?, Privacy::Private)

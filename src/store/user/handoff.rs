@@ -20,12 +20,12 @@ fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
 
 pub fn leave(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
     let path = path(world, session, command)?;
-    sweep(path.parent().unwrap_or(&path), EXPIRES_AFTER);
+    remove_expired(path.parent().unwrap_or(&path), EXPIRES_AFTER);
     file::replace_private(&path, text.as_bytes())
 }
 
 /// Removes what was never taken, because a command was cancelled right after its hook.
-pub(super) fn sweep(dir: &Path, after: Duration) {
+pub(super) fn remove_expired(dir: &Path, after: Duration) {
     // A lock that was removed would keep none out who opens it anew.
     let old = |entry: &DirEntry| entry.file_name() != "lock" && file::is_older(entry, after);
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().filter(old) {
@@ -44,7 +44,7 @@ pub fn take(world: &World, session: &str, command: &str) -> Option<String> {
 /// Notes that the client passes this session's commands to the hook.
 pub fn note_served(world: &World, session: &str) {
     let Ok(path) = served(world, session) else { return };
-    sweep(path.parent().unwrap_or(&path), SERVED_EXPIRES_AFTER);
+    remove_expired(path.parent().unwrap_or(&path), SERVED_EXPIRES_AFTER);
     let _ = file::replace_private(&path, b"");
 }
 

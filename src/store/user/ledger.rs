@@ -101,7 +101,7 @@ pub fn add(world: &World, spent: Spent) -> Result<Option<String>> {
     let _lock = lock(&path)?;
     let (before, told) = read_or_repair(world, &path)?;
     if before == Spent::default() {
-        super::handoff::sweep(path.parent().unwrap_or(&path), KEPT_FOR);
+        super::handoff::remove_expired(path.parent().unwrap_or(&path), KEPT_FOR);
     }
     write(&path, before.plus(spent)).map(|()| told)
 }

@@ -21,7 +21,7 @@ fn path(world: &World, session: &str) -> Result<PathBuf> {
 /// Notes that the session asked a question, or which reply to it was asked about.
 pub fn record(world: &World, session: &str, reply: &str) -> Result<()> {
     let path = path(world, session)?;
-    handoff::sweep(path.parent().unwrap_or(&path), EXPIRES_AFTER);
+    handoff::remove_expired(path.parent().unwrap_or(&path), EXPIRES_AFTER);
     file::replace_private(&path, reply.as_bytes())
 }
 

@@ -37,7 +37,7 @@ fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
 /// Opens the question with which a loop ended for an answer from elsewhere, in place of an earlier one of its session.
 pub fn open(world: &World, project: &Project, session: &str, run: &StoredLoop) -> Result<()> {
     let path = path(world, project, session)?;
-    handoff::sweep(path.parent().unwrap_or(&path), EXPIRES_AFTER);
+    handoff::remove_expired(path.parent().unwrap_or(&path), EXPIRES_AFTER);
     let random = world::unique();
     let letter = |at: u32| char::from(ALPHABET[usize::try_from((random >> (5 * at)) & 31).unwrap_or(0)]);
     let token = (0..TOKEN_CHARS).map(letter).collect();

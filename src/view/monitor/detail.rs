@@ -343,10 +343,10 @@ impl Monitor {
         if shown().next().is_none() {
             page.text("none", 1, Tone::Dim);
         }
-        let waived = project.guidance.waived();
+        let allowed_ids = project.guidance.allowed_findings();
         for finding in shown().take(MAX_LISTED) {
             let tone = if finding.severity >= Severity::High { Tone::Warn } else { Tone::Plain };
-            let remark = if waived.contains(&finding.id) { "allowed" } else { "" };
+            let remark = if allowed_ids.contains(&finding.id) { "allowed" } else { "" };
             let place = finding.place();
             let text = format!("{place}: {}", finding.description);
             page.item((finding.severity.name(), tone), text.trim_start_matches(": "), remark);

@@ -151,7 +151,7 @@ impl Monitor {
     }
 
     /// Returns the runs that are on the screen, the selected one first: what is not seen is not read.
-    pub fn in_sight(&self) -> impl Iterator<Item = &str> {
+    pub fn visible_run_ids(&self) -> impl Iterator<Item = &str> {
         let selected = self.selected.as_deref();
         let listed = self.visible().into_iter().skip(self.list_top).take(self.list_room.max(1));
         let listed = listed.map(|index| self.runs[index].run_id.as_str());

@@ -35,7 +35,7 @@ pub fn run(call: &Invocation) -> CommandOutput {
     let root = project.map(|project| project.root.as_path());
     let mut monitor = Monitor::new(theme, root, world.now);
     // Before the screen is taken: what cannot be read at all is an error on the terminal as it was.
-    watch.refresh(&mut monitor)?;
+    watch.load(&mut monitor)?;
     let signals = Signals::watch().map_err(Failure::internal)?;
     let mut screen = Screen::enter().map_err(|error| unusable(&error))?;
     let mut actions = Actions::default();
@@ -74,7 +74,7 @@ fn show(
     let mut is_changed = true;
     loop {
         if Instant::now() >= next_look {
-            watch.look(monitor);
+            watch.refresh(monitor);
             activity.follow(watch.world(), monitor);
             next_look = Instant::now() + TICK;
             is_changed = true;
@@ -135,7 +135,7 @@ fn take(
         None => {}
     }
     // Another run may be selected: what is known of it is shown at once.
-    watch.read_in_sight(monitor);
+    watch.read_visible(monitor);
     activity.follow(watch.world(), monitor);
     Ok(false)
 }

@@ -24,7 +24,7 @@ const QUIET_TICKS: u64 = 15;
 const ENDED_TICKS: u64 = 5;
 /// Event files that are read for the first time in one look.
 const MAX_FIRST_READS: usize = 8;
-/// Timelines of runs out of sight that are kept.
+/// Timelines kept for runs that are not visible.
 const MAX_TIMELINES: usize = 64;
 /// Runs of the history that are listed beside those with events.
 const MAX_PAST_RUNS: usize = 500;
@@ -49,7 +49,7 @@ pub struct Watch {
 /// A project, as it was when it was last looked at.
 struct Watched {
     seen: [FileStamp; 3],
-    looked_at: Option<u64>,
+    checked_at: Option<u64>,
     /// What is new, until the list has it.
     status: Option<StatusView>,
     past: Vec<history::Run>,
@@ -84,25 +84,25 @@ impl Watch {
         &self.world
     }
 
-    /// Looks at everything for the first time. A state that cannot be read at all is an error.
-    pub fn refresh(&mut self, monitor: &mut Monitor) -> Result<(), Failure> {
-        self.look(monitor);
+    /// Reads everything for the first time. A state that cannot be read at all is an error.
+    pub fn load(&mut self, monitor: &mut Monitor) -> Result<(), Failure> {
+        self.refresh(monitor);
         if let Some(project) = &self.project {
             status::gather_observed(&self.world, project, None, &mut |_, _| ClientStatus::Unknown)?;
         }
         Ok(())
     }
 
-    /// Looks at what may have changed.
-    pub fn look(&mut self, monitor: &mut Monitor) {
+    /// Reads what may have changed.
+    pub fn refresh(&mut self, monitor: &mut Monitor) {
         self.world = self.world.later();
         monitor.now = self.world.now;
         self.list_runs();
-        self.look_at_projects();
+        self.refresh_projects();
         if std::mem::take(&mut self.is_stale) {
             self.put_together(monitor);
         }
-        self.read_in_sight(monitor);
+        self.read_visible(monitor);
         self.ticks += 1;
     }
 
@@ -131,22 +131,22 @@ impl Watch {
         }
     }
 
-    fn look_at_projects(&mut self) {
+    fn refresh_projects(&mut self) {
         for (root, watched) in &mut self.projects {
             let project = Project { root: root.clone() };
             let data = self.world.data_dir().unwrap_or(root);
             let given = data.join("given").join(format!("{}.json", project.key()));
             let past = data.join("history").join(format!("{}.jsonl", project.key()));
             let seen = [project.state(), given, past].map(|path| fingerprint(&path));
-            let patience = if watched.has_living { LIVING_TICKS } else { QUIET_TICKS };
-            let is_due = watched.looked_at.is_none_or(|looked| self.ticks >= looked + patience);
+            let interval = if watched.has_living { LIVING_TICKS } else { QUIET_TICKS };
+            let is_due = watched.checked_at.is_none_or(|checked| self.ticks >= checked + interval);
             if seen == watched.seen && !is_due {
                 continue;
             }
             if seen[2] != watched.seen[2] {
                 watched.past = history::runs(&self.world, &project).unwrap_or_default();
             }
-            (watched.seen, watched.looked_at) = (seen, Some(self.ticks));
+            (watched.seen, watched.checked_at) = (seen, Some(self.ticks));
             let status = watched.gather(&self.world, &project);
             watched.has_living = status.loops.iter().any(|shown| shown.run.is_alive());
             watched.status = Some(status);
@@ -221,10 +221,10 @@ impl Watch {
     }
 
     /// Reads what the events of the runs on the screen gained.
-    pub fn read_in_sight(&mut self, monitor: &mut Monitor) {
-        let in_sight: Vec<String> = monitor.in_sight().map(str::to_owned).collect();
+    pub fn read_visible(&mut self, monitor: &mut Monitor) {
+        let visible: Vec<String> = monitor.visible_run_ids().map(str::to_owned).collect();
         let order: HashMap<&str, usize> =
-            in_sight.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
+            visible.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
         let mut wanted: Vec<(usize, usize)> = Vec::new();
         for (index, run) in monitor.runs.iter().enumerate() {
             match order.get(run.run_id.as_str()) {
@@ -247,7 +247,7 @@ impl Watch {
             }
             self.read(run);
         }
-        self.forget_what_is_out_of_sight(monitor, &in_sight);
+        self.forget_hidden(monitor, &visible);
     }
 
     fn read(&mut self, run: &mut RunView) {
@@ -275,13 +275,13 @@ impl Watch {
     }
 
     /// Keeps only so many timelines: a user may have hundreds of runs.
-    fn forget_what_is_out_of_sight(&mut self, monitor: &mut Monitor, in_sight: &[String]) {
+    fn forget_hidden(&mut self, monitor: &mut Monitor, visible: &[String]) {
         if self.followers.len() <= MAX_TIMELINES {
             return;
         }
-        let in_sight: HashSet<&String> = in_sight.iter().collect();
+        let visible: HashSet<&String> = visible.iter().collect();
         for run in &mut monitor.runs {
-            if !run.is_alive() && !in_sight.contains(&run.run_id) {
+            if !run.is_alive() && !visible.contains(&run.run_id) {
                 (run.timeline, run.is_read) = (None, run.past.is_some());
                 self.followers.remove(&run.run_id);
             }
@@ -295,7 +295,7 @@ impl Watched {
     fn new() -> Watched {
         Watched {
             seen: [None; 3],
-            looked_at: None,
+            checked_at: None,
             status: None,
             past: Vec::new(),
             observed: HashMap::new(),

@@ -59,7 +59,7 @@ pub fn request(notice: &Notice, url: &str, format: &str) -> Result<HttpRequest, 
 fn whole(notice: &Notice) -> Value {
     let reply = notice.reply.as_ref().map(|reply| json!({"url": reply.topic, "token": reply.token}));
     json!({
-        "event": notice.occasion.name(),
+        "event": notice.event.name(),
         "timestamp": notice.at,
         "title": notice.title,
         "message": notice.message,
@@ -82,7 +82,7 @@ fn slack(notice: &Notice) -> Value {
 }
 
 fn ntfy(notice: &Notice, topic: &str) -> Value {
-    let (priority, tag) = match (notice.occasion, notice.outcome) {
+    let (priority, tag) = match (notice.event, notice.outcome) {
         (NotificationEvent::Question | NotificationEvent::Permission | NotificationEvent::UsageLimit, _) => {
             (4, "question")
         }

@@ -64,7 +64,7 @@ pub struct ReplyTo {
 /// One notification. Its texts are cleaned and bounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    pub occasion: NotificationEvent,
+    pub event: NotificationEvent,
     pub at: Stamp,
     pub title: String,
     pub message: String,
@@ -81,10 +81,10 @@ pub struct Notice {
 }
 
 impl Notice {
-    fn new(occasion: NotificationEvent, run: &StoredLoop, project: &str, what: &str, now: Stamp) -> Notice {
+    fn new(event: NotificationEvent, run: &StoredLoop, project: &str, what: &str, now: Stamp) -> Notice {
         let name = project.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(project);
         Notice {
-            occasion,
+            event,
             at: now,
             title: clean::excerpt(&format!("Ralph: {what} · {name}"), MAX_TITLE_COLUMNS),
             message: String::new(),
@@ -124,7 +124,7 @@ impl Notice {
         let message = format!("{question}\n\n{how}");
         let question = Some(question);
         Notice {
-            occasion: NotificationEvent::Question,
+            event: NotificationEvent::Question,
             title,
             message,
             question,

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn only_a_message_with_the_token_is_an_answer() {
-        let heard = |message: &str| {
+        let parse = |message: &str| {
             let line = json!({"id": "a1", "time": 1, "event": "message", "topic": "t", "message": message});
             parse_message(line.to_string().as_bytes(), "k7f2")
         };
@@ -62,10 +62,10 @@ mod tests {
             ("k7f2  \u{1b} ", None),
             ("é", None),
         ] {
-            assert_eq!(heard(message).answer.as_deref(), answer, "{message:?}");
+            assert_eq!(parse(message).answer.as_deref(), answer, "{message:?}");
         }
-        assert_eq!(heard(&format!("k7f2 {}", "x".repeat(MAX_ANSWER_CHARS + 1))).answer, None, "too long");
-        assert_eq!(heard("x").id.as_deref(), Some("a1"));
+        assert_eq!(parse(&format!("k7f2 {}", "x".repeat(MAX_ANSWER_CHARS + 1))).answer, None, "too long");
+        assert_eq!(parse("x").id.as_deref(), Some("a1"));
     }
 
     #[test]
