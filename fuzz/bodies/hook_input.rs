@@ -1,6 +1,6 @@
 //! Input of the hooks and of the module: only broken JSON is an error, and a text that is there arrives.
 
-use ralph::claude::hook::input::{self, HookEvent, Input};
+use ralph::claude::hook::input::{self, HookEvent, HookInput};
 use ralph::claude::hook::module;
 use ralph::claude::settings::statusline;
 use ralph::core::request::StartRequest;
@@ -25,7 +25,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-fn arrives(input: &Input, fields: &BTreeMap<String, &RawValue>) {
+fn arrives(input: &HookInput, fields: &BTreeMap<String, &RawValue>) {
     let same = |name: &str, read: Option<&str>| {
         let given = fields.get(name).map(|raw| raw.get());
         match given.filter(|json| json.starts_with('"')) {

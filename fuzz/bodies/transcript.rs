@@ -2,7 +2,7 @@
 //! nothing.
 
 use ralph::claude::transcript;
-use ralph::core::decide::turn::Gained;
+use ralph::core::decide::turn::TranscriptGain;
 use ralph::core::record::{Session, StoredLoop, Timing, TranscriptPosition, Usage};
 use ralph::core::time::Stamp;
 use ralph::core::time::runtime::TimedEvent;
@@ -89,7 +89,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, gained: Gained) -> TranscriptPosition {
+    fn add(&mut self, gained: TranscriptGain) -> TranscriptPosition {
         self.evidence.extend(gained.evidence);
         self.tools.0 += gained.tools_used;
         self.tools.1 += gained.tools_that_write;

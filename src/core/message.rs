@@ -104,8 +104,8 @@ pub fn remarks(note: &Note) -> Vec<String> {
         (note.paused_ms >= 1000).then(|| format!("paused {}, not counted", time::span(note.paused_ms)));
     let next_turn = match &note.next_turn {
         NextTurn::Continue => None,
-        NextTurn::Land(words) => Some(format!("{words}: the agent brings the work to a safe point")),
-        NextTurn::HandOver(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
+        NextTurn::FinishUp(words) => Some(format!("{words}: the agent brings the work to a safe point")),
+        NextTurn::WriteHandover(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
         NextTurn::NewContext => Some(format!("handed over in {HANDOVER}")),
     };
     let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone()).chain(note.cost_unknown.clone());
@@ -315,7 +315,7 @@ pub fn tokens(count: u64) -> String {
 mod tests {
     use super::*;
     use crate::core::decide::completion::Rejection;
-    use crate::core::record::{Awaited, LoopState, Queued, Session, Usage, Waiting};
+    use crate::core::record::{BackgroundWait, LoopState, QueuedPrompt, Session, Usage, Waiting};
 
     fn run() -> StoredLoop {
         StoredLoop {
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn the_line_says_what_the_loop_waits_for() {
-        let user = |text: &str| Some(WaitingFor::User(Queued { text: text.into(), at: Stamp(0) }));
+        let user = |text: &str| Some(WaitingFor::User(QueuedPrompt { text: text.into(), at: Stamp(0) }));
         let cases = [
             ("a prompt", user("and the docs?"), " · answering your \"and the docs?\" first, then continuing"),
             (
@@ -405,7 +405,7 @@ mod tests {
             ("the end", user("/ralph:stop"), " · running your \"/ralph:stop\" first"),
             (
                 "work",
-                Some(WaitingFor::Background(Awaited { what: "cargo build".into(), until: None })),
+                Some(WaitingFor::Background(BackgroundWait { what: "cargo build".into(), until: None })),
                 " · waiting for background work: cargo build",
             ),
             ("nothing", None, ""),

@@ -34,7 +34,7 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
         );
         return Ok(HookOutput::silent());
     }
-    let Ran { told, for_agent, .. } = run(call, command, text)?;
+    let SlashResult { told, for_agent, .. } = run(call, command, text)?;
     // A prompt that is blocked has no other event.
     let Some(for_agent) = for_agent else { return Ok(HookOutput::block(told)) };
     submission::note_run(call, EXPANDED, text);
@@ -55,7 +55,7 @@ pub fn in_context(call: &Call, for_agent: String) -> String {
 }
 
 /// What a slash command did.
-pub struct Ran {
+pub struct SlashResult {
     /// What the user is told.
     pub told: String,
     /// What the agent is told, if there is something for it to do.
@@ -63,7 +63,7 @@ pub struct Ran {
     pub failed: bool,
 }
 
-pub fn run(call: &Call, command: &str, text: &str) -> Result<Ran> {
+pub fn run(call: &Call, command: &str, text: &str) -> Result<SlashResult> {
     let Call { world, project, session, .. } = *call;
     if armed::exists(world, project, session)? {
         note_interruption(call)?;
@@ -82,7 +82,7 @@ pub fn run(call: &Call, command: &str, text: &str) -> Result<Ran> {
         notes.iter().for_each(|note| told.push_str(&format!("\n{note}")));
         Some(format!("The user ran a Ralph command and has seen its output. Do not reply to it.\n{text}"))
     });
-    Ok(Ran { told, for_agent, failed })
+    Ok(SlashResult { told, for_agent, failed })
 }
 
 /// Returns what to add if the agent of this session may edit nothing without an answer.

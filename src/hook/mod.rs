@@ -16,7 +16,7 @@ pub mod wake;
 
 use crate::claude::client::version::{OLDEST_WITH_STOP_CONTEXT, Version};
 use crate::claude::hook::answer::HookOutput;
-use crate::claude::hook::input::{self, HookEvent, Input};
+use crate::claude::hook::input::{self, HookEvent, HookInput};
 use crate::store::runner::run_lock;
 use crate::store::state::stop as stops;
 use crate::store::user::armed;
@@ -64,10 +64,10 @@ struct Call<'a> {
     /// The checkout in which the agent works.
     work_tree: &'a Project,
     session: &'a str,
-    input: &'a Input,
+    input: &'a HookInput,
 }
 
-fn handle(world: &World, input: &Input) -> Result<HookOutput> {
+fn handle(world: &World, input: &HookInput) -> Result<HookOutput> {
     let Some(session) = input.session_id.as_deref().filter(|id| state::usable_session_id(id)) else {
         return Ok(HookOutput::silent());
     };

@@ -4,7 +4,7 @@
 //! Like a hook it fails open: whatever goes wrong, it exits 0, and the module does nothing.
 
 use super::{expansion, news};
-use crate::claude::hook::module::{self, Input, ModuleEvent};
+use crate::claude::hook::module::{self, ModuleEvent, ModuleInput};
 use crate::claude::settings::settings_file::{SettingsFile, StatusLine};
 use crate::claude::settings::statusline as line_settings;
 use crate::claude::transcript;
@@ -69,7 +69,7 @@ pub fn main() -> ExitCode {
 struct Call<'a> {
     world: &'a World,
     project: &'a Project,
-    input: &'a Input,
+    input: &'a ModuleInput,
 }
 
 fn answer(bytes: &[u8]) -> Option<ModuleOutput> {
@@ -98,7 +98,7 @@ fn answer(bytes: &[u8]) -> Option<ModuleOutput> {
 impl Call<'_> {
     /// Returns the guidance that is new for the agent, if a turn is running.
     fn news(&self) -> Option<String> {
-        let Input { session_id, running, .. } = self.input;
+        let ModuleInput { session_id, running, .. } = self.input;
         let news = running.then(|| news::take(self.world, self.project, session_id).ok().flatten()).flatten();
         news.map(|text| clean::block(&text))
     }

@@ -11,7 +11,7 @@ use crate::claude::hook::answer::{HookOutput, PermissionAnswer as Decision};
 use crate::core::decide::permission::{self, MAX_DENIALS, Reason, ToolCall};
 use crate::core::event::notice::Notice;
 use crate::core::event::{self, EventKind, Permission, PermissionDecision, WaitEvent};
-use crate::core::record::{ArmedLoop, Awaited, ClientStatus, LoopState, Waiting, WaitingFor};
+use crate::core::record::{ArmedLoop, BackgroundWait, ClientStatus, LoopState, Waiting, WaitingFor};
 use crate::core::settings::Resolved;
 use crate::core::time;
 use crate::store::process::{notify, pid};
@@ -128,7 +128,7 @@ impl Prompt<'_> {
             return Ok(None);
         }
         let until = Some(world.now.plus_ms(self.wait_ms));
-        let awaited = Awaited { what: self.tool.shown(), until };
+        let awaited = BackgroundWait { what: self.tool.shown(), until };
         let what = match self.tool.question() {
             Some(_) => WaitingFor::Question(awaited),
             None => WaitingFor::Permission(awaited),

@@ -2,9 +2,9 @@
 
 use super::{Call, wake};
 use crate::claude::hook::answer::HookOutput;
-use crate::claude::hook::input::{HookEvent, Input};
+use crate::claude::hook::input::{HookEvent, HookInput};
 use crate::claude::transcript;
-use crate::core::decide::turn::{Gained, Turn};
+use crate::core::decide::turn::{TranscriptGain, Turn};
 use crate::core::decide::{Decision, NextTurn};
 use crate::core::event;
 use crate::core::event::notice::Notice;
@@ -126,7 +126,7 @@ fn record_and_answer(
         notes.extend(events::note_once(world, &mut after, &std::mem::take(&mut happened)));
     }
     notes.extend(record::turn(world, project, session, before, &after));
-    notes.extend(turn.gained.as_ref().and_then(Gained::passed_over));
+    notes.extend(turn.gained.as_ref().and_then(TranscriptGain::passed_over));
     if ends_now && after.outcome == Some(Outcome::Complete) && !checks.withheld.is_empty() {
         notes.push("the project's checks did not run: `ralph trust` shows them".into());
     }
@@ -293,7 +293,7 @@ fn is_gone(project: &Project) -> Result<bool> {
 }
 
 /// Returns what the hook's input and the transcript tell about the turn.
-fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bool) -> Result<Turn> {
+fn told_by_client(world: &World, input: &HookInput, run: &ArmedLoop, kill_switch: bool) -> Result<Turn> {
     let HookEvent::Stop { message, continued, background } = &input.event else { return Ok(Turn::default()) };
     let gained = input.transcript.as_deref().and_then(|path| transcript::read(path, run));
     let message = message.clone().or_else(|| gained.as_ref()?.last_text.clone());
@@ -311,7 +311,7 @@ fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bo
 
 /// Returns what this Stop says about time. It means that the model has answered, even if the transcript does
 /// not show that yet; but if a newer prompt is missing there, the time between is unknown.
-fn hook_kind(input: &Input, gained: Option<&Gained>, continued: bool) -> HookKind {
+fn hook_kind(input: &HookInput, gained: Option<&TranscriptGain>, continued: bool) -> HookKind {
     let Some(gained) = gained else { return HookKind::Running };
     let shown = match &input.prompt_id {
         Some(id) if !gained.reading.prompt_id.is_empty() => *id == gained.reading.prompt_id,

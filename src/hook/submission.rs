@@ -2,11 +2,11 @@
 //! question with which a loop ended. Nothing else concerns us.
 
 use super::Call;
-use super::expansion::{self, Ran};
+use super::expansion::{self, SlashResult};
 use super::module;
 use crate::claude::hook::answer::HookOutput;
 use crate::cli::loops::answer;
-use crate::cli::loops::slash::{self, Reply};
+use crate::cli::loops::slash::{self, SlashReply};
 use crate::core::text::clean;
 use crate::store::World;
 use crate::store::user::{handoff, open_question};
@@ -102,7 +102,7 @@ fn run_pasted(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
     if call.input.prompt_id.is_none() {
         return Ok(say_how_to_type(command));
     }
-    let Ran { told, for_agent, failed } = expansion::run(call, command, text)?;
+    let SlashResult { told, for_agent, failed } = expansion::run(call, command, text)?;
     let Some(for_agent) = for_agent else { return Ok(HookOutput::block(told)) };
     note_run(call, SUBMITTED, text);
     let context = expansion::in_context(call, for_agent);
@@ -175,7 +175,7 @@ fn ask_about(call: &Call, reply: &str) -> Result<HookOutput> {
 fn take_answer(call: &Call, reply: &str) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     match answer::in_session(world, project, session, reply, false, "session") {
-        Ok(Reply { user, agent }) => {
+        Ok(SlashReply { user, agent }) => {
             let context = agent.map(|agent| ("UserPromptSubmit", expansion::in_context(call, agent)));
             Ok(HookOutput { context, ..HookOutput::message(user) })
         }

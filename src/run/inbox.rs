@@ -55,7 +55,7 @@ impl StopSignal {
 }
 
 /// How many messages may wait: times the size of a chunk this bounds the memory.
-const MAX_WAITING: usize = 32;
+const MAX_WAITING_MESSAGES: usize = 32;
 /// How often to look for a stop given elsewhere.
 const STOP_POLL: Duration = Duration::from_millis(250);
 
@@ -75,7 +75,7 @@ pub enum Interruption {
 
 impl Inbox {
     pub fn new() -> Inbox {
-        let (sender, messages) = sync_channel(MAX_WAITING);
+        let (sender, messages) = sync_channel(MAX_WAITING_MESSAGES);
         Inbox { sender, messages }
     }
 

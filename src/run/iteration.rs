@@ -5,7 +5,7 @@ use super::pace::{self, Wait, Waited};
 use super::process::supervisor::{self, AgentEnd, Launch, Observer};
 use super::trouble::Trouble;
 use super::{Runner, SESSION, messages, span};
-use crate::core::decide::turn::{Gained, Tasks, Turn};
+use crate::core::decide::turn::{Tasks, TranscriptGain, Turn};
 use crate::core::decide::{account, completion};
 use crate::core::event::{EventKind, IterationStarted};
 use crate::core::guidance::merge::GuidanceLists;
@@ -417,7 +417,7 @@ impl Runner<'_> {
             Some(failure) => Some(format!("error: the agent failed: {failure}")),
             None => Some(format!("error: the agent failed: {end}")),
         };
-        let gained = Gained { last_text: message.clone(), ..self.gained(iteration) };
+        let gained = TranscriptGain { last_text: message.clone(), ..self.gained(iteration) };
         let claimed = report.message().is_some_and(|text| completion::claims(text, &settings));
         let failed = end.is_failure() || report.failure.is_some();
         let ignored = (failed && claimed).then_some(Ignored::AgentFailed);
@@ -453,11 +453,11 @@ impl Runner<'_> {
         Turn { slept_ms: self.world.later().slept_ms, ..Turn::default() }
     }
 
-    fn gained(&self, iteration: &Iteration) -> Gained {
+    fn gained(&self, iteration: &Iteration) -> TranscriptGain {
         let event = |at, event| runtime::TimedEvent { at, event };
         // An agent that does not report its tools is not idle for that.
         let unreported = u64::from(!self.plan.options.agent.program().abilities().reports_tools);
-        Gained {
+        TranscriptGain {
             evidence: vec![
                 event(iteration.started_at, TranscriptEvent::Prompt),
                 event(self.now(), TranscriptEvent::Answer),
@@ -465,7 +465,7 @@ impl Runner<'_> {
             tools_used: iteration.report.tools_used.max(unreported),
             tools_that_write: 1,
             edits: iteration.report.edits,
-            ..Gained::default()
+            ..TranscriptGain::default()
         }
     }
 

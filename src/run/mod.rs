@@ -40,7 +40,7 @@ use crate::engine;
 use crate::store::project::Project;
 use crate::store::runner::run_lock::HeldProject;
 use crate::store::runner::{runner_guard, snapshot, summary};
-use crate::store::state::ending::{self, Killed};
+use crate::store::state::ending::{self, KillSwitchResult};
 use crate::store::state::{self, Locked, StateError, stop as stops};
 use crate::store::world::{Instant, World};
 use crate::store::{config, events};
@@ -356,7 +356,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Ends the other loops of the project for the kill switch, which means all of them.
-    fn kill_others(&self) -> Result<Killed> {
+    fn kill_others(&self) -> Result<KillSwitchResult> {
         let world = self.world.later();
         let mut state = Locked::open(self.project, world.now)?;
         let killed = ending::kill_all(&world, self.project, Some(SESSION), &mut state.document)?;

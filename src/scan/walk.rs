@@ -59,7 +59,7 @@ pub enum Depth {
 
 /// What the threads of a walk write together.
 #[derive(Default)]
-struct Found {
+struct SharedListing {
     listing: Listing,
     /// Directories that were found or asked for, and not listed yet, with the bytes of their ignore files.
     waiting: BTreeMap<String, u64>,
@@ -77,7 +77,7 @@ impl Walk<'_> {
 
     /// Lists these directories, as far as there is time: every directory is listed as a whole or is late.
     pub fn list(&self, roots: &BTreeSet<String>, depth: Depth) -> Listing {
-        let mut found = Found::default();
+        let mut found = SharedListing::default();
         if roots.is_empty() {
             return found.listing;
         }
@@ -104,7 +104,7 @@ impl Walk<'_> {
         roots: &[&String],
         depth: Depth,
         with_lists: bool,
-        found: &Arc<Mutex<Found>>,
+        found: &Arc<Mutex<SharedListing>>,
         first: &AtomicBool,
     ) -> Option<()> {
         let mut paths = Vec::new();
@@ -157,7 +157,7 @@ impl Walk<'_> {
     }
 
     /// Begins the listing of a directory. The walker has read its names already, and passes each to `take` after this.
-    fn begin(&self, entry: &DirEntry, found: &Mutex<Found>) -> Option<()> {
+    fn begin(&self, entry: &DirEntry, found: &Mutex<SharedListing>) -> Option<()> {
         let path = self.relative(entry.path())?;
         let fingerprint = self.fingerprint(entry.path());
         let mut found = found.lock().ok()?;
@@ -183,7 +183,7 @@ impl Walk<'_> {
         roots: &[PathBuf],
         depth: Depth,
         with_lists: bool,
-        found: &Arc<Mutex<Found>>,
+        found: &Arc<Mutex<SharedListing>>,
     ) -> Option<WalkBuilder> {
         let (first, others) = roots.split_first()?;
         let mut builder = WalkBuilder::new(first);
@@ -251,7 +251,7 @@ struct DirectoryVisitor {
     budget: Option<Arc<IgnoreBudget>>,
     depth: Depth,
     deadline: Instant,
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<SharedListing>>,
 }
 
 impl DirectoryVisitor {

@@ -21,14 +21,14 @@ use std::path::PathBuf;
 pub struct StatusView {
     pub project: PathBuf,
     pub now: Stamp,
-    pub loops: Vec<Shown>,
+    pub loops: Vec<LoopView>,
     pub guidance: Guidance,
     pub constraints: Value,
     pub notes: Vec<String>,
 }
 
 #[derive(Debug)]
-pub struct Shown {
+pub struct LoopView {
     pub session_id: String,
     /// It belongs to the session that asks.
     pub own: bool,
@@ -102,8 +102,8 @@ impl StatusView {
 
     /// Returns whether a loop is shown in full: this session's own, and those that have not ended. If there is neither,
     /// the one that ended last.
-    fn is_full(&self, shown: &Shown) -> bool {
-        let is_current = |shown: &Shown| shown.own || shown.run.is_alive();
+    fn is_full(&self, shown: &LoopView) -> bool {
+        let is_current = |shown: &LoopView| shown.own || shown.run.is_alive();
         is_current(shown)
             || self.loops.first().is_some_and(|first| !is_current(first) && std::ptr::eq(first, shown))
     }
@@ -112,7 +112,7 @@ impl StatusView {
     pub fn brief(&self, paint: Paint) -> String {
         let title = clean::excerpt(&format!("Ralph · {}", self.project.display()), WIDTH);
         let notes: String = self.notes.iter().map(|note| clean::excerpt(note, WIDTH) + "\n").collect();
-        let loops: Vec<&Shown> = self.loops.iter().collect();
+        let loops: Vec<&LoopView> = self.loops.iter().collect();
         format!("{}\n{}{notes}", paint.bold(title), lines(&loops, self.now, paint))
     }
 
@@ -170,7 +170,7 @@ impl StatusView {
     }
 }
 
-fn lines(loops: &[&Shown], now: Stamp, paint: Paint) -> String {
+fn lines(loops: &[&LoopView], now: Stamp, paint: Paint) -> String {
     loops.iter().map(|shown| shown.line(now, paint) + "\n").collect()
 }
 
@@ -183,7 +183,7 @@ fn table(rows: &[(&str, String)], paint: Paint) -> String {
     out
 }
 
-impl Shown {
+impl LoopView {
     fn activity(&self, now: Stamp) -> Activity<'_> {
         Activity::of(&self.run, &self.client, now)
     }
@@ -219,7 +219,7 @@ impl Shown {
     }
 
     fn rows(&self, now: Stamp, paint: Paint) -> Vec<(&'static str, String)> {
-        let Shown { run, settings, .. } = self;
+        let LoopView { run, settings, .. } = self;
         let fit = |text: &str| clean::excerpt(text, VALUE);
         let mut rows = vec![("Task", fit(&run.task))];
         if !self.own {

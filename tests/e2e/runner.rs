@@ -307,7 +307,7 @@ fn let_it_stall(running: &mut Running, clock: &Clock, iteration: u32) {
 }
 
 #[test]
-fn a_stream_that_hangs_stalls_its_iteration_and_the_run_goes_on() {
+fn a_stream_that_hangs_stalls_its_iteration_and_the_run_continues() {
     let never = Reply::text("never arrives").delay(Duration::from_secs(600));
     let api = Api::start(vec![never, Reply::text(DONE)]);
     let Some(session) = session(&api) else { return };

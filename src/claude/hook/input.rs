@@ -10,7 +10,7 @@ use std::path::PathBuf;
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct HookInput {
     pub session_id: Option<String>,
     pub transcript: Option<PathBuf>,
     pub cwd: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub enum HookEvent {
     Other(String),
 }
 
-impl Input {
+impl HookInput {
     /// Returns the tasks that run in the background at the end of a turn.
     pub fn background(&self) -> &[Task] {
         if let HookEvent::Stop { background, .. } = &self.event { background } else { &[] }
@@ -78,7 +78,7 @@ impl Input {
 
 /// Parses the input of a hook; `assumed` is the event if the input names none. Only input that is not a JSON object,
 /// or a request for a permission of an absurd size, is an error.
-pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
+pub fn parse(bytes: &[u8], assumed: &str) -> Result<HookInput, String> {
     // Replacing what is no text is slow, and nearly all input is text.
     let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     if text.trim().is_empty() {
@@ -117,7 +117,7 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
         "PostToolBatch" => HookEvent::ToolBatch { of_subagent: fields.text("agent_id").is_some() },
         other => HookEvent::Other(other.to_owned()),
     };
-    Ok(Input {
+    Ok(HookInput {
         session_id: fields.text("session_id"),
         transcript: path("transcript_path"),
         cwd: path("cwd"),

@@ -5,7 +5,7 @@ use crate::core::time::Stamp;
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct ModuleInput {
     pub session_id: String,
     /// A turn of the agent is running.
     pub running: bool,
@@ -27,7 +27,7 @@ pub enum ModuleEvent {
 }
 
 /// Parses an event; `None` if it is none that we know, or names no session.
-pub fn parse(bytes: &[u8]) -> Option<Input> {
+pub fn parse(bytes: &[u8]) -> Option<ModuleInput> {
     let text = String::from_utf8_lossy(bytes);
     let fields: Object = serde_json::from_str(&text).ok()?;
     let text = |name: &str| fields.text(name).unwrap_or_default();
@@ -39,7 +39,7 @@ pub fn parse(bytes: &[u8]) -> Option<Input> {
         _ => return None,
     };
     let session_id = fields.text("session_id")?;
-    Some(Input {
+    Some(ModuleInput {
         session_id,
         running: fields.is_true("running"),
         event,

@@ -8,8 +8,8 @@ mod lines;
 mod needles;
 
 use crate::core::decide::figures;
-use crate::core::decide::turn::Gained;
-use crate::core::record::{Queued, StoredLoop, Usage};
+use crate::core::decide::turn::TranscriptGain;
+use crate::core::record::{QueuedPrompt, StoredLoop, Usage};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{TimedEvent, TranscriptEvent};
@@ -30,14 +30,14 @@ use std::time::Duration;
 /// How long one read may take for all entries, how long more for those that decide, and again for commands.
 const READ_BUDGET: Duration = Duration::from_millis(100);
 /// More entries of one turn are not kept; the newest decide.
-const MAX_EVIDENCE: usize = 100_000;
+const MAX_TIMED_EVENTS: usize = 100_000;
 /// Edits without a result at one time.
-const MAX_EDITING: usize = 64;
+const MAX_OPEN_EDITS: usize = 64;
 /// Longer than any id.
 const MAX_ID_BYTES: usize = 256;
 /// The first read goes back in growing steps, starting with this one, until it is before the loop's start.
 const FIRST_STEP_BYTES: u64 = 32 << 10;
-const MAX_QUEUED: usize = 32;
+const MAX_QUEUED_PROMPTS: usize = 32;
 /// Results of tools up to this length are parsed while long ones are not, because they end a tool's time.
 const SHORT_ENTRY_BYTES: usize = 4 << 10;
 /// Tools that do not change the project; all others, also unknown ones, may write.
@@ -48,18 +48,22 @@ const READING_TOOLS: [&str; 9] =
 const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
 /// Returns what the transcript gained since the loop last read it; `None` if it cannot be read.
-pub fn read(path: &Path, run: &StoredLoop) -> Option<Gained> {
+pub fn read(path: &Path, run: &StoredLoop) -> Option<TranscriptGain> {
     read_until(path, run, Deadlines::each(READ_BUDGET))
 }
 
-fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gained> {
+fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<TranscriptGain> {
     let name = path.to_str()?;
     // Checked before opening, because opening a pipe would block.
     let length = path.metadata().ok().filter(|meta| meta.is_file())?.len();
     let mut file = File::open(path).ok()?;
     let known = &run.session.transcript;
-    let mut reader =
-        Reader { gained: Gained::default(), editing: Vec::new(), since: run.timing.armed_at, needles: None };
+    let mut reader = Reader {
+        gained: TranscriptGain::default(),
+        editing: Vec::new(),
+        since: run.timing.armed_at,
+        needles: None,
+    };
     // A session that moves into another checkout takes its transcript along, under the same name.
     let is_known = Path::new(&known.path).file_name() == path.file_name();
     reader.gained.reading = if is_known { known.clone() } else { known.anew() };
@@ -329,7 +333,7 @@ fn is_irrelevant(line: &[u8]) -> bool {
 }
 
 struct Reader {
-    gained: Gained,
+    gained: TranscriptGain,
     /// Ids of edits without a result so far.
     editing: Vec<String>,
     /// Entries before this time do not belong to the loop.
@@ -384,7 +388,7 @@ impl Reader {
             self.gained.tools_that_write += u64::from(call.writes);
             self.gained.edits += u64::from(call.edits);
             if call.edits {
-                self.editing.drain(..(self.editing.len() + 1).saturating_sub(MAX_EDITING));
+                self.editing.drain(..(self.editing.len() + 1).saturating_sub(MAX_OPEN_EDITS));
                 self.editing.push(call.id.clone());
             }
             self.evidence(at, TranscriptEvent::Call(call.id));
@@ -446,8 +450,8 @@ impl Reader {
     }
 
     fn evidence(&mut self, at: Stamp, event: TranscriptEvent) {
-        if self.gained.evidence.len() == MAX_EVIDENCE {
-            self.gained.evidence.drain(..MAX_EVIDENCE / 2);
+        if self.gained.evidence.len() == MAX_TIMED_EVENTS {
+            self.gained.evidence.drain(..MAX_TIMED_EVENTS / 2);
         }
         self.gained.evidence.push(TimedEvent { at, event });
     }
@@ -458,7 +462,7 @@ impl Reader {
         let text = clean::excerpt(&text.unwrap_or_default(), 200);
         let queue = &mut self.gained.reading.queue;
         match line.operation.as_deref() {
-            Some("enqueue") if queue.len() < MAX_QUEUED => queue.push(Queued { text, at }),
+            Some("enqueue") if queue.len() < MAX_QUEUED_PROMPTS => queue.push(QueuedPrompt { text, at }),
             Some("dequeue") if !queue.is_empty() => drop(queue.remove(0)),
             Some("remove") => match queue.iter().position(|queued| queued.text == text) {
                 Some(at) => drop(queue.remove(at)),
@@ -531,7 +535,7 @@ mod tests {
             self.0.write_all(lines.concat().as_bytes()).unwrap();
         }
 
-        fn read(&self, run: &StoredLoop) -> Gained {
+        fn read(&self, run: &StoredLoop) -> TranscriptGain {
             read_until(self.0.path(), run, Deadlines::each(Duration::from_secs(600))).unwrap()
         }
     }
@@ -797,12 +801,12 @@ mod tests {
     #[test]
     fn entries_without_number_keep_the_newest() {
         let line = assistant(1, "m", r#"{"type":"tool_use","id":"t","name":"Edit"}"#);
-        let mut transcript = Transcript::of(&[line.repeat(MAX_EVIDENCE / 2 + 10)]);
+        let mut transcript = Transcript::of(&[line.repeat(MAX_TIMED_EVENTS / 2 + 10)]);
         transcript.add(&[assistant(5, "n", TEXT)]);
         let gained = transcript.read(&run());
-        assert!(gained.evidence.len() < MAX_EVIDENCE);
+        assert!(gained.evidence.len() < MAX_TIMED_EVENTS);
         assert_eq!(gained.evidence.last().unwrap().at, Stamp::parse("2026-11-16T08:00:05Z").unwrap());
-        assert_eq!(gained.tools_used, MAX_EVIDENCE as u64 / 2 + 10);
+        assert_eq!(gained.tools_used, MAX_TIMED_EVENTS as u64 / 2 + 10);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `ralph answer`: shows or answers the question in `ralph/decide.txt` or `ralph/blocked.txt`.
 
-use super::slash::Reply;
+use super::slash::SlashReply;
 use super::start;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::event::{self, Answered, EventKind};
@@ -85,7 +85,7 @@ pub fn in_session(
     text: &str,
     replace: bool,
     from: &str,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     let question = match of_session(world, project, session)? {
         None => return Err(not_own(world, project, session)?),
         Some(question) => question,

@@ -41,7 +41,7 @@ pub fn known_quota(figures: Option<Figures>, settings: &Settings, now: Stamp) ->
             ))
         }
         QuotaVerdict::End(reason) => Some(format!("{reason}; the loop ends after its first turn")),
-        QuotaVerdict::Fine | QuotaVerdict::Land(_) => None,
+        QuotaVerdict::Fine | QuotaVerdict::FinishUp(_) => None,
     }
 }
 

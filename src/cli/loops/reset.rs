@@ -2,7 +2,7 @@
 
 use super::stop::StopScope;
 use crate::cli::{Failure, Project, World};
-use crate::core::event::{self, BreakerStep, EventKind, Step};
+use crate::core::event::{self, BreakerAction, BreakerStep, EventKind};
 use crate::core::text::clean;
 use crate::store::events;
 use crate::store::state::{self, Locked};
@@ -49,7 +49,7 @@ fn reset_one(world: &World, here: &Project, record: BreakerRecord) -> Result<Str
     let _lock = if has_state { Some(Locked::open(&project, world.now)?) } else { None };
     let record = circuit::record(world, &project, &session)?.unwrap_or(record);
     let reason = record.circuit.reason.clone().unwrap_or_default();
-    let step = BreakerStep { step: Step::Reset, iteration: 0, reason: event::text(&reason) };
+    let step = BreakerStep { step: BreakerAction::Reset, iteration: 0, reason: event::text(&reason) };
     let run_id = record.run_id.clone();
     let reset = record.reset(world, &project)?;
     if reset.is_some() {

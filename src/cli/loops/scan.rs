@@ -38,7 +38,7 @@ pub fn command(call: &Invocation) -> CommandOutput {
     let format: Format = match (call.flag("json"), call.flag("ndjson")) {
         (true, _) => view::scan::json,
         (_, true) => view::scan::ndjson,
-        _ => |scan, waived| view::scan::human(scan, waived, Paint::for_stdout()),
+        _ => |scan, allowed_ids| view::scan::human(scan, allowed_ids, Paint::for_stdout()),
     };
     let shows = !call.flag("json") && !call.flag("ndjson");
     let least = call.value("severity").and_then(Severity::named).unwrap_or_default();
@@ -48,15 +48,16 @@ pub fn command(call: &Invocation) -> CommandOutput {
 /// Returns the text and the exit code.
 pub fn run(world: &World, project: &Project, least: Severity, format: Format, shows: bool) -> (String, Exit) {
     let mut scan = now(world, project, shows);
-    let waived = waived(world, project);
+    let allowed_ids = allowed_findings(world, project);
     scan.findings.retain(|finding| finding.severity >= least);
-    let stands = |finding: &Finding| finding.severity == Severity::Critical && !waived.contains(&finding.id);
+    let stands =
+        |finding: &Finding| finding.severity == Severity::Critical && !allowed_ids.contains(&finding.id);
     let exit = if scan.findings.iter().any(stands) { Exit::Blocked } else { Exit::Success };
-    (format(&scan, &waived), exit)
+    (format(&scan, &allowed_ids), exit)
 }
 
 /// Returns the ids of the findings that the user allowed.
-pub fn waived(world: &World, project: &Project) -> Vec<String> {
+pub fn allowed_findings(world: &World, project: &Project) -> Vec<String> {
     let document = state::peek(project).ok().flatten();
     let guidance = document.and_then(|document| given::guidance(world, project, &document).ok());
     guidance.map(|guidance| guidance.allowed_findings()).unwrap_or_default()

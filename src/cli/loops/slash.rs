@@ -41,14 +41,14 @@ pub fn find(name: &str) -> Option<&'static str> {
 
 /// What a command tells the user, and the agent if there is work for it.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct SlashReply {
     pub user: String,
     pub agent: Option<String>,
 }
 
-impl From<String> for Reply {
+impl From<String> for SlashReply {
     fn from(user: String) -> Self {
-        Reply { user, agent: None }
+        SlashReply { user, agent: None }
     }
 }
 
@@ -79,7 +79,7 @@ fn passed(call: &Invocation, command: &str) -> Result<String, Failure> {
 /// Returns the setting in a command's text that only the user may change: what runs a command, allows a tool or sends
 /// something, and how long a permission waits for the user.
 fn reserved(command: &str, text: &str) -> Option<&'static str> {
-    let is_reserved = |key: &&settings::Key| {
+    let is_reserved = |key: &&settings::SettingKey| {
         key.kind.is_executed() || ["permission.", "notify."].iter().any(|group| key.name.starts_with(group))
     };
     let key = |name: &str| settings::find(name).filter(is_reserved).map(|key| key.name);
@@ -112,9 +112,9 @@ pub fn run(
     session: &str,
     command: &str,
     text: &str,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     let reply = answered(world, project, session, command, text)?;
-    Ok(Reply { user: clean::message(&reply.user), ..reply })
+    Ok(SlashReply { user: clean::message(&reply.user), ..reply })
 }
 
 fn answered(
@@ -123,7 +123,7 @@ fn answered(
     session: &str,
     command: &str,
     text: &str,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match command {
         "start" => {
@@ -187,7 +187,8 @@ fn answered(
                 let known = ["--severity", "low", "medium", "high", "critical"];
                 unexpected(&words, &known, "/ralph:scan [--severity low|medium|high|critical]")
             })?;
-            let plain = |scan: &_, waived: &[String]| view::scan::human(scan, waived, Paint::new(false));
+            let plain =
+                |scan: &_, allowed_ids: &[String]| view::scan::human(scan, allowed_ids, Paint::new(false));
             Ok(scan::run(world, project, least, plain, false).0.into())
         }
         _ => match words[..] {

@@ -3,13 +3,13 @@
 use super::answer;
 use super::import::{self, Import};
 use super::refusals;
-use super::slash::Reply;
+use super::slash::SlashReply;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::decide::account;
 use crate::core::decide::turn::Turn;
 use crate::core::event::{EventKind, RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Given, LoopState, StoredLoop, Timing};
+use crate::core::record::{ArmedLoop, GivenSettings, LoopState, StoredLoop, Timing};
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{KEYS, PRESETS, Resolved, Settings};
 use crate::core::text::clean;
@@ -19,7 +19,7 @@ use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{Scan, ScanBudget};
 use crate::store::file::Backup;
 use crate::store::project::{git, official};
-use crate::store::state::ending::{self, Killed};
+use crate::store::state::ending::{self, KillSwitchResult};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
@@ -74,7 +74,7 @@ pub fn start(
     session: &str,
     request: &StartRequest,
     told: bool,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     check_session(session)?;
     let question = answer::refuse_unanswered(world, project, request)?;
     start_with(world, project, session, request, told, question)
@@ -88,7 +88,7 @@ pub fn start_with(
     request: &StartRequest,
     told: bool,
     question: Option<Question>,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     let mut request = request.clone();
     let import = request.import.then(|| import::read(world, project, &mut request)).transpose()?;
     let start = Start { world, project, session, request: &request };
@@ -99,7 +99,7 @@ pub fn start_with(
     let tripped = refuse_tripped(world, project, session, &request)?;
     let killed = match stops::kill_switch(project) {
         true => ending::kill_all(world, project, None, &mut state.document)?,
-        false => Killed::default(),
+        false => KillSwitchResult::default(),
     };
     let mut plan = plan(&start, &state.document, import)?;
     plan.tripped = plan.tripped.or(tripped);
@@ -161,7 +161,10 @@ pub fn start_with(
     notes.extend(file_away(plan.question.as_ref(), world, project));
     let foreign = variables::foreign_notes(project);
     notes.extend(settings_notes(&plan.resolved, &foreign));
-    Ok(Reply { user: message::started(&plan.run, &plan.settings, plan.verb, &notes), agent: Some(agent) })
+    Ok(SlashReply {
+        user: message::started(&plan.run, &plan.settings, plan.verb, &notes),
+        agent: Some(agent),
+    })
 }
 
 /// Returns what the user should know of the settings, and of variables in the project's own.
@@ -347,11 +350,11 @@ fn make_room(start: &Start, document: &Document) -> Result<Option<ArmedLoop>, Fa
 }
 
 pub fn begin(world: &World, project: &Project, request: &StartRequest) -> anyhow::Result<ArmedLoop> {
-    let mut given = Given {
+    let mut given = GivenSettings {
         flags: request.flags.clone(),
         preset: request.preset.clone(),
         environment: config::environment(),
-        ..Given::default()
+        ..GivenSettings::default()
     };
     let commands = config::take_commands(&mut given);
     let stored = StoredLoop {

@@ -13,7 +13,7 @@ use crate::store::state::{self, Document, StateError, question};
 use crate::store::user::{armed, given, history};
 use crate::store::{config, tasks};
 use crate::view::paint::Paint;
-use crate::view::status::{Calls, Shown, StatusView};
+use crate::view::status::{Calls, LoopView, StatusView};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -134,7 +134,7 @@ pub fn gather_observed(
         loops.retain(|(session, _)| session != run::SESSION);
         loops.push((run::SESSION.to_owned(), run));
     }
-    let mut loops: Vec<Shown> = loops
+    let mut loops: Vec<LoopView> = loops
         .into_iter()
         .map(|(session_id, mut run)| {
             let client = observe(&session_id, &mut run);
@@ -150,10 +150,10 @@ pub fn gather_observed(
             let own = session == Some(&session_id);
             let is_open = run.is_alive() && run.engine == Engine::InSession;
             let attach = is_open.then(|| sessions::attach_command(world, &session_id)).flatten();
-            Shown { own, session_id, run, settings, tasks, client, attach, open_question, calls }
+            LoopView { own, session_id, run, settings, tasks, client, attach, open_question, calls }
         })
         .collect();
-    loops.sort_by_key(|Shown { own, run, .. }| {
+    loops.sort_by_key(|LoopView { own, run, .. }| {
         let newest = run.ended_at.unwrap_or(run.last_seen());
         (!own, !run.is_alive(), std::cmp::Reverse(newest))
     });

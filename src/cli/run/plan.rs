@@ -11,7 +11,7 @@ use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::settings::ALLOWED_TOOLS;
 use crate::core::tasks::{counts, prompt as tasks_prompt, summary as tasks_summary};
 use crate::run::agent::Agent;
-use crate::run::saved::{self, RunOptions, Saved};
+use crate::run::saved::{self, RunOptions, SavedRun};
 use crate::run::{Context, RunPlan, SESSION};
 use crate::scan::Scan;
 use crate::scan::briefing::{self, BriefingContext};
@@ -21,7 +21,7 @@ use crate::store::runner::run_lock::{HeldProject, RunLock};
 use crate::store::runner::{logs, snapshot, summary};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{Locked, ending, expiry, stop as stops};
-use crate::store::tasks::source::{self, Found, Selection};
+use crate::store::tasks::source::{self, FoundTasks, Selection};
 use crate::store::user::{armed, circuit, given, history};
 use crate::store::{config, file, tasks, variables};
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ struct Prompt {
 
 /// Returns the run that this call continues: the last one that did not complete, unless another task was given. The
 /// task of a run whose runner died may be given again.
-pub fn continued(world: &World, project: &Project, args: &RunArgs) -> Result<Option<Saved>, Failure> {
+pub fn continued(world: &World, project: &Project, args: &RunArgs) -> Result<Option<SavedRun>, Failure> {
     let unfinished = if args.new { Ok(None) } else { saved::unfinished(world, project) };
     let Some(saved) = unfinished.map_err(refusals::unreadable_run)? else { return Ok(None) };
     let same_task = match given_prompt(world, project, args)? {
@@ -83,7 +83,7 @@ pub fn arm(
     project: &Project,
     args: RunArgs,
     options: RunOptions,
-    continued: Option<Saved>,
+    continued: Option<SavedRun>,
     held: &mut HeldProject,
 ) -> Result<Planned, Failure> {
     let question = refusals::open_question(world, project, &args)?;
@@ -100,7 +100,7 @@ fn plan(
     world: &World,
     project: &Project,
     (args, mut options): (RunArgs, RunOptions),
-    continued: Option<Saved>,
+    continued: Option<SavedRun>,
     scan: Option<Scan>,
     state: &mut Locked,
 ) -> Result<Planned, Failure> {
@@ -109,7 +109,7 @@ fn plan(
     let is_continued = continued.is_some();
     let (mut replaced, mut conversation, mut notes) = (None, None, Vec::new());
     let (mut run, prompt) = match continued {
-        Some(Saved { run, commands, conversation: last, options: before, prompt: saved }) => {
+        Some(SavedRun { run, commands, conversation: last, options: before, prompt: saved }) => {
             let mut run = armed::continued(world, project, SESSION, run, commands)?;
             let same_agent = (&before.agent, &before.target) == (&options.agent, &options.target);
             conversation = last.filter(|_| same_agent && options.context == Context::Continue);
@@ -298,7 +298,7 @@ fn find_tasks(
     project: &Project,
     args: &RunArgs,
     continued: Option<&StoredLoop>,
-) -> Result<Found, Failure> {
+) -> Result<FoundTasks, Failure> {
     let had = continued.map(|run| &run.tasks);
     let had = had.filter(|had| args.tasks == Selection::Default && !had.is_default());
     let found = match had {
@@ -309,7 +309,7 @@ fn find_tasks(
 }
 
 /// Returns the prompt of a list that explains itself; the one with reviews has `ralph/prompt.md`.
-fn own_prompt(found: &Found) -> Option<String> {
+fn own_prompt(found: &FoundTasks) -> Option<String> {
     let list = found.list.as_ref().filter(|list| !list.source.form.has_reviews())?;
     (!list.stories.is_empty()).then(|| tasks_prompt(&list.source))
 }
@@ -333,7 +333,7 @@ fn new_prompt(
     world: &World,
     project: &Project,
     args: &RunArgs,
-    found: &Found,
+    found: &FoundTasks,
 ) -> Result<Option<Prompt>, Failure> {
     if let Some(given) = given_prompt(world, project, args)? {
         return Ok(Some(given));

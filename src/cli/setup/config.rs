@@ -4,7 +4,7 @@ use crate::cli::loops::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::{ArmedLoop, Engine, LoopState};
 use crate::core::settings::loosening::Loosens;
-use crate::core::settings::{self, KEYS, Key, SettingRow, SettingSource};
+use crate::core::settings::{self, KEYS, SettingKey, SettingRow, SettingSource};
 use crate::core::text::clean;
 use crate::store::state::Locked;
 use crate::store::user::armed;
@@ -77,7 +77,12 @@ pub fn run(world: &World, project: &Project, request: ConfigArgs) -> Result<Stri
 }
 
 /// Records for every loop that runs that the user changed this setting: what only the file says could be the agent's.
-fn record_limit(world: &World, project: &Project, key: &Key, value: Option<&Value>) -> Result<(), Failure> {
+fn record_limit(
+    world: &World,
+    project: &Project,
+    key: &SettingKey,
+    value: Option<&Value>,
+) -> Result<(), Failure> {
     let loops = alive(world, project).loops;
     if loops.is_empty() || key.loosens == Loosens::Never {
         return Ok(());
@@ -118,7 +123,7 @@ fn overrides(world: &World, project: &Project, session: Option<&str>, now: &Sett
     loops.into_iter().filter_map(note).collect()
 }
 
-fn show(world: &World, project: &Project, only: Option<&Key>, request: &ConfigArgs) -> String {
+fn show(world: &World, project: &Project, only: Option<&SettingKey>, request: &ConfigArgs) -> String {
     // In a session with a running loop the run's own flags are what counts.
     let own = request
         .session
@@ -140,7 +145,7 @@ fn show(world: &World, project: &Project, only: Option<&Key>, request: &ConfigAr
 }
 
 /// Finds a setting by its name or its flag.
-pub fn find(name: &str) -> Result<&'static Key, Failure> {
+pub fn find(name: &str) -> Result<&'static SettingKey, Failure> {
     settings::find(name).or_else(|| settings::find_flag(name.trim_start_matches("--"))).ok_or_else(|| {
         let names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
         Failure::usage(format!("unknown setting: {}", clean::excerpt(name, 60)))

@@ -23,7 +23,7 @@ use std::time::Duration;
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One way to notify: its name, what is configured, and how the test of it went.
-struct Way {
+struct Channel {
     name: &'static str,
     what: String,
     result: Option<Result<String, String>>,
@@ -41,7 +41,7 @@ pub fn command(call: &Invocation) -> CommandOutput {
         answers(call, &settings, tests),
     ];
     let mut out = String::new();
-    for Way { name, what, result } in &ways {
+    for Channel { name, what, result } in &ways {
         out.push_str(&format!("{name:<10} {what}\n"));
         match result {
             Some(Ok(how)) => out.push_str(&format!("{:<10} ok: {how}\n", "")),
@@ -72,14 +72,14 @@ pub fn command(call: &Invocation) -> CommandOutput {
     Ok((out, if failed { Exit::Failed } else { Exit::Success }))
 }
 
-fn in_terminal(settings: &NotifySettings, notice: &Notice, tests: bool) -> Way {
+fn in_terminal(settings: &NotifySettings, notice: &Notice, tests: bool) -> Channel {
     let name = "terminal";
     if !settings.terminal {
-        return Way { name, what: "off (notify.terminal)".into(), result: None };
+        return Channel { name, what: "off (notify.terminal)".into(), result: None };
     }
     let what = "on, from `ralph run`".into();
     if !tests {
-        return Way { name, what, result: None };
+        return Channel { name, what, result: None };
     }
     let stdout = std::io::stdout();
     let result = match stdout.is_terminal() {
@@ -100,13 +100,13 @@ fn in_terminal(settings: &NotifySettings, notice: &Notice, tests: bool) -> Way {
             sent.map(|()| words.to_owned()).map_err(|error| error.to_string())
         }
     };
-    Way { name, what, result: Some(result) }
+    Channel { name, what, result: Some(result) }
 }
 
-fn by_command(call: &Invocation, settings: &NotifySettings, notice: &Notice, tests: bool) -> Way {
+fn by_command(call: &Invocation, settings: &NotifySettings, notice: &Notice, tests: bool) -> Channel {
     let name = "command";
     let Some(command) = &settings.command else {
-        return Way { name, what: "none (notify.command)".into(), result: None };
+        return Channel { name, what: "none (notify.command)".into(), result: None };
     };
     let what = clean::excerpt(command, 80);
     let run = || {
@@ -117,7 +117,7 @@ fn by_command(call: &Invocation, settings: &NotifySettings, notice: &Notice, tes
             Err(run.ended.to_string())
         }
     };
-    Way { name, what, result: tests.then(run) }
+    Channel { name, what, result: tests.then(run) }
 }
 
 /// Returns the host, the format and what to know of an address. The rest of it may be a secret.
@@ -134,22 +134,22 @@ fn shown(url: &str, format: Option<&str>) -> String {
     }
 }
 
-fn by_url(settings: &NotifySettings, notice: &Notice, tests: bool) -> Way {
+fn by_url(settings: &NotifySettings, notice: &Notice, tests: bool) -> Channel {
     let name = "url";
     let Some(url) = &settings.url else {
-        return Way { name, what: "none (notify.url)".into(), result: None };
+        return Channel { name, what: "none (notify.url)".into(), result: None };
     };
     let send = || {
         let delivery = Delivery::of(notice, settings, url).map_err(str::to_owned)?;
         deliver::send(&delivery).map(|status| format!("status {status}"))
     };
-    Way { name, what: shown(url, Some(&settings.format)), result: tests.then(send) }
+    Channel { name, what: shown(url, Some(&settings.format)), result: tests.then(send) }
 }
 
-fn answers(call: &Invocation, settings: &NotifySettings, tests: bool) -> Way {
+fn answers(call: &Invocation, settings: &NotifySettings, tests: bool) -> Channel {
     let name = "answers";
     let Some(url) = &settings.answers else {
-        return Way { name, what: "none (notify.answers)".into(), result: None };
+        return Channel { name, what: "none (notify.answers)".into(), result: None };
     };
     let poll = || {
         let open = OpenReply { run_id: String::new(), token: String::new(), asked_at: call.world.now };
@@ -157,5 +157,5 @@ fn answers(call: &Invocation, settings: &NotifySettings, tests: bool) -> Way {
         topic.poll().map(|_| "the topic can be read".to_owned())
     };
     let what = format!("{}, for {}", shown(url, None), time::span(settings.answer_ms));
-    Way { name, what, result: tests.then(poll) }
+    Channel { name, what, result: tests.then(poll) }
 }

@@ -1,9 +1,9 @@
 //! What a report is made from: events, history, git, the task list, the question, and the logs.
 
-use super::report::Chosen;
+use super::report::ReportedRun;
 use crate::claude::account;
 use crate::cli::{Project, World};
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::event::timeline::Timeline;
 use crate::core::event::{self, Check, Event, EventKind, RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
@@ -32,8 +32,8 @@ const TRANSCRIPT_BYTES: u64 = 24 << 20;
 /// The last event of a run is in these bytes.
 const TAIL_BYTES: u64 = 64 << 10;
 
-pub(super) fn gather(world: &World, chosen: Chosen) -> Result<ReportInput> {
-    let Chosen { run_id, project, timeline, has_events } = chosen;
+pub(super) fn gather(world: &World, chosen: ReportedRun) -> Result<ReportInput> {
+    let ReportedRun { run_id, project, timeline, has_events } = chosen;
     let siblings = events::of_project(world, &project)?;
     let started_at = timeline.started_at.unwrap_or_default();
     let later = |run: &&RunFile| run.run_id != run_id && run.started_at > started_at;
@@ -150,7 +150,7 @@ fn is_alive(world: &World, project: &Project, engine: Engine, run_id: &str) -> b
 }
 
 /// Returns the end of each iteration's log.
-fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTreeMap<u64, Vec<Entry>> {
+fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTreeMap<u64, Vec<AccountEntry>> {
     let started = timeline.started_at.unwrap_or_default();
     let Ok(Some(folder)) = logs::folder_of(project, started, next) else { return BTreeMap::new() };
     let tail = |number: &u64| {
@@ -160,24 +160,28 @@ fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTree
     timeline.iterations.keys().filter_map(tail).collect()
 }
 
-fn end_of(path: &Path) -> Option<Vec<Entry>> {
-    let mut last: VecDeque<Entry> = VecDeque::with_capacity(LOG_ENTRIES + 1);
+fn end_of(path: &Path) -> Option<Vec<AccountEntry>> {
+    let mut last: VecDeque<AccountEntry> = VecDeque::with_capacity(LOG_ENTRIES + 1);
     let mut follower = Follower::from_end(path, LOG_BYTES);
     follower.poll(|line| of_line(line).into_iter().for_each(|entry| push(&mut last, entry))).ok()?;
     Some(last.into())
 }
 
 /// Returns what a line of a log tells. Agents other than Claude Code print text.
-fn of_line(line: &[u8]) -> Vec<Entry> {
+fn of_line(line: &[u8]) -> Vec<AccountEntry> {
     let found = account::entries(line);
     if !found.is_empty() || line.starts_with(b"{") {
         return found;
     }
     let text = clean::output(&String::from_utf8_lossy(line));
-    if text.trim().is_empty() { Vec::new() } else { vec![Entry { at: None, kind: Kind::Said, text }] }
+    if text.trim().is_empty() {
+        Vec::new()
+    } else {
+        vec![AccountEntry { at: None, kind: EntryKind::Said, text }]
+    }
 }
 
-fn push(last: &mut VecDeque<Entry>, mut entry: Entry) {
+fn push(last: &mut VecDeque<AccountEntry>, mut entry: AccountEntry) {
     if entry.text.chars().count() > LOG_CHARS {
         entry.text = entry.text.chars().take(LOG_CHARS).chain(['…']).collect();
     }
@@ -188,7 +192,7 @@ fn push(last: &mut VecDeque<Entry>, mut entry: Entry) {
 }
 
 /// Returns the end of each iteration in the transcripts of its session, by the times in it.
-fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<Entry>> {
+fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<AccountEntry>> {
     let ends: Vec<(Stamp, u64)> =
         timeline.iterations.iter().map(|(number, it)| (it.ended_at, *number)).collect();
     let started = timeline.started_at.unwrap_or_default();
@@ -196,7 +200,7 @@ fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<Entry>> {
         timeline.iterations.values().filter_map(|it| it.facts.transcript.as_deref()).collect();
     paths.sort_unstable();
     paths.dedup();
-    let mut found: BTreeMap<u64, VecDeque<Entry>> = BTreeMap::new();
+    let mut found: BTreeMap<u64, VecDeque<AccountEntry>> = BTreeMap::new();
     for path in paths {
         let mut follower = Follower::from_end(Path::new(path), TRANSCRIPT_BYTES);
         let read = follower.poll(|line| {

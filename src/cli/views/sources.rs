@@ -2,7 +2,7 @@
 
 use crate::claude::{account, transcript};
 use crate::cli::{Failure, World};
-use crate::core::event::account::Entry;
+use crate::core::event::account::AccountEntry;
 use crate::core::event::timeline::Timeline;
 use crate::core::record::Engine;
 use crate::core::time::Stamp;
@@ -53,7 +53,7 @@ pub fn transcript_at(world: &World, known: Option<&str>, session: &str) -> Optio
 /// One line of a log or a transcript.
 pub struct Line {
     pub at: Option<Stamp>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<AccountEntry>,
     pub bytes: Vec<u8>,
 }
 

@@ -94,7 +94,7 @@ impl Baseline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::decide::turn::{Gained, Tasks};
+    use crate::core::decide::turn::{Tasks, TranscriptGain};
 
     fn tree(digest: u64) -> Option<TreeState> {
         Some(TreeState { snapshot: 1, digest })
@@ -108,7 +108,8 @@ mod tests {
     fn anything_that_moved_is_progress_and_the_unknown_is_unknown() {
         let before =
             Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(7), ..Baseline::default() };
-        let read = |edits| Some(Gained { edits, last_text: Some("x".into()), ..Gained::default() });
+        let read =
+            |edits| Some(TranscriptGain { edits, last_text: Some("x".into()), ..TranscriptGain::default() });
         let says = |gained| Turn { message: Some("x".into()), gained, ..Turn::default() };
         let still = Turn { tree: tree(7), ..Turn::default() };
         let other_snapshot = Some(TreeState { snapshot: 2, digest: 8 });

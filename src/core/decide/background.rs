@@ -4,7 +4,7 @@
 //! time.
 
 use super::turn::Task;
-use crate::core::record::{Awaited, BackgroundCommand, StoredLoop};
+use crate::core::record::{BackgroundCommand, BackgroundWait, StoredLoop};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 
@@ -18,7 +18,7 @@ pub fn wait(
     tasks: &[Task],
     wait_ms: i64,
     now: Stamp,
-) -> (Option<Awaited>, Vec<String>) {
+) -> (Option<BackgroundWait>, Vec<String>) {
     let commands = || tasks.iter().filter(|task| !task.is_agent);
     let noticed = &mut run.session.background;
     noticed.retain(|known| commands().any(|task| task.id == known.id));
@@ -28,14 +28,14 @@ pub fn wait(
         }
     }
     if let Some(agent) = tasks.iter().find(|task| task.is_agent) {
-        return (Some(Awaited { what: agent.name.clone(), until: None }), Vec::new());
+        return (Some(BackgroundWait { what: agent.name.clone(), until: None }), Vec::new());
     }
     // A clock that was set back must not make the wait longer.
     let limit = |known: &BackgroundCommand| known.since.min(now).plus_ms(wait_ms);
     let limited = noticed.iter().map(|known| (limit(known), known)).filter(|(until, _)| *until > now);
     if let Some((until, last)) = limited.max_by_key(|(until, _)| *until) {
         let name = tasks.iter().find(|task| task.id == last.id).map(|task| task.name.clone());
-        return (Some(Awaited { what: name.unwrap_or_default(), until: Some(until) }), Vec::new());
+        return (Some(BackgroundWait { what: name.unwrap_or_default(), until: Some(until) }), Vec::new());
     }
     (None, take_news(run, tasks))
 }
@@ -77,7 +77,7 @@ mod tests {
     fn a_command_is_waited_for_once_and_then_named_once() {
         let run = &mut StoredLoop::default();
         let server = [shell("a")];
-        let waits = |until| (Some(Awaited { what: "run a".into(), until: Some(at(until)) }), vec![]);
+        let waits = |until| (Some(BackgroundWait { what: "run a".into(), until: Some(at(until)) }), vec![]);
         assert_eq!(wait(run, &server, WAIT_MS, at(1000)), waits(1600));
         assert_eq!(wait(run, &server, WAIT_MS, at(1599)), waits(1600));
         assert_eq!(wait(run, &server, WAIT_MS, at(1600)), (None, vec!["run a".to_owned()]));
@@ -91,7 +91,7 @@ mod tests {
         let run = &mut StoredLoop::default();
         wait(run, &[shell("a")], WAIT_MS, at(1000));
         let (awaited, news) = wait(run, &[shell("a"), shell("b")], WAIT_MS, at(2000));
-        assert_eq!(awaited, Some(Awaited { what: "run b".into(), until: Some(at(2600)) }));
+        assert_eq!(awaited, Some(BackgroundWait { what: "run b".into(), until: Some(at(2600)) }));
         assert!(news.is_empty());
         let (awaited, news) = wait(run, &[shell("a"), shell("b")], WAIT_MS, at(2600));
         assert_eq!((awaited, news.len()), (None, 2));
@@ -103,7 +103,7 @@ mod tests {
         let agent = Task { is_agent: true, ..shell("x") };
         for seconds in [1000, 9000] {
             let (awaited, _) = wait(run, &[shell("a"), agent.clone()], WAIT_MS, at(seconds));
-            assert_eq!(awaited, Some(Awaited { what: "run x".into(), until: None }));
+            assert_eq!(awaited, Some(BackgroundWait { what: "run x".into(), until: None }));
         }
         assert_eq!(wait(run, &[shell("a")], WAIT_MS, at(9001)).1, ["run a"], "its time passed meanwhile");
     }

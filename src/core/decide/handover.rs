@@ -16,7 +16,7 @@ pub fn judge(handover: &mut Option<Handover>, level: Option<f64>, limit: Option<
     match (*handover, level) {
         (None, Some(level)) if level >= limit => {
             *handover = Some(Handover::Asked);
-            NextTurn::HandOver(format!("{} of the context is used", percent(level)))
+            NextTurn::WriteHandover(format!("{} of the context is used", percent(level)))
         }
         // The agent has had its turn, whether the client told the level in it or not.
         (Some(Handover::Asked), level) if level.is_none_or(|level| level >= limit) => {
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn a_full_context_is_handed_over_once() {
         use Handover::{Asked, Written};
-        let full = || NextTurn::HandOver("80% of the context is used".into());
+        let full = || NextTurn::WriteHandover("80% of the context is used".into());
         let cases = [
             ("below", None, Some(79.9), None, NextTurn::Continue),
             ("reached", None, Some(80.0), Some(Asked), full()),

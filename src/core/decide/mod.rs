@@ -16,11 +16,11 @@ pub mod turn;
 use super::circuit::{self, BreakerVerdict};
 use super::message;
 use super::outcome::Outcome;
-use super::record::{ArmedLoop, Engine, LoopState, Queued, Usage, Waiting, WaitingFor};
+use super::record::{ArmedLoop, Engine, LoopState, QueuedPrompt, Usage, Waiting, WaitingFor};
 use super::settings::Settings;
 use super::signal::{self, Ignored, Promise, StatusBlock};
 use super::time::{self, Stamp};
-use crate::core::decide::turn::{Gained, Turn};
+use crate::core::decide::turn::{TranscriptGain, Turn};
 use crate::core::time::runtime::Clock;
 use crate::core::time::sleep::Sleep;
 use completion::{Gate, Rejection};
@@ -76,9 +76,9 @@ pub enum NextTurn {
     #[default]
     Continue,
     /// So much of the user's plan is used that the agent must bring the work to a safe point.
-    Land(String),
+    FinishUp(String),
     /// The context is so full that the agent must hand over to a new one.
-    HandOver(String),
+    WriteHandover(String),
     /// The agent has handed over: it continues in a new context.
     NewContext,
 }
@@ -86,8 +86,8 @@ pub enum NextTurn {
 impl NextTurn {
     fn advice(&self) -> Option<String> {
         match self {
-            NextTurn::Land(words) => Some(quota::landing_advice(words)),
-            NextTurn::HandOver(words) => Some(handover::advice(words)),
+            NextTurn::FinishUp(words) => Some(quota::finish_up_advice(words)),
+            NextTurn::WriteHandover(words) => Some(handover::advice(words)),
             NextTurn::Continue | NextTurn::NewContext => None,
         }
     }
@@ -216,7 +216,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     }
     match quota::judge(&mut run.quota, windows, &settings.quota, now) {
         quota::QuotaVerdict::Fine => {}
-        quota::QuotaVerdict::Land(words) => note.next_turn = NextTurn::Land(words),
+        quota::QuotaVerdict::FinishUp(words) => note.next_turn = NextTurn::FinishUp(words),
         quota::QuotaVerdict::Wait(until) => {
             return wait(run, WaitingFor::UsageLimit(until), &note, now);
         }
@@ -380,7 +380,7 @@ pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp
     run.timing.clock = Some(clock);
     run.session.closed_at = None;
     run.session.unscanned |= !turn.wrote_nothing();
-    if let Some(Gained { usage, reading, interrupted_at, .. }) = &turn.gained {
+    if let Some(TranscriptGain { usage, reading, interrupted_at, .. }) = &turn.gained {
         run.note_interruption(*interrupted_at);
         count_usage(run, usage, turn.figures.as_ref());
         run.session.transcript = reading.clone();
@@ -419,7 +419,7 @@ fn count_usage(run: &mut ArmedLoop, told: &Usage, figures: Option<&Figures>) {
 
 /// Returns what the user has queued. An entry that the last stop was already allowed for and that is still there was
 /// misread: waiting for it again would stop the loop for nothing.
-fn next_queued(run: &mut ArmedLoop, waited_for: Option<Waiting>) -> Option<Queued> {
+fn next_queued(run: &mut ArmedLoop, waited_for: Option<Waiting>) -> Option<QueuedPrompt> {
     if let Some(Waiting { what: WaitingFor::User(done), .. }) = waited_for {
         run.session.transcript.queue.retain(|queued| *queued != done);
     }
@@ -459,8 +459,8 @@ mod tests {
         Turn { message: Some(message.into()), ..Turn::default() }
     }
 
-    fn gained(tools_used: u64) -> Gained {
-        Gained { tools_used, ..Gained::default() }
+    fn gained(tools_used: u64) -> TranscriptGain {
+        TranscriptGain { tools_used, ..TranscriptGain::default() }
     }
 
     fn minute(n: i64) -> Stamp {
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_an_iteration_and_the_loop_goes_on() {
+    fn a_turn_is_an_iteration_and_the_loop_continues() {
         let (run, decision) = decide(running(), &says("working"), &Settings::default(), minute(2));
         assert_eq!(decision, Decision::Continue(Box::default()));
         assert_eq!((run.iteration, run.runtime_ms(), run.state), (1, 120_000, LoopState::Running));
@@ -512,7 +512,7 @@ mod tests {
         let (run, _) = decide(run, &says("x"), &settings, minute(4));
         assert_eq!(run.outcome, Some(Outcome::MaxRuntime));
         let mut turn = says("x");
-        turn.gained = Some(Gained {
+        turn.gained = Some(TranscriptGain {
             usage: super::super::record::Usage { cost_usd: Some(1.25), ..Default::default() },
             ..gained(1)
         });
@@ -568,7 +568,7 @@ mod tests {
     #[test]
     fn esc_pauses_until_the_loop_is_resumed() {
         let mut turn = says("x");
-        turn.gained = Some(Gained { interrupted_at: Some(minute(1)), ..gained(1) });
+        turn.gained = Some(TranscriptGain { interrupted_at: Some(minute(1)), ..gained(1) });
         let (run, decision) = decide(running(), &turn, &Settings::default(), minute(2));
         assert_eq!((decision, run.state, run.iteration), (Decision::Paused, LoopState::Paused, 0));
         let (mut run, decision) = decide(run, &says("x"), &Settings::default(), minute(3));
@@ -597,9 +597,9 @@ mod tests {
 
     #[test]
     fn a_waiting_command_goes_first_and_only_once() {
-        let queued = Queued { text: "/ralph:status".into(), at: minute(1) };
+        let queued = QueuedPrompt { text: "/ralph:status".into(), at: minute(1) };
         let mut turn = says("x");
-        turn.gained = Some(Gained {
+        turn.gained = Some(TranscriptGain {
             reading: super::super::record::TranscriptPosition {
                 queue: vec![queued.clone()],
                 ..Default::default()
@@ -648,7 +648,7 @@ mod tests {
             TimedEvent { at: minute(0), event: TranscriptEvent::Sent },
             TimedEvent { at: minute(58), event: TranscriptEvent::Answer },
         ];
-        turn.gained = Some(Gained { evidence, ..gained(1) });
+        turn.gained = Some(TranscriptGain { evidence, ..gained(1) });
         let (run, _) = decide(running(), &turn, &Settings::default(), minute(59));
         assert_eq!(run.runtime_ms(), 59 * 60_000);
     }
@@ -711,7 +711,7 @@ mod tests {
         let mut note = Note::default();
         for n in 1..4 {
             let tests = format!("part {n}\n---RALPH_STATUS---\nWORK_TYPE: TESTING\n---END_RALPH_STATUS---");
-            let edits = Some(Gained { edits: 1, ..gained(1) });
+            let edits = Some(TranscriptGain { edits: 1, ..gained(1) });
             let head = Some("a".into());
             let settings = Settings { circuit: settings.circuit.with("test_only", 4), ..settings.clone() };
             let decision;
@@ -755,7 +755,7 @@ mod tests {
     #[test]
     fn what_may_have_been_written_waits_for_the_scan() {
         let read = |tools_that_write| Turn {
-            gained: Some(Gained { tools_that_write, last_text: Some("x".into()), ..gained(1) }),
+            gained: Some(TranscriptGain { tools_that_write, last_text: Some("x".into()), ..gained(1) }),
             ..says("x")
         };
         for (name, before, turn, expected) in [

@@ -1,7 +1,7 @@
 //! The pilot of the user's plan: when a loop brings its work to a safe point, and until when it waits.
 
 use super::figures::{FigureSource, Window, percent};
-use crate::core::record::{Landing, Quota, QuotaWait};
+use crate::core::record::{FinishUpRequest, Quota, QuotaWait};
 use crate::core::settings::QuotaSettings;
 use crate::core::time::{self, Stamp};
 
@@ -15,7 +15,7 @@ pub const CLOCK_MARGIN_MS: i64 = 30_000;
 pub enum QuotaVerdict {
     Fine,
     /// The agent is told to bring the work to a safe point.
-    Land(String),
+    FinishUp(String),
     /// The loop waits until then; `Quota::held` says why.
     Wait(Stamp),
     /// The loop ends, for this reason.
@@ -47,8 +47,8 @@ pub fn judge(
             return QuotaVerdict::Fine;
         }
         let (resets_at, words) = (last_reset(&high), format!("{} used", words(&high, now)));
-        quota.landing = Some(Landing { resets_at, words: words.clone() });
-        return QuotaVerdict::Land(words);
+        quota.landing = Some(FinishUpRequest { resets_at, words: words.clone() });
+        return QuotaVerdict::FinishUp(words);
     };
     let is_known = !current.is_empty();
     // The agent has landed: the level counts if it is known, else what it was when the agent was told.
@@ -71,7 +71,7 @@ pub fn judge_known(quota: &mut Quota, settings: &QuotaSettings, now: Stamp) -> Q
     let mut known = quota.windows.clone();
     known.retain(|window| window.resets_at.is_some());
     match judge(quota, Some(&known), settings, now) {
-        QuotaVerdict::Land(_) => judge(quota, Some(&known), settings, now),
+        QuotaVerdict::FinishUp(_) => judge(quota, Some(&known), settings, now),
         verdict => verdict,
     }
 }
@@ -129,7 +129,7 @@ fn words(windows: &[&Window], now: Stamp) -> String {
 }
 
 /// Returns what the agent is told when it is to land.
-pub fn landing_advice(words: &str) -> String {
+pub fn finish_up_advice(words: &str) -> String {
     format!(
         "{words}. After this turn the loop waits for the reset. Bring the work to a safe point now: start nothing new, \
          finish or undo what is half done, commit what is verified, and write down where the work stands and what comes \
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(judge(&mut quota, Some(&five(50.0, 60_000)), &settings, NOW), QuotaVerdict::Fine);
         let words = "92% of the 5-hour limit (resets in 1m) used".to_owned();
         let high = five(92.0, 60_000);
-        assert_eq!(judge(&mut quota, Some(&high), &settings, NOW), QuotaVerdict::Land(words.clone()));
+        assert_eq!(judge(&mut quota, Some(&high), &settings, NOW), QuotaVerdict::FinishUp(words.clone()));
         let until = NOW.plus_ms(60_000);
         assert_eq!(judge(&mut quota, Some(&high), &settings, NOW), QuotaVerdict::Wait(until));
         assert_eq!(quota.held.as_ref().unwrap().words, words);
@@ -206,7 +206,7 @@ mod tests {
 
     impl QuotaVerdict {
         fn is_land(&self) -> bool {
-            matches!(self, QuotaVerdict::Land(_))
+            matches!(self, QuotaVerdict::FinishUp(_))
         }
     }
 

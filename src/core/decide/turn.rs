@@ -23,7 +23,7 @@ pub struct Turn {
     /// How long the machine has slept since it was started, where that is known.
     pub slept_ms: Option<i64>,
     /// `None` where there is no usable transcript.
-    pub gained: Option<Gained>,
+    pub gained: Option<TranscriptGain>,
     /// What the client told of cost, context and quota, if it did.
     pub figures: Option<Figures>,
     /// The client compacts the context when it is asked to.
@@ -119,7 +119,7 @@ pub struct CheckFailure {
 impl Turn {
     /// Returns whether the transcript shows the whole turn and no tool in it that could write.
     pub fn wrote_nothing(&self) -> bool {
-        let whole = |gained: &&Gained| self.message.is_some() && gained.last_text == self.message;
+        let whole = |gained: &&TranscriptGain| self.message.is_some() && gained.last_text == self.message;
         self.gained.as_ref().filter(whole).is_some_and(|gained| gained.tools_that_write == 0)
     }
 }
@@ -151,7 +151,7 @@ impl Default for Turn {
 
 /// What the transcript gained since it was last read.
 #[derive(Clone, Debug, Default)]
-pub struct Gained {
+pub struct TranscriptGain {
     pub evidence: Vec<TimedEvent>,
     /// When the model last answered: an error that the client wrote in its place is no answer.
     pub answered_at: Option<Stamp>,
@@ -178,7 +178,7 @@ pub struct Gained {
     pub unread_bytes: u64,
 }
 
-impl Gained {
+impl TranscriptGain {
     /// Says what was passed over of the turn.
     pub fn passed_over(&self) -> Option<String> {
         let mb = |bytes: u64| bytes.div_ceil(1 << 20);

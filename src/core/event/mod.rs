@@ -260,7 +260,7 @@ facts! {
     }
 
     pub struct BreakerStep {
-        pub step: Step,
+        pub step: BreakerAction,
         pub iteration: u64,
         pub reason: String,
     }
@@ -345,7 +345,7 @@ pub enum PermissionDecision {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum BreakerAction {
     #[default]
     Warned,
     Tripped,

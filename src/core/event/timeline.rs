@@ -379,7 +379,7 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{GuidanceChange, IterationStarted, Step, WaitEvent};
+    use super::super::{BreakerAction, GuidanceChange, IterationStarted, WaitEvent};
     use super::*;
 
     fn at(seconds: i64) -> Stamp {
@@ -513,7 +513,11 @@ mod tests {
             event(50, ended_iteration(1, None)),
             event(
                 130,
-                EventKind::Breaker(BreakerStep { step: Step::Warned, iteration: 1, reason: "idle".into() }),
+                EventKind::Breaker(BreakerStep {
+                    step: BreakerAction::Warned,
+                    iteration: 1,
+                    reason: "idle".into(),
+                }),
             ),
         ]);
         assert_eq!((timeline.iterations.len(), timeline.spent().1), (1, 10));

@@ -1,6 +1,8 @@
 //! The events of a turn, from the loop before it, the loop after it, what is known of the turn, and the decision.
 
-use super::{BreakerStep, Check, EventKind, IterationEnded, Limits, Paused, Step, WaitEvent, tail, text};
+use super::{
+    BreakerAction, BreakerStep, Check, EventKind, IterationEnded, Limits, Paused, WaitEvent, tail, text,
+};
 use crate::core::decide::turn::{Checks, Turn};
 use crate::core::decide::{Decision, Note};
 use crate::core::message;
@@ -38,10 +40,10 @@ pub fn state_change_events(
         |step, reason: &str| EventKind::Breaker(BreakerStep { step, iteration, reason: text(reason) });
     let mut events = Vec::new();
     if let Some(pivot) = note.and_then(|note| note.pivot.as_ref()) {
-        events.push(breaker(Step::Warned, pivot));
+        events.push(breaker(BreakerAction::Warned, pivot));
     }
     if after.circuit.is_tripped() && !before.circuit.is_tripped() {
-        events.push(breaker(Step::Tripped, after.circuit.reason.as_deref().unwrap_or_default()));
+        events.push(breaker(BreakerAction::Tripped, after.circuit.reason.as_deref().unwrap_or_default()));
     }
     if let Some(paused_ms) = note.map(|note| note.paused_ms).filter(|ms| *ms > 0) {
         let seconds = Some(Stamp(paused_ms).seconds());

@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 /// What the agent is told to do more of, and not to do; newest first, findings worst first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuidanceLists {
-    pub encouraged: Vec<Line>,
-    pub forbidden: Vec<Line>,
+    pub encouraged: Vec<GuidanceLine>,
+    pub forbidden: Vec<GuidanceLine>,
     /// Sentences about what the scan found; the agent reads them as forbidden.
     pub findings: Vec<String>,
     /// The entries that are not told because a finding contradicts them.
@@ -23,7 +23,7 @@ pub struct GuidanceLists {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct GuidanceLine {
     pub entry: EntryId,
     pub text: String,
     pub rank: Rank,
@@ -67,7 +67,7 @@ impl GuidanceLists {
         standing.sort_by_key(|finding| finding.rank());
         let subjects = Subjects::new(&standing);
 
-        let line = |entry: &Entry| Line {
+        let line = |entry: &Entry| GuidanceLine {
             entry: entry.id(),
             text: clean::excerpt(&entry.text, MAX_LINE_COLUMNS),
             rank: match entry {
@@ -78,7 +78,7 @@ impl GuidanceLists {
         };
         let forbidden = guidance.forbidden.iter().map(|entry| (false, line(entry)));
         let encouraged = guidance.encouraged.iter().map(|entry| (true, line(entry)));
-        let mut lines: Vec<(bool, Line)> = forbidden.chain(encouraged).collect();
+        let mut lines: Vec<(bool, GuidanceLine)> = forbidden.chain(encouraged).collect();
         lines.sort_by_key(|(_, line)| Reverse(line.entry.1));
         let mut seen = HashSet::new();
         lines.retain(|(_, line)| seen.insert(line.entry.0.clone()));
@@ -117,11 +117,11 @@ impl GuidanceLists {
     }
 
     /// Returns the lines of both lists that fit: the new ones first, then the pinned ones, then the rest.
-    fn shown(&self, extent: Extent) -> [Vec<&Line>; 2] {
+    fn shown(&self, extent: Extent) -> [Vec<&GuidanceLine>; 2] {
         let lists = [&self.encouraged, &self.forbidden];
         let all =
             lists.iter().enumerate().flat_map(|(list, lines)| lines.iter().map(move |line| (list, line)));
-        let mut all: Vec<(usize, &Line)> = all.collect();
+        let mut all: Vec<(usize, &GuidanceLine)> = all.collect();
         all.sort_by_key(|(_, line)| (line.rank, Reverse(line.entry.1)));
         let mut chars = MAX_LOOP_CHARS;
         let mut shown = [Vec::new(), Vec::new()];
@@ -144,11 +144,11 @@ impl GuidanceLists {
     /// Returns both lists as text, each entry with its age; empty if there is nothing to say.
     pub fn text(&self, extent: Extent, now: Stamp) -> String {
         let mut out = String::new();
-        let mut add = |title: &str, all: &[Line], shown: &[&Line], findings: &[String]| {
+        let mut add = |title: &str, all: &[GuidanceLine], shown: &[&GuidanceLine], findings: &[String]| {
             if !all.is_empty() || !findings.is_empty() {
                 out.push_str(&format!("\n{title}:"));
             }
-            for Line { text, entry: (_, given), .. } in shown {
+            for GuidanceLine { text, entry: (_, given), .. } in shown {
                 let age =
                     given.map_or_else(String::new, |given| format!(" ({} ago)", time::span(now - given)));
                 out.push_str(&format!("\n- {text}{age}"));
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    fn texts(lines: &[Line]) -> Vec<&str> {
+    fn texts(lines: &[GuidanceLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
@@ -377,7 +377,7 @@ mod tests {
     fn texts_are_cleaned() {
         let given = guidance(vec![entry("write\u{1b} tests", 1)], vec![], &[]);
         let merged = GuidanceLists::merge(&given, "me", &[]);
-        let line = Line {
+        let line = GuidanceLine {
             entry: ("write tests".into(), Some(Stamp(60_000))),
             text: "write tests".into(),
             rank: Rank::New,

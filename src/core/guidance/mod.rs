@@ -82,16 +82,16 @@ pub enum AddResult {
 
 /// Why an entry is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum GuidanceFull {
     Entries,
     Chars { used: usize },
 }
 
-impl fmt::Display for Full {
+impl fmt::Display for GuidanceFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Full::Entries => write!(f, "too many entries: a project keeps at most {MAX_ENTRIES}"),
-            Full::Chars { used } => {
+            GuidanceFull::Entries => write!(f, "too many entries: a project keeps at most {MAX_ENTRIES}"),
+            GuidanceFull::Chars { used } => {
                 write!(f, "too much guidance: {used} characters; one loop takes at most {MAX_LOOP_CHARS}")
             }
         }
@@ -191,9 +191,9 @@ impl Guidance {
 
     /// Returns whether there is more than the project takes, or than a loop of this session takes; without a session,
     /// than the loop of any session takes that has entries of its own.
-    pub fn full(&self, session: Option<&str>) -> Option<Full> {
+    pub fn full(&self, session: Option<&str>) -> Option<GuidanceFull> {
         if self.entries().count() > MAX_ENTRIES || self.allowed.len() > MAX_ENTRIES {
-            return Some(Full::Entries);
+            return Some(GuidanceFull::Entries);
         }
         let mut chars: HashMap<Option<&str>, usize> = HashMap::new();
         for entry in self.entries() {
@@ -205,7 +205,7 @@ impl Guidance {
             None => chars.into_values().max(),
         };
         let used = for_all + own.unwrap_or(0);
-        (used > MAX_LOOP_CHARS).then_some(Full::Chars { used })
+        (used > MAX_LOOP_CHARS).then_some(GuidanceFull::Chars { used })
     }
 
     /// Adds an entry, in place of those with the same text that are for the same loops. One for all loops also takes
@@ -585,17 +585,20 @@ pub(crate) mod tests {
         let given = |entries: Vec<Entry>| Guidance { forbidden: entries, ..Guidance::default() }.full(None);
         let small = |n: usize| entry(&format!("{n}"), 1.0, (n >= 50).then_some("me"));
         assert_eq!(given((0..100).map(small).collect()), None);
-        assert_eq!(given((0..101).map(small).collect()), Some(Full::Entries));
+        assert_eq!(given((0..101).map(small).collect()), Some(GuidanceFull::Entries));
         let of = |chars: usize, session| entry(&"x".repeat(chars - ENTRY_CHARS), 1.0, session);
         assert_eq!(given(vec![of(2000, None), of(2000, Some("me")), of(2000, Some("you"))]), None);
         let more = given(vec![of(2000, None), of(1000, Some("me")), of(2001, Some("you"))]);
-        assert_eq!(more, Some(Full::Chars { used: 4001 }));
+        assert_eq!(more, Some(GuidanceFull::Chars { used: 4001 }));
         let crabs = entry(&"\u{1f980}".repeat(2000), 1.0, None);
-        assert_eq!(given(vec![crabs]), Some(Full::Chars { used: 4020 }), "as the client counts");
+        assert_eq!(given(vec![crabs]), Some(GuidanceFull::Chars { used: 4020 }), "as the client counts");
         let allowed = (0..101).map(small).collect();
-        assert_eq!(Guidance { allowed, ..Guidance::default() }.full(None), Some(Full::Entries));
+        assert_eq!(Guidance { allowed, ..Guidance::default() }.full(None), Some(GuidanceFull::Entries));
         let mine = Guidance { forbidden: vec![of(2000, None), of(2001, Some("you"))], ..Guidance::default() };
-        assert_eq!((mine.full(Some("me")), mine.full(None)), (None, Some(Full::Chars { used: 4001 })));
+        assert_eq!(
+            (mine.full(Some("me")), mine.full(None)),
+            (None, Some(GuidanceFull::Chars { used: 4001 }))
+        );
     }
 
     #[test]

@@ -11,10 +11,10 @@ mod waiting;
 pub use armed::ArmedLoop;
 pub use lenient::{is_default, lenient, lenient_list, lenient_text};
 pub use usage::Spent;
-pub use waiting::{Awaited, Waiting, WaitingFor};
+pub use waiting::{BackgroundWait, Waiting, WaitingFor};
 
 use super::decide::figures::{FigureSource, MAX_RESET_MS, Window};
-use super::decide::turn::{CheckResult, Gained};
+use super::decide::turn::{CheckResult, TranscriptGain};
 use super::outcome::Outcome;
 use super::settings::Files;
 use super::signal::StatusBlock;
@@ -110,8 +110,8 @@ records! {
         pub session: Session,
         pub pending: Pending,
         pub told: Reported,
-        pub given: Given,
-        pub tally: Tally,
+        pub given: GivenSettings,
+        pub tally: RunTotals,
         /// The task list the runner works through.
         pub tasks: TaskFile,
         lists {
@@ -194,7 +194,7 @@ records! {
         pub at: Option<Stamp>,
         pub source: Option<FigureSource>,
         /// The agent was told to bring the work to a safe point.
-        pub landing: Option<Landing>,
+        pub landing: Option<FinishUpRequest>,
         /// The loop waits for a reset.
         pub held: Option<QuotaWait>,
         lists {
@@ -237,7 +237,7 @@ records! {
     }
 
     /// Settings given at the start, by key: they stay with the run.
-    pub struct Given {
+    pub struct GivenSettings {
         pub flags: Map<String, Value>,
         pub preset: Map<String, Value>,
         pub environment: Map<String, Value>,
@@ -246,7 +246,7 @@ records! {
     }
 
     /// Totals of a run over all the times it was continued. Rows of the summary hold the same, but may be archived.
-    pub struct Tally {
+    pub struct RunTotals {
         /// How long runners worked at it, their waits included.
         pub duration_seconds: u64,
         /// Of that, what the rows of its iterations add up to.
@@ -285,27 +285,27 @@ records! {
         pub prompt_id: String,
         lists {
             /// Prompts and commands that wait for the turn to end, oldest first.
-            pub queue: Vec<Queued>,
+            pub queue: Vec<QueuedPrompt>,
         }
     }
 }
 
-impl Given {
+impl GivenSettings {
     /// Returns what the user gave, without what the settings files said.
-    pub fn by_user(&self) -> Given {
-        let Given { flags, preset, environment, .. } = self.clone();
-        Given { flags, preset, environment, ..Given::default() }
+    pub fn by_user(&self) -> GivenSettings {
+        let GivenSettings { flags, preset, environment, .. } = self.clone();
+        GivenSettings { flags, preset, environment, ..GivenSettings::default() }
     }
 
     /// Replaces what the user gave by what is recorded of it.
-    pub fn set_by_user(&mut self, recorded: Given) {
+    pub fn set_by_user(&mut self, recorded: GivenSettings) {
         (self.flags, self.preset, self.environment) = (recorded.flags, recorded.preset, recorded.environment);
     }
 }
 
 /// The agent was told to bring the work to a safe point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Landing {
+pub struct FinishUpRequest {
     pub resets_at: Option<Stamp>,
     /// How much is used: `92% of the 5-hour limit used`.
     pub words: String,
@@ -345,7 +345,7 @@ impl TranscriptPosition {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Queued {
+pub struct QueuedPrompt {
     pub text: String,
     pub at: Stamp,
 }
@@ -429,7 +429,7 @@ impl StoredLoop {
 
     /// Takes over what the client shows since the last hook: it runs none for Esc, and tells none of a usage limit's
     /// reset.
-    pub fn catch_up(&mut self, gained: Option<&Gained>, now: Stamp) {
+    pub fn catch_up(&mut self, gained: Option<&TranscriptGain>, now: Stamp) {
         self.note_interruption(gained.and_then(|gained| gained.interrupted_at));
         if let Some(until) =
             gained.and_then(|gained| gained.limit_resets_at).filter(|at| *at - now <= MAX_RESET_MS)

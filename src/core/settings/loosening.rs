@@ -1,7 +1,7 @@
 //! What a change of the project's settings file may do to a loop that runs: it takes effect at once if it is stricter,
 //! and not at all if it is looser.
 
-use super::{Key, Resolved, SettingRow, SettingSource};
+use super::{Resolved, SettingKey, SettingRow, SettingSource};
 use crate::core::circuit::condition::CONDITIONS;
 use crate::core::record::Engine;
 use crate::core::text::clean;
@@ -99,7 +99,7 @@ impl Resolved {
     pub fn keep_users_budget(&mut self, own: &Resolved) -> Vec<String> {
         let mut notes = Vec::new();
         for (row, own) in self.rows.iter_mut().zip(&own.rows) {
-            let Key { name, loosens, .. } = *row.key;
+            let SettingKey { name, loosens, .. } = *row.key;
             if row.source == SettingSource::Project
                 && is_of_user(name)
                 && loosens.is_looser(&row.value, &own.value)
@@ -145,7 +145,7 @@ impl Resolved {
     ) -> Vec<String> {
         let mut notes = Vec::new();
         for (row, own) in self.rows.iter_mut().zip(&own.rows).filter(|(row, _)| row.is_open()) {
-            let Key { name, loosens, .. } = *row.key;
+            let SettingKey { name, loosens, .. } = *row.key;
             let before = start.get(name).cloned().unwrap_or_else(|| own.value_for(engine));
             let value = row.value_for(engine);
             if value == before {
@@ -182,7 +182,7 @@ impl Resolved {
         let given = now.rows.iter().filter(|row| row.source == SettingSource::Environment);
         for given in given {
             let Some(row) = self.rows.iter_mut().find(|row| row.key.name == given.key.name) else { continue };
-            let Key { name, loosens, .. } = *row.key;
+            let SettingKey { name, loosens, .. } = *row.key;
             let (value, before) = (given.value.clone(), row.value_for(engine));
             if value == before || row.source > SettingSource::Environment {
                 continue;
@@ -234,7 +234,7 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::settings::{KEYS, Kind};
+    use crate::core::settings::{KEYS, ValueKind};
     use serde_json::json;
 
     #[test]
@@ -268,14 +268,16 @@ mod tests {
     fn every_limit_has_a_direction_that_fits_its_kind() {
         for key in &KEYS {
             let fits = match key.loosens {
-                Loosens::Off => key.kind == Kind::Switch,
-                Loosens::To(_) => matches!(key.kind, Kind::Choice(_)),
-                Loosens::Added | Loosens::Removed => key.kind == Kind::List,
-                Loosens::Never => {
-                    !matches!(key.kind, Kind::Count | Kind::Dollars | Kind::Switch | Kind::List)
-                }
+                Loosens::Off => key.kind == ValueKind::Switch,
+                Loosens::To(_) => matches!(key.kind, ValueKind::Choice(_)),
+                Loosens::Added | Loosens::Removed => key.kind == ValueKind::List,
+                Loosens::Never => !matches!(
+                    key.kind,
+                    ValueKind::Count | ValueKind::Dollars | ValueKind::Switch | ValueKind::List
+                ),
                 _ => {
-                    matches!(key.kind, Kind::Count | Kind::Dollars | Kind::Percent) || key.kind.is_duration()
+                    matches!(key.kind, ValueKind::Count | ValueKind::Dollars | ValueKind::Percent)
+                        || key.kind.is_duration()
                 }
             };
             assert!(fits, "{}", key.name);

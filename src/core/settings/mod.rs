@@ -7,7 +7,9 @@ pub mod tool_rule;
 
 use super::record::Engine;
 use crate::core::circuit::condition::PerCondition;
-pub use crate::core::settings::keys::{KEYS, Key, Kind, PRESETS, Preset, aliases, find, find_flag, nearest};
+pub use crate::core::settings::keys::{
+    KEYS, PRESETS, Preset, SettingKey, ValueKind, aliases, find, find_flag, nearest,
+};
 use crate::core::text::clean;
 use crate::core::time::heartbeat;
 use serde::{Deserialize, Serialize};
@@ -48,7 +50,7 @@ pub struct Layer {
 /// One effective value and where it comes from.
 #[derive(Clone, Debug)]
 pub struct SettingRow {
-    pub key: &'static Key,
+    pub key: &'static SettingKey,
     pub value: Value,
     pub source: SettingSource,
     pub place: String,
@@ -166,7 +168,7 @@ impl Resolved {
     /// Returns a duration in milliseconds. Zero often means no limit, so only zero itself becomes that.
     fn milliseconds(&self, name: &str) -> i64 {
         let Some(SettingRow { key, value, .. }) = self.row(name) else { return 0 };
-        let (Kind::Duration(unit) | Kind::PositiveDuration(unit)) = key.kind else { return 0 };
+        let (ValueKind::Duration(unit) | ValueKind::PositiveDuration(unit)) = key.kind else { return 0 };
         let number = value.as_f64().unwrap_or(0.0);
         unit.to_ms(number).max(i64::from(number > 0.0))
     }

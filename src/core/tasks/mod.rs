@@ -13,7 +13,7 @@ mod validation;
 pub use checklist::checklist;
 pub use mode::{Mode, assignment, mode, pick};
 pub use review::{apply_review_cap, keep_review};
-pub use source::{DEFAULT_FILE, Form, TaskFile, prompt, summary};
+pub use source::{DEFAULT_FILE, TaskFile, TaskFormat, prompt, summary};
 pub use transition::transitions;
 pub use validation::validate;
 

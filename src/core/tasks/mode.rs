@@ -2,7 +2,7 @@
 
 use super::checklist::words;
 use super::source::how_to_tick;
-use super::{Form, Review, Story, TaskList, counts};
+use super::{Review, Story, TaskFormat, TaskList, counts};
 use crate::core::text::clean;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -70,7 +70,7 @@ pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String
         return format!("Mode of this iteration: {mode}. {so_far} No {noun} is left in {file}.");
     };
     let (title, name) = match form {
-        Form::Checklist => ("Item", words(story).to_owned()),
+        TaskFormat::Checklist => ("Item", words(story).to_owned()),
         _ => ("Story", story.name()),
     };
     let name = clean::excerpt(&name, 120);
@@ -158,7 +158,7 @@ mod tests {
     fn other_formats_are_explained_in_the_assignment() {
         let list = |source: TaskFile, list: TaskList| TaskList { source, ..list };
         let prd = list(
-            TaskFile { file: "prd.json".into(), form: Form::Stories },
+            TaskFile { file: "prd.json".into(), form: TaskFormat::Stories },
             super::super::tests::list(
                 json!([{"id": "a", "title": "Dates", "passes": true}, {"id": "b", "passes": false}]),
             ),

@@ -11,12 +11,12 @@ pub const DEFAULT_FILE: &str = "ralph/tasks.json";
 pub struct TaskFile {
     /// The path below the project, with slashes. Empty if the user wants no list.
     pub file: String,
-    pub form: Form,
+    pub form: TaskFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
+pub enum TaskFormat {
     /// JSON with stories that are reviewed and approved.
     #[default]
     Reviewed,
@@ -28,13 +28,13 @@ pub enum Form {
 
 impl Default for TaskFile {
     fn default() -> Self {
-        TaskFile { file: DEFAULT_FILE.into(), form: Form::Reviewed }
+        TaskFile { file: DEFAULT_FILE.into(), form: TaskFormat::Reviewed }
     }
 }
 
 impl TaskFile {
     pub fn none() -> TaskFile {
-        TaskFile { file: String::new(), form: Form::Stories }
+        TaskFile { file: String::new(), form: TaskFormat::Stories }
     }
 
     pub fn is_none(&self) -> bool {
@@ -51,32 +51,32 @@ impl TaskFile {
         let has_field = |story: &Value| fields.iter().any(|field| story.get(field).is_some());
         let stories = document["userStories"].as_array();
         let reviewed = file == DEFAULT_FILE || stories.is_some_and(|stories| stories.iter().any(has_field));
-        TaskFile { file, form: if reviewed { Form::Reviewed } else { Form::Stories } }
+        TaskFile { file, form: if reviewed { TaskFormat::Reviewed } else { TaskFormat::Stories } }
     }
 
     pub fn of_markdown(file: String) -> TaskFile {
-        TaskFile { file, form: Form::Checklist }
+        TaskFile { file, form: TaskFormat::Checklist }
     }
 }
 
-impl Form {
+impl TaskFormat {
     /// Returns whether a story is done only when it is approved.
     pub fn has_reviews(self) -> bool {
-        self == Form::Reviewed
+        self == TaskFormat::Reviewed
     }
 
     /// Returns what one task is called.
     pub fn noun(self) -> &'static str {
-        if self == Form::Checklist { "item" } else { "story" }
+        if self == TaskFormat::Checklist { "item" } else { "story" }
     }
 
     pub fn nouns(self) -> &'static str {
-        if self == Form::Checklist { "items" } else { "stories" }
+        if self == TaskFormat::Checklist { "items" } else { "stories" }
     }
 
     /// Returns the verb for tasks that are done.
     pub fn done(self) -> &'static str {
-        if self == Form::Checklist { "are ticked" } else { "pass" }
+        if self == TaskFormat::Checklist { "are ticked" } else { "pass" }
     }
 }
 
@@ -89,10 +89,10 @@ pub fn summary(list: &TaskList, skip_review: bool) -> String {
     }
     let mut text = format!("{file}: {} of {} {} {}", counts.passing, counts.total, form.nouns(), form.done());
     text.push_str(&match form {
-        Form::Reviewed if skip_review => "; reviews are skipped: implement only".to_owned(),
-        Form::Reviewed => format!(", {} approved", counts.approved),
-        Form::Stories => "; no review fields: implement only".to_owned(),
-        Form::Checklist => "; a checklist has no reviews: implement only".to_owned(),
+        TaskFormat::Reviewed if skip_review => "; reviews are skipped: implement only".to_owned(),
+        TaskFormat::Reviewed => format!(", {} approved", counts.approved),
+        TaskFormat::Stories => "; no review fields: implement only".to_owned(),
+        TaskFormat::Checklist => "; a checklist has no reviews: implement only".to_owned(),
     });
     text
 }
@@ -101,13 +101,13 @@ pub fn summary(list: &TaskList, skip_review: bool) -> String {
 pub fn how_to_tick(source: &TaskFile) -> String {
     let file = &source.file;
     match source.form {
-        Form::Reviewed => String::new(),
-        Form::Stories => format!(
+        TaskFormat::Reviewed => String::new(),
+        TaskFormat::Stories => format!(
             " The stories are in {file}. When this one is done and verified, set its passes to true there and commit that \
              with the work. Work on no other story in this iteration; add stories with passes false for missing work; \
              remove none."
         ),
-        Form::Checklist => format!(
+        TaskFormat::Checklist => format!(
             " The items are lines of {file}. When this one is done and verified, change its [ ] to [x] there and commit \
              that with the work. Add new work as a line with [ ]; keep every open item and its words."
         ),
@@ -117,7 +117,7 @@ pub fn how_to_tick(source: &TaskFile) -> String {
 /// Returns the prompt of a run that has a task list and no other prompt.
 pub fn prompt(source: &TaskFile) -> String {
     let TaskFile { file, form } = source;
-    let branch = if *form == Form::Checklist {
+    let branch = if *form == TaskFormat::Checklist {
         ""
     } else {
         " If branchName is set there, work on that branch; create it if it does not exist."
@@ -146,12 +146,12 @@ mod tests {
         let plain = json!({"userStories": [{"id": "a", "passes": true}, {"id": "b", "passes": false}]});
         let reviewed = json!({"userStories": [{"id": "a", "passes": true}, {"id": "b", "passes": false, "reviewStatus": null}]});
         for (file, document, form) in [
-            ("prd.json", &plain, Form::Stories),
-            ("ralph/prd.json", &plain, Form::Stories),
-            ("prd.json", &reviewed, Form::Reviewed),
-            (DEFAULT_FILE, &plain, Form::Reviewed),
-            ("prd.json", &json!({"userStories": []}), Form::Stories),
-            ("prd.json", &json!([]), Form::Stories),
+            ("prd.json", &plain, TaskFormat::Stories),
+            ("ralph/prd.json", &plain, TaskFormat::Stories),
+            ("prd.json", &reviewed, TaskFormat::Reviewed),
+            (DEFAULT_FILE, &plain, TaskFormat::Reviewed),
+            ("prd.json", &json!({"userStories": []}), TaskFormat::Stories),
+            ("prd.json", &json!([]), TaskFormat::Stories),
         ] {
             assert_eq!(TaskFile::of_json(file.into(), document).form, form, "{file} {document}");
         }

@@ -1,14 +1,14 @@
 //! What an iteration may change in the task list, by its mode. Only a review judges, only one story at a time moves,
 //! and no story disappears. Everything else (titles, criteria, order, new stories) is up to the agent.
 
-use super::{Form, Mode, Review, Story, TaskList, checklist, short_id};
+use super::{Mode, Review, Story, TaskFormat, TaskList, checklist, short_id};
 use crate::core::text::clean;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the changes of an iteration; each problem is a sentence the agent can act on. No change is always allowed:
 /// an iteration may fail.
 pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<(), Vec<String>> {
-    if before.source.form == Form::Checklist {
+    if before.source.form == TaskFormat::Checklist {
         return checklist::kept(before, after);
     }
     let present: BTreeSet<&str> = after.stories.iter().map(|story| story.id.as_str()).collect();

@@ -82,7 +82,7 @@ impl Open {
 
 const MODEL: &str = "";
 /// With more hooks than this without a new transcript entry, the oldest is settled by the threshold alone.
-const MAX_MARKS: usize = 16;
+const MAX_UNSETTLED_HOOKS: usize = 16;
 const MAX_OPEN: usize = 64;
 
 impl Clock {
@@ -139,7 +139,7 @@ impl Clock {
             return self.settled;
         }
         self.marks.push(now.0);
-        if self.marks.len() > MAX_MARKS {
+        if self.marks.len() > MAX_UNSETTLED_HOOKS {
             let oldest = self.marks.remove(0);
             self.advance(oldest, threshold);
         }

@@ -11,7 +11,7 @@ mod queue;
 mod reset;
 mod service;
 
-use crate::claude::hook::input::{self, HookEvent, Input};
+use crate::claude::hook::input::{self, HookEvent, HookInput};
 use crate::core::decide::Note;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -46,7 +46,7 @@ struct Watch<'a> {
     world: &'a World,
     project: &'a Project,
     session: &'a str,
-    input: &'a Input,
+    input: &'a HookInput,
     /// In the terminal's interface this hook is asynchronous; elsewhere the client waits for it.
     is_interactive: bool,
 }

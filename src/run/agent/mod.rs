@@ -155,16 +155,16 @@ pub const MAX_ANSWER_WAIT: Duration = Duration::from_secs(60);
 pub fn ask(program: &str, args: &[&str], limit: Duration, hint: &str) -> Result<String, Unavailable> {
     let mut command = lookup::command(program);
     command.args(args);
-    let said = program::run(command, b"", limit);
+    let output = program::run(command, b"", limit);
     let call = format!("{program} {}", args.join(" "));
-    match &said.ended {
-        ProgramEnd::Exit(0) => Ok(said.stdout),
+    match &output.ended {
+        ProgramEnd::Exit(0) => Ok(output.stdout),
         ProgramEnd::NotStarted(why) => Err(Unavailable::new(format!("{program} was not found: {why}"), hint)),
         ProgramEnd::TimedOut(limit) => Err(Unavailable::new(
             format!("{call}: no answer within {} s", limit.as_secs()),
             "Run it by hand and see what it waits for.",
         )),
-        _ => Err(Unavailable::new(format!("{call} failed: {}", said.complaint()), hint)),
+        _ => Err(Unavailable::new(format!("{call} failed: {}", output.complaint()), hint)),
     }
 }
 

@@ -78,16 +78,16 @@ pub fn reap_container(name: &str, run_id: &str, grace: u32) -> Result<(), String
     docker.args(["exec", "-i", name, "sh", "-c", &format!("{REAP}reap"), "sh"]);
     // A guard goes with them: it must not take the next agent of this run for the one it was to end.
     docker.args(arguments(run_id, [VARIABLE, GUARD_VARIABLE], grace));
-    let said = program::run(docker, b"", MAX_ENGINE_WAIT);
-    let lower = said.stderr.to_lowercase();
+    let output = program::run(docker, b"", MAX_ENGINE_WAIT);
+    let lower = output.stderr.to_lowercase();
     // Nothing runs in a container that does not run.
     let is_down =
         ["no such container", "is not running", "is restarting"].iter().any(|words| lower.contains(words));
-    match said.ended {
+    match output.ended {
         ProgramEnd::Exit(0) => Ok(()),
         ProgramEnd::Exit(1) if is_down => Ok(()),
-        ProgramEnd::Exit(1) if said.stderr.is_empty() => Err("a process is still there after KILL".into()),
-        _ => Err(said.complaint()),
+        ProgramEnd::Exit(1) if output.stderr.is_empty() => Err("a process is still there after KILL".into()),
+        _ => Err(output.complaint()),
     }
 }
 
@@ -95,8 +95,8 @@ pub fn reap_container(name: &str, run_id: &str, grace: u32) -> Result<(), String
 pub fn stop_sandbox(name: &str) -> Result<(), String> {
     let mut docker = lookup::command("docker");
     docker.args(["sandbox", "stop", name]);
-    let said = program::run(docker, b"", MAX_ENGINE_WAIT);
-    if said.passed() { Ok(()) } else { Err(said.complaint()) }
+    let output = program::run(docker, b"", MAX_ENGINE_WAIT);
+    if output.passed() { Ok(()) } else { Err(output.complaint()) }
 }
 
 fn entry(variable: &str, run_id: &str) -> String {
@@ -136,11 +136,11 @@ impl ReaperGuard {
         let (stdout, stderr) = (guard.0.stdout.take(), guard.0.stderr.take());
         let listen = move || {
             let is_ready = stdout.is_some_and(|mut stdout| stdout.read_exact(&mut [0]).is_ok());
-            let mut said = String::new();
+            let mut output = String::new();
             if !is_ready {
-                let _ = stderr.map(|stderr| stderr.take(4096).read_to_string(&mut said));
+                let _ = stderr.map(|stderr| stderr.take(4096).read_to_string(&mut output));
             }
-            let _ = sender.send(is_ready.then_some(()).ok_or(said));
+            let _ = sender.send(is_ready.then_some(()).ok_or(output));
         };
         Builder::new().spawn(listen).map_err(|error: io::Error| error.to_string())?;
         let silent = || Err(format!("no answer within {}s", MAX_ENGINE_WAIT.as_secs()));

@@ -9,8 +9,10 @@ use super::tasks as list;
 use super::user::armed;
 use super::variables;
 use super::world::World;
-use crate::core::record::{ArmedLoop, Engine, Given};
-use crate::core::settings::{self, Files, KEYS, Key, Kind, Layer, Resolved, SettingRow, SettingSource};
+use crate::core::record::{ArmedLoop, Engine, GivenSettings};
+use crate::core::settings::{
+    self, Files, KEYS, Layer, Resolved, SettingKey, SettingRow, SettingSource, ValueKind,
+};
 use crate::core::tasks;
 use crate::core::text::{clean, nearest};
 use anyhow::{Result, bail};
@@ -22,11 +24,11 @@ type Values = Map<String, Value>;
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// More unknown settings of a file are shown by `ralph config` and `ralph doctor` only.
-const MAX_UNKNOWN: usize = 3;
+const MAX_UNKNOWN_SETTINGS: usize = 3;
 
 /// Resolves the settings that hold here without a loop.
 pub fn load(world: &World, project: &Project) -> Resolved {
-    let (given, commands, tasks) = (Given::default(), Map::new(), tasks::TaskFile::default());
+    let (given, commands, tasks) = (GivenSettings::default(), Map::new(), tasks::TaskFile::default());
     let start =
         Start { given: &given, commands: &commands, tasks: &tasks, limits: None, engine: Engine::default() };
     resolve(world, project, &start)
@@ -34,7 +36,7 @@ pub fn load(world: &World, project: &Project) -> Resolved {
 
 /// What a loop was given at its start.
 struct Start<'a> {
-    given: &'a Given,
+    given: &'a GivenSettings,
     commands: &'a Values,
     tasks: &'a tasks::TaskFile,
     /// The limits of the project's file, once the loop runs.
@@ -53,8 +55,8 @@ pub fn load_for(world: &World, project: &Project, run: &ArmedLoop) -> Resolved {
     {
         let (Some(path), Some(values)) = (path, values) else { continue };
         let unknown = unknown_in(&path, values);
-        let more = unknown.len().saturating_sub(MAX_UNKNOWN);
-        resolved.warnings.extend(unknown.into_iter().take(MAX_UNKNOWN));
+        let more = unknown.len().saturating_sub(MAX_UNKNOWN_SETTINGS);
+        resolved.warnings.extend(unknown.into_iter().take(MAX_UNKNOWN_SETTINGS));
         if more > 0 {
             let path = clean::line(&path.display().to_string());
             resolved
@@ -181,7 +183,8 @@ fn withhold(
                 .extend(wrong.iter().map(|wrong| format!("{}: {} {wrong}, ignored", layer.place, key.name)));
             let row = SettingRow { key, value, source: layer.source, place: layer.place.clone() };
             if !is_empty {
-                let verb = if matches!(key.kind, Kind::Url | Kind::ToolRules) { "used" } else { "run" };
+                let verb =
+                    if matches!(key.kind, ValueKind::Url | ValueKind::ToolRules) { "used" } else { "run" };
                 warnings.push(format!("{}: {} {}", row.place, key.name, trusted.hint_for(verb)));
                 withheld.push(row);
             }
@@ -219,7 +222,7 @@ pub fn project_commands(project: &Project) -> Result<Vec<ProjectCommands>> {
 }
 
 /// Takes the commands out of what was given, to be kept where only the user writes.
-pub fn take_commands(given: &mut Given) -> Map<String, Value> {
+pub fn take_commands(given: &mut GivenSettings) -> Map<String, Value> {
     let mut commands = Map::new();
     for values in [&mut given.environment, &mut given.flags] {
         for key in command_keys() {
@@ -250,7 +253,7 @@ fn without_commands(values: &Values) -> Values {
     values
 }
 
-fn command_keys() -> impl Iterator<Item = &'static Key> {
+fn command_keys() -> impl Iterator<Item = &'static SettingKey> {
     KEYS.iter().filter(|key| key.kind.is_executed())
 }
 
@@ -273,7 +276,7 @@ fn mistyped_variables(set: &[(String, String)]) -> Vec<String> {
         return Vec::new();
     }
     let own = |name: &str| name.strip_prefix("RALPH_").unwrap_or(name).to_owned();
-    let known: Vec<String> = KEYS.iter().flat_map(Key::variables).map(|name| own(&name)).collect();
+    let known: Vec<String> = KEYS.iter().flat_map(SettingKey::variables).map(|name| own(&name)).collect();
     let mistyped = set.iter().map(|(name, _)| own(name)).filter(|name| !known.contains(name));
     let warn = |name: String| {
         let meant = nearest::nearest(&name, known.iter().map(String::as_str))?;
@@ -362,7 +365,7 @@ fn unknown_in(path: &Path, values: &Values) -> Vec<String> {
 }
 
 /// Sets one key in a file, or removes it; everything else in the file stays. Returns whether the file changed.
-pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<bool> {
+pub fn set(path: &Path, key: &SettingKey, value: Option<Value>) -> Result<bool> {
     // Dotfile managers make this file a link, which must stay one.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut fields = document(path)?;

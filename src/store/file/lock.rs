@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-const MAX_WAIT: Duration = Duration::from_secs(2);
+const LOCK_DEADLINE: Duration = Duration::from_secs(2);
 const FIRST_POLL: Duration = Duration::from_millis(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(25);
 
@@ -21,7 +21,7 @@ pub struct Lock(File);
 impl Lock {
     pub fn acquire(path: &Path) -> Result<Lock> {
         Lock::acquire_unless(path, || false)?.with_context(|| {
-            format!("{} is held by another Ralph for more than {}s", path.display(), MAX_WAIT.as_secs())
+            format!("{} is held by another Ralph for more than {}s", path.display(), LOCK_DEADLINE.as_secs())
         })
     }
 
@@ -42,7 +42,7 @@ impl Lock {
                         .with_context(|| format!("this file system cannot lock {}", path.display()));
                 }
             }
-            if refused() || began.elapsed() >= MAX_WAIT {
+            if refused() || began.elapsed() >= LOCK_DEADLINE {
                 return Ok(None);
             }
             std::thread::sleep(poll);

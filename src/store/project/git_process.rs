@@ -80,8 +80,8 @@ pub fn ask(folder: &Path, args: &[&str], input: &[u8], limit: Duration) -> Resul
 }
 
 fn finish(git: Command, input: &[u8], limit: Duration) -> Result<String, String> {
-    let said = program::run(git, input, limit);
-    if said.passed() { Ok(said.stdout) } else { Err(format!("git: {}", said.complaint())) }
+    let output = program::run(git, input, limit);
+    if output.passed() { Ok(output.stdout) } else { Err(format!("git: {}", output.complaint())) }
 }
 
 /// Returns the paths of what is not committed, from the top of the work tree, as far as `paths` name it.
@@ -123,15 +123,15 @@ fn filters(folder: &Path, top: &Path, limit: Duration) -> Result<BTreeSet<String
     let mut git = command(folder)?;
     git.args(["config", "-z", "--type=path", "--get-regexp"]);
     git.arg(r"^(filter\..*|core\.(worktree|attributesfile|excludesfile))$");
-    let said = program::run(git, b"", limit.min(MAX_LOOKUP_WAIT));
-    if said.ended == ProgramEnd::Exit(1) && said.stdout.is_empty() {
+    let output = program::run(git, b"", limit.min(MAX_LOOKUP_WAIT));
+    if output.ended == ProgramEnd::Exit(1) && output.stdout.is_empty() {
         return Ok(BTreeSet::new());
     }
-    if !said.passed() || said.stdout.len() >= MAX_ANSWER_BYTES {
-        return Err(format!("git: the settings cannot be read: {}", said.complaint()));
+    if !output.passed() || output.stdout.len() >= MAX_ANSWER_BYTES {
+        return Err(format!("git: the settings cannot be read: {}", output.complaint()));
     }
     let mut names = BTreeSet::new();
-    for row in said.stdout.split_terminator('\0') {
+    for row in output.stdout.split_terminator('\0') {
         let (key, value) = row.split_once('\n').unwrap_or((row, ""));
         if key == "core.worktree" {
             // It is the main work tree's, and git does not follow it in a linked one.

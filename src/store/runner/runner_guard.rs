@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn a_list_without_reviews_is_never_written_by_us() {
         let mut guarded = Guarded::on(None);
-        guarded.source = TaskFile { file: "prd.json".into(), form: crate::core::tasks::Form::Stories };
+        guarded.source = TaskFile { file: "prd.json".into(), form: crate::core::tasks::TaskFormat::Stories };
         let text = "{\"userStories\":[{\"id\":\"a\",\"passes\":false},{\"id\":\"b\",\"passes\":false}]}";
         guarded.write("prd.json", text);
         let before = guarded.begin(false).unwrap();

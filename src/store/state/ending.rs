@@ -205,22 +205,22 @@ pub fn kill_all(
     project: &Project,
     except: Option<&str>,
     document: &mut Document,
-) -> Result<Killed> {
+) -> Result<KillSwitchResult> {
     let (ended, faults) = end_others(world, project, except, document, |_| {
         Some((Outcome::Killed, ".claude/STOP_LOOP was found".to_owned()))
     })?;
-    Ok(Killed { ended, faults })
+    Ok(KillSwitchResult { ended, faults })
 }
 
 /// What a kill switch did.
 #[derive(Default)]
-pub struct Killed {
+pub struct KillSwitchResult {
     pub ended: Vec<ArmedLoop>,
     /// What could not be read.
     pub faults: Vec<String>,
 }
 
-impl Killed {
+impl KillSwitchResult {
     /// Removes the kill switch, once every loop that it is for has ended.
     pub fn clear_switch(&self, project: &Project) {
         if self.faults.is_empty() {

@@ -8,7 +8,7 @@ use super::file::{self, Privacy};
 use super::project::Project;
 use super::world::World;
 use crate::core::decide::turn::Tasks;
-use crate::core::tasks::{self, Form, TaskFile, TaskList};
+use crate::core::tasks::{self, TaskFile, TaskFormat, TaskList};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use anyhow::{Result, ensure};
@@ -61,7 +61,7 @@ fn boxes(bytes: &[u8]) -> Result<TaskList, String> {
 pub fn read(project: &Project, source: &TaskFile) -> Option<Tasks> {
     let read = || {
         let Some(bytes) = bytes(project, source)? else { return Ok(None) };
-        if source.form == Form::Checklist {
+        if source.form == TaskFormat::Checklist {
             let list = boxes(&bytes)?;
             return Ok(Some(of_list(&list, true)));
         }
@@ -120,7 +120,7 @@ pub fn parse(source: &TaskFile, bytes: &[u8]) -> Result<TaskList, Vec<String>> {
     let name = &source.file;
     let broken = |why| vec![format!("{name} {why}")];
     let mut list = match source.form {
-        Form::Checklist => boxes(bytes).map_err(broken)?,
+        TaskFormat::Checklist => boxes(bytes).map_err(broken)?,
         _ => tasks::validate(&document(bytes).map_err(broken)?).map_err(|mut errors| {
             let more = errors.len().saturating_sub(MAX_ERRORS);
             errors.truncate(MAX_ERRORS);
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(read_reviewed(&project, &boxes, false).unwrap().passing, 1, "there are no reviews");
         assert_eq!(edit(&project, &boxes, |_| ()).unwrap(), None, "Ralph does not write it");
         let (_dir, project) = with("{\"userStories\": [{\"id\": \"a\", \"passes\": true}]}");
-        let stories = TaskFile { form: Form::Stories, ..usual() };
+        let stories = TaskFile { form: TaskFormat::Stories, ..usual() };
         assert_eq!(read_reviewed(&project, &stories, false).unwrap().passing, 1);
         assert_eq!(read_reviewed(&project, &usual(), false).unwrap().passing, 0);
         assert!(

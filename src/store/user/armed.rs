@@ -6,7 +6,7 @@
 
 use super::{circuit, history};
 use crate::core::circuit::Circuit;
-use crate::core::record::{ArmedLoop, Given, StoredLoop};
+use crate::core::record::{ArmedLoop, GivenSettings, StoredLoop};
 use crate::store::file::walk::{entries, list};
 use crate::store::file::{self, Backup, Privacy};
 use crate::store::project::{Project, stable_hash};
@@ -42,7 +42,7 @@ struct TrustedFields {
     commands: Map<String, Value>,
     /// The settings that the user gave.
     #[serde(default)]
-    given: Given,
+    given: GivenSettings,
     /// The limits that the project's file gave at the start, and the user with `ralph config` since.
     #[serde(default)]
     limits: Option<Map<String, Value>>,

@@ -3,7 +3,7 @@
 use crate::core::decide::turn::CheckResult;
 use crate::core::event::{RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Engine, Given, Usage, is_default};
+use crate::core::record::{ArmedLoop, Engine, GivenSettings, Usage, is_default};
 use crate::core::time::Stamp;
 use crate::store::events::{self, RunFile};
 use crate::store::file::lock::Lock;
@@ -39,7 +39,7 @@ pub struct Run {
     pub commands: Map<String, Value>,
     /// The settings it was given, for the same reason.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub given: Given,
+    pub given: GivenSettings,
 }
 
 /// A larger file is cut back to `KEPT_RUNS`, or to fewer that take half of it.
@@ -176,7 +176,7 @@ impl Run {
             usage: Usage::default(),
             checks: Vec::new(),
             commands: Map::new(),
-            given: Given::default(),
+            given: GivenSettings::default(),
         }
     }
 
@@ -215,7 +215,7 @@ mod tests {
             usage: Usage::default(),
             checks: Vec::new(),
             commands: Map::new(),
-            given: Given::default(),
+            given: GivenSettings::default(),
         }
     }
 

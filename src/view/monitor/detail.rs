@@ -13,7 +13,7 @@ use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::view::paint::bar;
-use crate::view::status::Shown;
+use crate::view::status::LoopView;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -426,8 +426,8 @@ impl Monitor {
 }
 
 /// Returns each counter of the breaker with its label and limit.
-fn counters(shown: &Shown) -> Vec<(String, u64, u64)> {
-    let Shown { run, settings, .. } = shown;
+fn counters(shown: &LoopView) -> Vec<(String, u64, u64)> {
+    let LoopView { run, settings, .. } = shown;
     let one = |condition: &crate::core::circuit::condition::Condition| {
         let limit = condition.limit(settings.circuit.get(condition.name()));
         let count = run.circuit.counters.get(condition.name());

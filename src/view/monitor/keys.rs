@@ -1,9 +1,9 @@
 //! What a key does: it changes what is shown, or asks for something to be done.
 
 use super::footer::Banner;
-use super::input::Input;
+use super::input::TextInput;
 use super::runs::RunView;
-use super::{Focus, Mode, Monitor, Wanted};
+use super::{Focus, InputMode, Monitor, TextPurpose};
 use crate::core::record::LoopState;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ pub enum KeyAction {
     Suspend,
     /// Ctrl-L: something else wrote on the screen.
     Redraw,
-    Act(Target, Act),
+    Act(RunRef, Act),
 }
 
 /// The run that something is done to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct RunRef {
     pub run_id: String,
     pub session_id: String,
     pub project: PathBuf,
@@ -80,27 +80,27 @@ impl Monitor {
             _ => {}
         }
         // With Ctrl, a letter is another key: only a text and the pages have such.
-        let is_text = matches!(self.mode, Mode::Filter(_) | Mode::Ask(..));
+        let is_text = matches!(self.mode, InputMode::Filter(_) | InputMode::Ask(..));
         if control && !is_text && matches!(key.code, KeyCode::Char(letter) if !"du".contains(letter)) {
             return None;
         }
         self.notice = None;
         match std::mem::take(&mut self.mode) {
-            Mode::Browse => self.browse(key, control),
-            Mode::Help => {
+            InputMode::Browse => self.browse(key, control),
+            InputMode::Help => {
                 self.scroll_help(key);
                 None
             }
-            Mode::Log => {
+            InputMode::Log => {
                 self.scroll_log(key);
                 None
             }
-            Mode::Filter(input) => {
+            InputMode::Filter(input) => {
                 self.type_filter(key, input);
                 None
             }
-            Mode::Ask(wanted, input) => self.type_text(key, wanted, input),
-            Mode::Confirm(act) => match key.code {
+            InputMode::Ask(wanted, input) => self.type_text(key, wanted, input),
+            InputMode::Confirm(act) => match key.code {
                 KeyCode::Char('y' | 'Y') => self.act(act),
                 _ => {
                     self.notice = Some(Banner::info("nothing was done"));
@@ -113,12 +113,12 @@ impl Monitor {
     /// Takes a text that was pasted.
     pub fn paste(&mut self, pasted: &str) {
         match &mut self.mode {
-            Mode::Filter(input) => {
+            InputMode::Filter(input) => {
                 input.insert(pasted);
                 self.filter = input.text();
                 self.keep_selection();
             }
-            Mode::Ask(_, input) => input.insert(pasted),
+            InputMode::Ask(_, input) => input.insert(pasted),
             _ => {}
         }
     }
@@ -148,9 +148,9 @@ impl Monitor {
             }
             KeyCode::Char('/') => {
                 self.focus = Focus::List;
-                self.mode = Mode::Filter(Input::new(&self.filter));
+                self.mode = InputMode::Filter(TextInput::new(&self.filter));
             }
-            KeyCode::Char('?') => self.mode = Mode::Help,
+            KeyCode::Char('?') => self.mode = InputMode::Help,
             KeyCode::Char(letter) => return self.command(letter),
             _ => {}
         }
@@ -167,15 +167,15 @@ impl Monitor {
         };
         let refused = match letter {
             'l' => {
-                (self.mode, self.log_scroll) = (Mode::Log, 0);
+                (self.mode, self.log_scroll) = (InputMode::Log, 0);
                 return None;
             }
             'o' => return self.act(Act::OpenReport),
             'e' | 'f' if !run.is_alive() => "this run has ended: guidance is for a running loop",
-            'e' => return self.ask(Wanted::Encourage),
-            'f' => return self.ask(Wanted::Forbid),
+            'e' => return self.ask(TextPurpose::Encourage),
+            'f' => return self.ask(TextPurpose::Forbid),
             'a' if run.question.is_none() => "no question of this run waits for an answer",
-            'a' => return self.ask(Wanted::Answer),
+            'a' => return self.ask(TextPurpose::Answer),
             'p' | 's' if !run.is_alive() => "this run has ended",
             'p' if run.state() == Some(LoopState::Paused) => return self.confirm(Act::Resume),
             'p' => return self.confirm(Act::Pause),
@@ -188,13 +188,13 @@ impl Monitor {
         None
     }
 
-    fn ask(&mut self, wanted: Wanted) -> Option<KeyAction> {
-        self.mode = Mode::Ask(wanted, Input::default());
+    fn ask(&mut self, wanted: TextPurpose) -> Option<KeyAction> {
+        self.mode = InputMode::Ask(wanted, TextInput::default());
         None
     }
 
     fn confirm(&mut self, act: Act) -> Option<KeyAction> {
-        self.mode = Mode::Confirm(act);
+        self.mode = InputMode::Confirm(act);
         None
     }
 
@@ -204,34 +204,34 @@ impl Monitor {
         Some(KeyAction::Act(target, act))
     }
 
-    fn type_filter(&mut self, key: KeyEvent, mut input: Input) {
+    fn type_filter(&mut self, key: KeyEvent, mut input: TextInput) {
         match key.code {
             KeyCode::Enter => {}
             KeyCode::Esc => self.filter.clear(),
             _ => {
                 input.edit(key);
                 self.filter = input.text();
-                self.mode = Mode::Filter(input);
+                self.mode = InputMode::Filter(input);
             }
         }
         self.keep_selection();
     }
 
-    fn type_text(&mut self, key: KeyEvent, wanted: Wanted, mut input: Input) -> Option<KeyAction> {
+    fn type_text(&mut self, key: KeyEvent, wanted: TextPurpose, mut input: TextInput) -> Option<KeyAction> {
         let text = input.text().trim().to_owned();
         match key.code {
             KeyCode::Esc => return None,
             KeyCode::Enter if text.is_empty() => return None,
             KeyCode::Enter => {
                 return self.act(match wanted {
-                    Wanted::Encourage => Act::Encourage(text),
-                    Wanted::Forbid => Act::Forbid(text),
-                    Wanted::Answer => Act::Answer(text),
+                    TextPurpose::Encourage => Act::Encourage(text),
+                    TextPurpose::Forbid => Act::Forbid(text),
+                    TextPurpose::Answer => Act::Answer(text),
                 });
             }
             _ => _ = input.edit(key),
         }
-        self.mode = Mode::Ask(wanted, input);
+        self.mode = InputMode::Ask(wanted, input);
         None
     }
 
@@ -248,7 +248,7 @@ impl Monitor {
             KeyCode::End | KeyCode::Char('G') => 0,
             _ => self.log_scroll,
         };
-        self.mode = Mode::Log;
+        self.mode = InputMode::Log;
     }
 
     fn scroll_help(&mut self, key: KeyEvent) {
@@ -265,7 +265,7 @@ impl Monitor {
             _ => self.help_scroll,
         };
         self.help_scroll = self.help_scroll.min(self.max_scroll);
-        self.mode = Mode::Help;
+        self.mode = InputMode::Help;
     }
 
     fn page_step(&self) -> isize {
@@ -293,8 +293,8 @@ impl Monitor {
 }
 
 impl RunView {
-    pub fn target(&self) -> Target {
-        Target {
+    pub fn target(&self) -> RunRef {
+        RunRef {
             run_id: self.run_id.clone(),
             session_id: self.session_id.clone(),
             project: self.project.clone(),

@@ -12,8 +12,8 @@ use crate::core::time::{self, Stamp};
 use std::collections::BTreeMap;
 
 /// So many runs are drawn, the newest; so many are listed.
-const MAX_DRAWN: usize = 60;
-const MAX_LISTED: usize = 500;
+const MAX_DRAWN_RUNS: usize = 60;
+const MAX_LISTED_RUNS: usize = 500;
 /// Trends compare a period with the one before.
 const PERIOD_MS: i64 = 30 * 86_400_000;
 
@@ -175,7 +175,7 @@ fn bars(
     shown: impl Fn(&RunLine) -> String,
 ) -> String {
     const HEIGHT: f64 = 64.0;
-    let drawn: Vec<&RunLine> = runs.iter().take(MAX_DRAWN).rev().collect();
+    let drawn: Vec<&RunLine> = runs.iter().take(MAX_DRAWN_RUNS).rev().collect();
     let highest = drawn.iter().map(|run| value(run)).fold(0.0, f64::max);
     if highest <= 0.0 || drawn.len() < 2 {
         return String::new();
@@ -238,8 +238,8 @@ fn run_table(runs: &[RunLine], now: Stamp) -> String {
             run.cost.map_or_else(|| "-".into(), dollars)
         )
     };
-    let rows: String = runs.iter().take(MAX_LISTED).map(row).collect();
-    let left = runs.len().saturating_sub(MAX_LISTED);
+    let rows: String = runs.iter().take(MAX_LISTED_RUNS).map(row).collect();
+    let left = runs.len().saturating_sub(MAX_LISTED_RUNS);
     let left = if left > 0 { format!("<p class=\"none\">and {left} older</p>\n") } else { String::new() };
     format!(
         "<table class=\"fold\"><thead><tr><th>task</th><th>outcome</th><th class=\"n\">iterations</th><th class=\"n\">runtime</th>\

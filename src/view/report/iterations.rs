@@ -2,7 +2,7 @@
 
 use super::summary::Tone;
 use super::{OfIteration, ReportInput, ReviewSection};
-use crate::core::event::account::Entry;
+use crate::core::event::account::AccountEntry;
 use crate::core::event::timeline::TimelineIteration;
 use crate::core::event::{self, Check};
 use crate::core::outcome::IterationOutcome;
@@ -44,7 +44,7 @@ pub struct IterationRow {
     pub changed: OfIteration,
     /// False if no commit of this run is known at all.
     pub knows_changes: bool,
-    pub account: Vec<Entry>,
+    pub account: Vec<AccountEntry>,
 }
 
 /// Returns cost and tokens of the run: as its ending says, or else the sum of its iterations.

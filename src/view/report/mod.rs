@@ -23,7 +23,7 @@ pub use weakened::Weakened;
 pub use words::{TextSpan, Words};
 
 use crate::core::event;
-use crate::core::event::account::Entry;
+use crate::core::event::account::AccountEntry;
 use crate::core::event::timeline::Timeline;
 use crate::core::record::Engine;
 use crate::core::tasks::TaskList;
@@ -46,7 +46,7 @@ pub struct ReportInput {
     pub tasks: Option<TaskList>,
     pub question: QuestionState,
     /// The end of what the agent said and did, by iteration.
-    pub accounts: BTreeMap<u64, Vec<Entry>>,
+    pub accounts: BTreeMap<u64, Vec<AccountEntry>>,
     /// `ralph run` or `/ralph:start --resume` would continue this run.
     pub is_newest: bool,
     /// The run is at work, as far as this machine knows.
@@ -85,7 +85,7 @@ pub struct Report {
     pub review: ReviewSection,
     pub total: Total,
     pub iterations: Vec<IterationRow>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<NextStep>,
     /// What limits this report itself.
     pub notes: Vec<String>,
     pub made_at: Stamp,
@@ -102,7 +102,7 @@ pub struct Need {
 
 /// What can be done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct NextStep {
     pub what: &'static str,
     pub command: String,
 }

@@ -337,7 +337,11 @@ fn hostile(text: &str) -> Report {
     run.question = QuestionState::Answered(text.into());
     run.accounts.insert(
         1,
-        vec![Entry { at: None, kind: crate::core::event::account::Kind::Said, text: text.into() }],
+        vec![AccountEntry {
+            at: None,
+            kind: crate::core::event::account::EntryKind::Said,
+            text: text.into(),
+        }],
     );
     Report::of(run)
 }

@@ -1,6 +1,6 @@
 //! Past runs as a table, or one JSON object per line.
 
-use crate::core::event::Step;
+use crate::core::event::BreakerAction;
 use crate::core::event::timeline::{Timeline, TimelineIteration};
 use crate::core::message;
 use crate::core::outcome::Outcome;
@@ -140,9 +140,9 @@ fn detail_rows(timeline: &Timeline) -> Vec<(&'static str, String)> {
     }
     for (_, step) in &timeline.breaker {
         let what = match step.step {
-            Step::Warned => "warned",
-            Step::Tripped => "tripped",
-            Step::Reset => "reset",
+            BreakerAction::Warned => "warned",
+            BreakerAction::Tripped => "tripped",
+            BreakerAction::Reset => "reset",
         };
         let at = if step.iteration > 0 { format!(" in iteration {}", step.iteration) } else { String::new() };
         rows.push(("breaker", format!("{what}{at}: {}", step.reason)));

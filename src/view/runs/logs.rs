@@ -1,9 +1,9 @@
 //! A readable account of a run: what the agent said and did, and what Ralph noted beside it.
 
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::event::{
-    BreakerStep, Check, Event, EventKind, Findings, GuidanceChange, GuidanceStep, IterationEnded, Limits,
-    Permission, PermissionDecision, RunEnded, RunStarted, Step, WaitEvent,
+    BreakerAction, BreakerStep, Check, Event, EventKind, Findings, GuidanceChange, GuidanceStep,
+    IterationEnded, Limits, Permission, PermissionDecision, RunEnded, RunStarted, WaitEvent,
 };
 use crate::core::message;
 use crate::core::text::clean;
@@ -41,15 +41,15 @@ pub fn heading(iteration: u64, mode: &str, is_again: bool, at: Stamp, paint: Pai
     format!("\n{}\n", paint.bold(format!("{line}{rule}")))
 }
 
-pub fn entry(entry: &Entry, paint: Paint) -> String {
+pub fn entry(entry: &AccountEntry, paint: Paint) -> String {
     let text = &entry.text;
     match entry.kind {
-        Kind::Said => lines(entry.at, text, |line| line.to_owned()),
-        Kind::Tool => lines(entry.at, text, |line| paint.dim(format!("  > {line}"))),
-        Kind::ToolFailed => lines(entry.at, text, |line| paint.red(format!("  x {line}"))),
-        Kind::Reported => lines(entry.at, text, |line| paint.yellow(format!("  ! {line}"))),
-        Kind::Finished => lines(entry.at, text, |line| paint.dim(format!("  - {line}"))),
-        Kind::Told => {
+        EntryKind::Said => lines(entry.at, text, |line| line.to_owned()),
+        EntryKind::Tool => lines(entry.at, text, |line| paint.dim(format!("  > {line}"))),
+        EntryKind::ToolFailed => lines(entry.at, text, |line| paint.red(format!("  x {line}"))),
+        EntryKind::Reported => lines(entry.at, text, |line| paint.yellow(format!("  ! {line}"))),
+        EntryKind::Finished => lines(entry.at, text, |line| paint.dim(format!("  - {line}"))),
+        EntryKind::Told => {
             let all: Vec<&str> = text.lines().collect();
             let mut shown = all[..all.len().min(MAX_TOLD_LINES)].join("\n");
             if let more @ 1.. = all.len().saturating_sub(MAX_TOLD_LINES) {
@@ -83,7 +83,7 @@ pub fn event(event: &Event, paint: Paint) -> Option<String> {
         EventKind::Check(check) => (check_words(check), !check.passed),
         EventKind::Guidance(change) => (guidance_words(change), false),
         EventKind::Findings(findings) => (findings_words(findings), false),
-        EventKind::Breaker(step) => (breaker_words(step), step.step != Step::Reset),
+        EventKind::Breaker(step) => (breaker_words(step), step.step != BreakerAction::Reset),
         EventKind::Waiting(wait) => (wait_words(wait), false),
         EventKind::Permission(permission) => {
             (permission_words(permission), permission.decision == PermissionDecision::Denied)
@@ -195,9 +195,9 @@ fn findings_words(findings: &Findings) -> String {
 
 fn breaker_words(step: &BreakerStep) -> String {
     let what = match step.step {
-        Step::Warned => "warning",
-        Step::Tripped => "tripped",
-        Step::Reset => "reset",
+        BreakerAction::Warned => "warning",
+        BreakerAction::Tripped => "tripped",
+        BreakerAction::Reset => "reset",
     };
     format!("circuit breaker {what}: {}", clean::line(&step.reason))
 }

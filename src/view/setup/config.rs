@@ -1,7 +1,7 @@
 //! Settings as a table: key, value, source.
 
 use super::trust;
-use crate::core::settings::{Key, Resolved, SettingRow, SettingSource};
+use crate::core::settings::{Resolved, SettingKey, SettingRow, SettingSource};
 use crate::core::text::clean;
 use crate::core::time;
 use serde_json::{Map, Value, json};
@@ -13,13 +13,13 @@ pub fn table(resolved: &Resolved, unknown: &[String]) -> String {
     rows.chain(notes.map(|note| format!("Note: {}\n", clean::line(note)))).collect()
 }
 
-pub fn one(resolved: &Resolved, key: &Key) -> String {
+pub fn one(resolved: &Resolved, key: &SettingKey) -> String {
     let withheld = resolved.withheld.iter().filter(|row| row.key.name == key.name);
     let effective = resolved.row(key.name).map(|row| line(row, true));
     effective.into_iter().chain(withheld.map(|row| line(row, false))).collect()
 }
 
-pub fn json(resolved: &Resolved, only: Option<&Key>) -> String {
+pub fn json(resolved: &Resolved, only: Option<&SettingKey>) -> String {
     let rows = resolved.rows.iter().filter(|row| only.is_none_or(|key| key.name == row.key.name));
     let settings: Map<String, Value> = rows
         .map(|row| {

@@ -7,7 +7,7 @@ use crate::cli::views::report;
 use crate::cli::{Failure, Project, World};
 use crate::core::guidance::List;
 use crate::store::state;
-use crate::view::monitor::{Act, Banner, Target};
+use crate::view::monitor::{Act, Banner, RunRef};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -25,7 +25,7 @@ impl Default for Actions {
 }
 
 impl Actions {
-    pub fn begin(&mut self, world: &World, target: Target, act: Act) {
+    pub fn begin(&mut self, world: &World, target: RunRef, act: Act) {
         let (world, sender) = (world.clone(), self.sender.clone());
         let thread = Builder::new().spawn(move || {
             let notice = match perform(&world, &target, &act) {
@@ -55,8 +55,8 @@ impl Actions {
     }
 }
 
-fn perform(world: &World, target: &Target, act: &Act) -> Result<String, Failure> {
-    let Target { run_id, session_id: session, project } = target;
+fn perform(world: &World, target: &RunRef, act: &Act) -> Result<String, Failure> {
+    let RunRef { run_id, session_id: session, project } = target;
     let project = &Project { root: project.clone() };
     if !matches!(act, Act::OpenReport) {
         ensure_current(project, session, run_id)?;

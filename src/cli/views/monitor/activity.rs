@@ -2,7 +2,7 @@
 
 use crate::claude::{account, transcript};
 use crate::cli::{Project, World};
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::store::events::Follower;
@@ -72,10 +72,10 @@ impl ActivityReader {
 }
 
 /// Returns what a line tells. An agent that is not Claude Code prints plain text.
-fn told(line: &[u8]) -> Vec<Entry> {
+fn told(line: &[u8]) -> Vec<AccountEntry> {
     if line.starts_with(b"{") {
         return account::entries(line);
     }
     let text = clean::output(&String::from_utf8_lossy(&line[..line.len().min(4096)])).trim().to_owned();
-    if text.is_empty() { Vec::new() } else { vec![Entry { at: None, kind: Kind::Said, text }] }
+    if text.is_empty() { Vec::new() } else { vec![AccountEntry { at: None, kind: EntryKind::Said, text }] }
 }

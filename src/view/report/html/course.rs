@@ -2,7 +2,7 @@
 
 use super::iteration::{left_out, shown};
 use super::none;
-use crate::core::event::Step;
+use crate::core::event::BreakerAction;
 use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
@@ -52,9 +52,9 @@ fn events(report: &Report) -> String {
     }
     for (at, step) in &report.timeline.breaker {
         let word = match step.step {
-            Step::Warned => "warned",
-            Step::Tripped => "tripped",
-            Step::Reset => "was reset",
+            BreakerAction::Warned => "warned",
+            BreakerAction::Tripped => "tripped",
+            BreakerAction::Reset => "was reset",
         };
         let reason = clean::excerpt(&step.reason, 300);
         items.push((*at, format!("circuit breaker {word} in iteration {}: <span class=\"q\">{}</span> <span class=\"soft\">{}</span>", step.iteration, html(&reason), clock(*at))));

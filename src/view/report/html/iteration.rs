@@ -3,7 +3,7 @@
 use super::course::clock;
 use super::{none, state};
 use crate::core::event;
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
@@ -126,18 +126,18 @@ fn changes(row: &IterationRow) -> String {
     out + "</ul>\n"
 }
 
-fn log(account: &[Entry]) -> String {
+fn log(account: &[AccountEntry]) -> String {
     if account.is_empty() {
         return String::new();
     }
-    let one = |entry: &Entry| {
+    let one = |entry: &AccountEntry| {
         let (class, word) = match entry.kind {
-            Kind::Said => ("", "said"),
-            Kind::Tool => ("tool", "tool"),
-            Kind::ToolFailed => ("fail", "failed"),
-            Kind::Told => ("", "told"),
-            Kind::Reported => ("", "reported"),
-            Kind::Finished => ("", "ended"),
+            EntryKind::Said => ("", "said"),
+            EntryKind::Tool => ("tool", "tool"),
+            EntryKind::ToolFailed => ("fail", "failed"),
+            EntryKind::Told => ("", "told"),
+            EntryKind::Reported => ("", "reported"),
+            EntryKind::Finished => ("", "ended"),
         };
         let at = entry.at.map(clock).unwrap_or_default();
         format!(

@@ -7,7 +7,7 @@ mod style;
 
 use super::escape::{html, html_with_code, html_words};
 use super::summary::{CheckRow, Tone};
-use super::{Need, Report, Step};
+use super::{Need, NextStep, Report};
 use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
@@ -166,8 +166,8 @@ fn rejected(report: &Report) -> String {
     )
 }
 
-fn steps(steps: &[Step]) -> String {
-    let row = |step: &Step| {
+fn steps(steps: &[NextStep]) -> String {
+    let row = |step: &NextStep| {
         format!("<tr><td>{}</td><td><code>{}</code></td></tr>\n", html(step.what), html(&step.command))
     };
     format!(
