@@ -26,7 +26,7 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
     };
     // The text of the other event may be longer, so this one's length says nothing.
     if submission::was_run(call, SUBMITTED, text) {
-        let _ = handoff::leave(
+        let _ = handoff::save(
             world,
             session,
             command,
@@ -39,7 +39,7 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
     let Some(for_agent) = for_agent else { return Ok(HookOutput::block(told)) };
     submission::note_run(call, EXPANDED, text);
     let mut answer = HookOutput::message(told);
-    if handoff::leave(world, session, command, &for_agent).is_err() {
+    if handoff::save(world, session, command, &for_agent).is_err() {
         // The command has taken effect, so the agent must still be told.
         answer.context = Some(("UserPromptExpansion", in_context(call, for_agent)));
     }

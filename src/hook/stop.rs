@@ -126,7 +126,7 @@ fn record_and_answer(
         notes.extend(events::note_once(world, &mut after, &std::mem::take(&mut happened)));
     }
     notes.extend(record::turn(world, project, session, before, &after));
-    notes.extend(turn.gained.as_ref().and_then(TranscriptGain::passed_over));
+    notes.extend(turn.gained.as_ref().and_then(TranscriptGain::skipped_note));
     if ends_now && after.outcome == Some(Outcome::Complete) && !checks.withheld.is_empty() {
         notes.push("the project's checks did not run: `ralph trust` shows them".into());
     }

@@ -127,7 +127,7 @@ fn say_how_to_type(command: &str) -> HookOutput {
 
 /// Notes that the command of this prompt was run at this event.
 pub fn note_run(call: &Call, event: &str, text: &str) {
-    let _ = handoff::leave(call.world, call.session, event, prompt_of(call, text));
+    let _ = handoff::save(call.world, call.session, event, prompt_of(call, text));
 }
 
 /// Returns whether the command of this prompt was run at this event.

@@ -80,12 +80,12 @@ fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Tra
         None => position_before(&mut file, length, run.timing.armed_at)?,
     };
     // `from` may be inside a line, which then does not parse and is skipped.
-    let visit = |line: &[u8], effort| reader.visit(line, effort);
+    let visit = |line: &[u8], level| reader.visit(line, level);
     let read = lines::each_line(&mut file, (from, length), deadlines, is_irrelevant, visit)?;
-    let ReadExtent { end, passed_over, unread } = read;
+    let ReadExtent { end, skipped, unread } = read;
     let mut gained = reader.gained;
-    (gained.uncounted_bytes, gained.unread_bytes) = (passed_over, unread);
-    if passed_over + unread > 0 {
+    (gained.uncounted_bytes, gained.unread_bytes) = (skipped, unread);
+    if skipped + unread > 0 {
         // What was skipped may have been anything.
         gained.tools_used = gained.tools_used.max(1);
         gained.tools_that_write = gained.tools_that_write.max(1);
@@ -343,22 +343,22 @@ struct Reader {
 }
 
 impl Reader {
-    fn visit(&mut self, bytes: &[u8], effort: ReadLevel) -> LineUse {
+    fn visit(&mut self, bytes: &[u8], level: ReadLevel) -> LineUse {
         if is_irrelevant(bytes) {
-            return LineUse::Nothing;
+            return LineUse::Irrelevant;
         }
-        if effort > ReadLevel::Whole {
+        if level > ReadLevel::Everything {
             let needles = self.needles.get_or_insert_with(Needles::new);
-            let is_asked_for = match effort {
-                ReadLevel::Commands => needles.is_command(bytes),
+            let is_asked_for = match level {
+                ReadLevel::UserInputOnly => needles.is_command(bytes),
                 _ => bytes.len() <= SHORT_ENTRY_BYTES || needles.decides(bytes),
             };
             if !is_asked_for {
-                return if needles.is_result(bytes) { LineUse::Nothing } else { LineUse::PassedOver };
+                return if needles.is_result(bytes) { LineUse::Irrelevant } else { LineUse::Skipped };
             }
         }
         self.line(bytes);
-        LineUse::Whole
+        LineUse::Parsed
     }
 
     fn line(&mut self, bytes: &[u8]) {

@@ -87,7 +87,7 @@ impl Import {
     }
 
     /// Returns what was imported, a line each.
-    pub fn told(&self, session: &str, settings: &Settings, aside: &Path) -> Vec<String> {
+    pub fn messages(&self, session: &str, settings: &Settings, aside: &Path) -> Vec<String> {
         let found = &self.found;
         let promise = found
             .promise

@@ -24,19 +24,19 @@ pub fn reset(world: &World, project: &Project, scope: &StopScope) -> Result<Stri
             vec![record?.ok_or_else(unknown)?]
         }
     };
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for record in records {
         let place = clean::visible(&record.project);
         match reset_one(world, project, record) {
-            Ok(line) => told.push(line),
+            Ok(line) => lines.push(line),
             // A project that cannot be written does not prevent the others from being reset.
             Err(failure) if *scope == StopScope::All => {
-                told.push(format!("{place}: {}", clean::visible(&failure.message)))
+                lines.push(format!("{place}: {}", clean::visible(&failure.message)))
             }
             Err(failure) => return Err(failure),
         }
     }
-    Ok(if told.is_empty() { "No circuit breaker to reset.".into() } else { told.join("\n") })
+    Ok(if lines.is_empty() { "No circuit breaker to reset.".into() } else { lines.join("\n") })
 }
 
 fn reset_one(world: &World, here: &Project, record: BreakerRecord) -> Result<String, Failure> {

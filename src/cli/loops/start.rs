@@ -270,7 +270,7 @@ fn arm_and_save(
         notes.push(format!("could not save the circuit breaker: {error:#}"));
     }
     match moved {
-        Some((import, to)) => notes.extend(import.told(session, &plan.settings, &to)),
+        Some((import, to)) => notes.extend(import.messages(session, &plan.settings, &to)),
         None => notes.extend(import::official_loop_warning(world, project, session)),
     }
     if let Some(from) = plan.adopted_from.as_ref().filter(|from| state.document.loop_of(from).is_none()) {

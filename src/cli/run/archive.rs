@@ -20,7 +20,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     refuse_while_active(world, project)?;
     let include_logs = call.flag("include-logs");
     let _lock = archive::lock(world, project)?;
-    let mut told: Vec<String> = archive::recover(world, project)?
+    let mut lines: Vec<String> = archive::recover(world, project)?
         .iter()
         .map(|archived| tell("Finished", project, archived))
         .collect();
@@ -29,11 +29,11 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let named = list.as_ref().ok().and_then(|list| Some(clean::line(&list.as_ref()?.project)));
     let name = named.filter(|name| !name.is_empty()).unwrap_or_else(|| layout::default_name(project));
     if archive::is_fresh(project, &name, include_logs) {
-        if told.is_empty() {
+        if lines.is_empty() {
             return Err(Failure::refused("there is nothing to archive in ralph/")
                 .hint("`ralph init` creates it, `ralph run` works in it."));
         }
-        return Ok(told.join("\n"));
+        return Ok(lines.join("\n"));
     }
     let label = match call.value("label") {
         Some(label) => layout::slug(label)
@@ -61,8 +61,8 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let archived = archive::archive(world, project, &request)?;
     drop(progress);
     saved::forget(world, project);
-    told.push(tell("Archived", project, &archived));
-    Ok(told.join("\n"))
+    lines.push(tell("Archived", project, &archived));
+    Ok(lines.join("\n"))
 }
 
 /// Returns the newest run that the summary can belong to: one that ended before the first row is another.

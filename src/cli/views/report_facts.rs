@@ -250,7 +250,7 @@ fn line_of(run: &Run) -> RunLine {
         runtime_seconds: run.runtime_seconds,
         cost: run.usage.cost_usd,
         tokens: run.usage.tokens(),
-        proven: all_checks_passed(&run.checks),
+        verified: all_checks_passed(&run.checks),
     }
 }
 
@@ -277,7 +277,7 @@ fn line_of_events(world: &World, run: &RunFile, ended: Option<RunEnded>) -> Resu
         runtime_seconds: 0.0,
         cost: None,
         tokens: 0,
-        proven: None,
+        verified: None,
     };
     if let Some(ended) = ended {
         return Ok(RunLine {
@@ -286,7 +286,7 @@ fn line_of_events(world: &World, run: &RunFile, ended: Option<RunEnded>) -> Resu
             runtime_seconds: ended.runtime_seconds,
             cost: ended.usage.cost_usd,
             tokens: ended.usage.tokens(),
-            proven: all_checks_passed(&ended.checks),
+            verified: all_checks_passed(&ended.checks),
             ..line
         });
     }

@@ -235,7 +235,7 @@ mod tests {
         let tasks =
             |passing, total| Some(Tasks { passing, total, open: vec!["S2".into()], ..Tasks::default() });
         let minimum = Settings { min_iterations: 9, ..Settings::default() };
-        let red = Checks::Failed(CheckFailure {
+        let failed = Checks::Failed(CheckFailure {
             command: "make".into(),
             how: "exit code 2".into(),
             tail: "no rule".into(),
@@ -246,23 +246,23 @@ mod tests {
         };
         let settings = Settings::default();
 
-        let rejected = gate(&turn(tasks(1, 3), red.clone()), &minimum);
+        let rejected = gate(&turn(tasks(1, 3), failed.clone()), &minimum);
         assert!(matches!(&rejected, Gate::Rejected(Rejection::Minimum(_))), "{rejected:?}");
-        let rejected = gate(&turn(tasks(1, 3), red.clone()), &settings);
+        let rejected = gate(&turn(tasks(1, 3), failed.clone()), &settings);
         let expected = "1 of 3 tasks in ralph/tasks.json pass; open: S2 and 1 more";
         assert_eq!(rejected, Gate::Rejected(Rejection::Tasks(expected.into())));
-        let rejected = gate(&turn(tasks(3, 3), red), &settings);
+        let rejected = gate(&turn(tasks(3, 3), failed), &settings);
         let Gate::Rejected(reason) = rejected else { panic!("{rejected:?}") };
         assert_eq!(reason.brief(), "`make` failed (exit code 2)");
         assert!(reason.advice().ends_with("no rule"), "{}", reason.advice());
 
         assert_eq!(gate(&turn(None, Checks::NotRun(2)), &settings), Gate::NeedsChecks);
-        for (proof, expected) in [
+        for (checks, expected) in [
             (Checks::NotRun(0), "the agent promised COMPLETE (not verified)"),
             (Checks::Passed(1), "the agent promised COMPLETE, and the check passed"),
             (Checks::Passed(3), "the agent promised COMPLETE, and all 3 checks passed"),
         ] {
-            assert_eq!(gate(&turn(tasks(0, 0), proof), &settings), Gate::Passed(expected.into()));
+            assert_eq!(gate(&turn(tasks(0, 0), checks), &settings), Gate::Passed(expected.into()));
         }
         let broken = Tasks { unusable: Some("is not valid JSON".into()), ..Tasks::default() };
         let rejected = gate(&turn(Some(broken), Checks::Passed(1)), &settings);

@@ -180,7 +180,7 @@ pub struct TranscriptGain {
 
 impl TranscriptGain {
     /// Says what was passed over of the turn.
-    pub fn passed_over(&self) -> Option<String> {
+    pub fn skipped_note(&self) -> Option<String> {
         let mb = |bytes: u64| bytes.div_ceil(1 << 20);
         match (self.unread_bytes, self.uncounted_bytes) {
             (0, 0) => None,

@@ -41,7 +41,7 @@ pub enum Rank {
 
 /// How much of the guidance a prompt has. What is new or pinned is in every prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum PromptExtent {
     /// The agent has its context: of the entries it has read, the newest are repeated and the others counted.
     Turn,
     /// The agent may have lost its context.
@@ -113,11 +113,11 @@ impl GuidanceLists {
 
     /// Returns the entries that the next prompt shows.
     pub fn told(&self) -> HashSet<EntryId> {
-        self.shown(Extent::Turn).into_iter().flatten().map(|line| line.entry.clone()).collect()
+        self.shown(PromptExtent::Turn).into_iter().flatten().map(|line| line.entry.clone()).collect()
     }
 
     /// Returns the lines of both lists that fit: the new ones first, then the pinned ones, then the rest.
-    fn shown(&self, extent: Extent) -> [Vec<&GuidanceLine>; 2] {
+    fn shown(&self, extent: PromptExtent) -> [Vec<&GuidanceLine>; 2] {
         let lists = [&self.encouraged, &self.forbidden];
         let all =
             lists.iter().enumerate().flat_map(|(list, lines)| lines.iter().map(move |line| (list, line)));
@@ -127,7 +127,7 @@ impl GuidanceLists {
         let mut shown = [Vec::new(), Vec::new()];
         for (list, line) in all {
             let cost = line.text.encode_utf16().count() + ENTRY_CHARS;
-            let repeats = extent == Extent::Whole || shown[list].len() < MAX_LINES;
+            let repeats = extent == PromptExtent::Whole || shown[list].len() < MAX_LINES;
             // One that is longer than everything together, which only another program can have written, is alone.
             let fits = cost <= chars || chars == MAX_LOOP_CHARS;
             if fits && (line.rank < Rank::Repeated || repeats) {
@@ -142,7 +142,7 @@ impl GuidanceLists {
     }
 
     /// Returns both lists as text, each entry with its age; empty if there is nothing to say.
-    pub fn text(&self, extent: Extent, now: Stamp) -> String {
+    pub fn text(&self, extent: PromptExtent, now: Stamp) -> String {
         let mut out = String::new();
         let mut add = |title: &str, all: &[GuidanceLine], shown: &[&GuidanceLine], findings: &[String]| {
             if !all.is_empty() || !findings.is_empty() {
@@ -290,7 +290,7 @@ mod tests {
             (0..9).map(|n| finding(&n.to_string(), Severity::High, &format!("f{n}"))).collect();
         let guidance = guidance(vec![entry("be bold", 0)], vec![], &[]);
         let text = |findings: &[Finding], minute: i64| {
-            GuidanceLists::merge(&guidance, "me", findings).text(Extent::Turn, Stamp(minute * 60_000))
+            GuidanceLists::merge(&guidance, "me", findings).text(PromptExtent::Turn, Stamp(minute * 60_000))
         };
         let nine = text(&findings, 3);
         assert!(
@@ -299,7 +299,7 @@ mod tests {
         );
         assert!(nine.ends_with("\n- 4 more findings: `ralph scan`"), "{nine}");
         assert!(!text(&findings[..5], 0).contains("more findings"));
-        assert_eq!(GuidanceLists::default().text(Extent::Whole, Stamp(0)), "");
+        assert_eq!(GuidanceLists::default().text(PromptExtent::Whole, Stamp(0)), "");
     }
 
     #[test]
@@ -307,22 +307,22 @@ mod tests {
         let text = |entries: Vec<Entry>, extent| {
             GuidanceLists::merge(&guidance(vec![], entries, &[]), "me", &[]).text(extent, Stamp(0))
         };
-        let new = text(many(60), Extent::Turn);
+        let new = text(many(60), PromptExtent::Turn);
         assert_eq!(new.lines().count(), 62, "{new}");
         assert!(!new.contains("older"), "{new}");
 
         let old = || many(15).into_iter().map(told);
-        let dozen = text(old().collect(), Extent::Turn);
+        let dozen = text(old().collect(), PromptExtent::Turn);
         assert!(dozen.ends_with("\n- w11 (0s ago)\n- 3 older: `ralph-guidance list`"), "{dozen}");
-        let whole = text(old().collect(), Extent::Whole);
+        let whole = text(old().collect(), PromptExtent::Whole);
         assert!(whole.ends_with("\n- w14 (0s ago)"), "{whole}");
 
         let pinned = old().chain([told(pinned(entry("never push", -9)))]).collect::<Vec<_>>();
-        let with_pinned = text(pinned, Extent::Turn);
+        let with_pinned = text(pinned, PromptExtent::Turn);
         assert!(with_pinned.contains("\n- never push (9m ago)\n- 4 older"), "{with_pinned}");
 
         let elsewhere = Entry { delivered_to: vec!["you".into()], ..entry("x", 0) };
-        assert!(text(vec![elsewhere; 1], Extent::Turn).contains("- x"), "told in another session only");
+        assert!(text(vec![elsewhere; 1], PromptExtent::Turn).contains("- x"), "told in another session only");
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
         let mut seen = HashSet::new();
         for _ in 0..60 {
             let lists = GuidanceLists::merge(&given, "me", &findings);
-            for extent in [Extent::Turn, Extent::Whole] {
+            for extent in [PromptExtent::Turn, PromptExtent::Whole] {
                 let text = lists.text(extent, Stamp(600_000));
                 assert!(text.encode_utf16().count() < 5200, "{}", text.encode_utf16().count());
             }

@@ -52,7 +52,7 @@ fn resumed(world: &World, project: &Project, session: &str, text: &str, host: &s
         Ok(_) => format!("answer from {host}: \"{}\"", clean::excerpt(text, 160)),
         Err(failure) => format!("the answer from {host} was not taken: {failure}"),
     };
-    let _ = handoff::leave(world, session, WOKEN, &told);
+    let _ = handoff::save(world, session, WOKEN, &told);
     let for_agent = answered.ok()?.agent?;
     Some(format!(
         "The user has answered your question through {host}, and the loop continues.\n\n{for_agent}"

@@ -73,7 +73,7 @@ fn tell_if_not_compacted(watch: &Watch, run: &ArmedLoop) {
     if waiting != Some(&WaitingFor::Compaction) || run.session.handover.is_none() {
         return;
     }
-    let _ = handoff::leave(world, session, WOKEN, message::TYPE_COMPACT);
+    let _ = handoff::save(world, session, WOKEN, message::TYPE_COMPACT);
     let notice = Notice::full_context(run, &project.root.to_string_lossy(), world.later().now);
     let notice = Notice { session_id: session.to_owned(), ..notice };
     notify::send(project, &notice, &config::load_for(world, project, run).notify());

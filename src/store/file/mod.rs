@@ -30,7 +30,7 @@ const TEMPORARY_EXPIRES_AFTER: Duration = Duration::from_secs(60);
 
 /// Replaces `path` with `bytes`: a temporary file beside it, flushed to disk, then renamed.
 pub fn replace(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
-    exchange(&temporary(path), path, bytes, privacy, true)?;
+    exchange(&unused_temporary_path(path), path, bytes, privacy, true)?;
     sync_dir(path);
     Ok(())
 }
@@ -64,11 +64,11 @@ pub fn replace_locked_unflushed(path: &Path, bytes: &[u8], privacy: Privacy) -> 
 
 /// Like `replace`, without waiting for the disk: for what can be made again.
 pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
-    exchange(&temporary(path), path, bytes, Privacy::Private, false)
+    exchange(&unused_temporary_path(path), path, bytes, Privacy::Private, false)
 }
 
 /// Returns a new name beside `path`, and removes what killed writers of it left.
-fn temporary(path: &Path) -> PathBuf {
+fn unused_temporary_path(path: &Path) -> PathBuf {
     let prefix = temporary_path(path, "");
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
     let is_stale = |entry: &DirEntry| {

@@ -51,8 +51,8 @@ const VARIABLES: [&str; 13] = [
 /// Returns git in this folder, for what does not compare files of the work tree: see [`uncommitted`]. It is an error if
 /// git would wait for one of its files, or read it without end.
 pub fn command(folder: &Path) -> Result<Command, String> {
-    if let Some(path) = git::odd_file(folder) {
-        return Err(odd(&path));
+    if let Some(path) = git::unsafe_file(folder) {
+        return Err(unsafe_file_error(&path));
     }
     let mut git = lookup::command("git");
     // Without optional locks git does not write its index, which a hook would be told of.
@@ -68,7 +68,7 @@ pub fn command(folder: &Path) -> Result<Command, String> {
     Ok(git)
 }
 
-fn odd(path: &Path) -> String {
+fn unsafe_file_error(path: &Path) -> String {
     format!("{} is no regular file, or far too large, so git cannot work here", path.display())
 }
 
@@ -93,7 +93,7 @@ pub fn uncommitted(folder: &Path, paths: &[&str], limit: Duration) -> Result<Vec
     let top = git::top(folder).ok_or("no git repository")?;
     let ignores = top.join(".gitignore");
     if git::is_unsafe_file(&ignores, git::MAX_EXCLUDE_BYTES) {
-        return Err(odd(&ignores));
+        return Err(unsafe_file_error(&ignores));
     }
     let filters = filters(folder, top, limit)?;
     let mut git = command(folder)?;
@@ -142,7 +142,7 @@ fn filters(folder: &Path, top: &Path, limit: Duration) -> Result<BTreeSet<String
         } else if key.starts_with("core.") {
             let path = top.join(value);
             if git::is_unsafe_file(&path, git::MAX_EXCLUDE_BYTES) {
-                return Err(odd(&path));
+                return Err(unsafe_file_error(&path));
             }
         } else if let Some((name, _)) = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) {
             names.insert(name.to_owned());

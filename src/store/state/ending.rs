@@ -16,26 +16,26 @@ use anyhow::Result;
 /// Records an ending before the state is saved: if saving fails, the loop ends again at its next turn and is recorded
 /// again. Returns what could not be written, as notes for the user.
 pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if !is_ended_by_its_runner(world, project, run) {
         let failed = events::note(world, run, &[EventKind::Ended(RunEnded::of(run, world.now))]);
-        told.extend(failed.filter(|_| !run.told.events_failed));
+        notes.extend(failed.filter(|_| !run.told.events_failed));
     }
-    told.extend(ask(world, project, session, run));
+    notes.extend(ask(world, project, session, run));
     if run.engine == Engine::InSession
         && matches!(run.outcome, Some(Outcome::Blocked | Outcome::Decide))
         && let Err(error) = open_question::record(world, session, "")
     {
-        told.push(format!("could not note that this session asked a question: {error:#}"));
+        notes.push(format!("could not note that this session asked a question: {error:#}"));
     }
     if run.outcome == Some(Outcome::Complete) {
         // The answers have served their purpose, and nothing blocks the work any more.
         answers::forget(world, project);
         if let Err(error) = question::clear_blocked(world, project) {
-            told.push(format!("could not file away ralph/blocked.txt: {error:#}"));
+            notes.push(format!("could not file away ralph/blocked.txt: {error:#}"));
         }
     }
-    told
+    notes
 }
 
 /// Returns whether the runner of this run is alive in another process: it has still an iteration to add to the events, and
@@ -49,20 +49,20 @@ fn is_ended_by_its_runner(world: &World, project: &Project, run: &ArmedLoop) -> 
 /// Records the question with which a run ended or for whose answer it waits, and opens it for an answer from elsewhere.
 /// The history shows that this user's run asked it. Returns what could not be written.
 pub fn ask(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if let Err(error) = history::record(world, project, session, run) {
-        told.push(format!("could not add this run to the history: {error:#}"));
+        notes.push(format!("could not add this run to the history: {error:#}"));
     }
     if let Err(error) = question::ask(project, run, world.now) {
-        told.push(format!("could not write the question: {error:#}"));
+        notes.push(format!("could not write the question: {error:#}"));
     }
     if takes_answer(run)
         && config::load_for(world, project, run).notify().answers.is_some()
         && let Err(error) = reply::open(world, project, session, run)
     {
-        told.push(format!("the question cannot be answered from elsewhere: {error:#}"));
+        notes.push(format!("the question cannot be answered from elsewhere: {error:#}"));
     }
-    told
+    notes
 }
 
 /// Returns whether an answer helps a loop that ended: it asked, or is blocked by something else than denied tools.

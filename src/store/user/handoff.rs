@@ -18,7 +18,7 @@ fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
     Ok(world.data_dir()?.join("handoff").join(name))
 }
 
-pub fn leave(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
+pub fn save(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
     let path = path(world, session, command)?;
     remove_expired(path.parent().unwrap_or(&path), EXPIRES_AFTER);
     file::replace_private(&path, text.as_bytes())

@@ -30,7 +30,7 @@ pub struct RunLine {
     pub cost: Option<f64>,
     pub tokens: u64,
     /// Whether every check passed at the end; `None` if there was none.
-    pub proven: Option<bool>,
+    pub verified: Option<bool>,
 }
 
 impl RunLine {
@@ -52,7 +52,7 @@ impl RunLine {
 struct Period {
     runs: usize,
     complete: usize,
-    proven: usize,
+    verified: usize,
     median_iterations: Option<u64>,
     median_seconds: Option<f64>,
     cost: Option<f64>,
@@ -68,7 +68,7 @@ fn period<'a>(runs: impl Iterator<Item = &'a RunLine>) -> Period {
     Period {
         runs: runs.len(),
         complete: runs.iter().filter(|run| run.is_complete()).count(),
-        proven: runs.iter().filter(|run| run.is_complete() && run.proven == Some(true)).count(),
+        verified: runs.iter().filter(|run| run.is_complete() && run.verified == Some(true)).count(),
         median_iterations: iterations.get(iterations.len() / 2).copied(),
         median_seconds: seconds.get(seconds.len() / 2).copied(),
         cost: (!costs.is_empty()).then(|| costs.iter().sum()),
@@ -85,7 +85,7 @@ impl Period {
         [
             self.runs.to_string(),
             share(self.complete),
-            share(self.proven),
+            share(self.verified),
             self.median_iterations.map_or_else(unknown, |count| count.to_string()),
             self.median_seconds.map_or_else(unknown, span_of),
             self.cost.map_or_else(unknown, dollars),
@@ -131,7 +131,7 @@ fn sentence(runs: &[RunLine]) -> String {
         count(all.runs, "run", "runs"),
         count(projects, "project", "projects"),
         all.complete,
-        all.proven
+        all.verified
     )
 }
 
@@ -296,7 +296,7 @@ mod tests {
             runtime_seconds: 90.0,
             cost,
             tokens: 10,
-            proven: Some(outcome == Outcome::Complete),
+            verified: Some(outcome == Outcome::Complete),
         }
     }
 

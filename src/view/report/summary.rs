@@ -84,7 +84,7 @@ pub fn iterations(timeline: &Timeline) -> u64 {
 pub fn sentence(facts: &ReportInput) -> Words {
     let timeline = &facts.timeline;
     let after = format!(" after {}", message::iterations(iterations(timeline)));
-    let proof = verification(timeline);
+    let verification = verification(timeline);
     let mut words = match &timeline.ended {
         Some((_, ended)) => {
             let outcome = ended.outcome.unwrap_or(Outcome::Error);
@@ -99,7 +99,7 @@ pub fn sentence(facts: &ReportInput) -> Words {
                 is_verified(timeline) && timeline.checks.iter().all(|check| reason.contains(&check.command));
             if is_verified(timeline) {
                 words.push(plain(", "));
-                words.extend(proof.clone());
+                words.extend(verification.clone());
             }
             if !reason.is_empty() && !is_told {
                 words.extend([plain(": "), quote(reason)]);
@@ -113,7 +113,7 @@ pub fn sentence(facts: &ReportInput) -> Words {
     let is_closed = super::words::bare(&words).ends_with(['.', '?', '!']);
     words.push(plain(if is_closed { " " } else { ". " }));
     if !is_verified(timeline) {
-        words.extend(proof);
+        words.extend(verification);
     }
     words
 }

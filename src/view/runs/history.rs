@@ -124,8 +124,8 @@ fn detail_rows(timeline: &Timeline) -> Vec<(&'static str, String)> {
             Some(passed) => {
                 let word = if passed { "passed" } else { "failed" };
                 let at = if passed { check.last_passed } else { check.last_failed }.unwrap_or_default();
-                let red = check.first_failed.map(|first| format!(", first failed in {first}"));
-                format!("{word} in iteration {at}{}", red.unwrap_or_default())
+                let first_failed = check.first_failed.map(|first| format!(", first failed in {first}"));
+                format!("{word} in iteration {at}{}", first_failed.unwrap_or_default())
             }
         };
         rows.push(("check", format!("{}: {how}", clean::line(&check.command))));

@@ -32,7 +32,7 @@ impl ActivityReader {
         let mut entries = Vec::new();
         let mut read = |follower: &mut Follower| {
             // What cannot be read now may be there at the next look.
-            let _ = follower.poll(|line| entries.extend(told(line)));
+            let _ = follower.poll(|line| entries.extend(parse_entries(line)));
         };
         // The end of an iteration is in its log when the next one has begun.
         self.follower.iter_mut().for_each(&mut read);
@@ -72,7 +72,7 @@ impl ActivityReader {
 }
 
 /// Returns what a line tells. An agent that is not Claude Code prints plain text.
-fn told(line: &[u8]) -> Vec<AccountEntry> {
+fn parse_entries(line: &[u8]) -> Vec<AccountEntry> {
     if line.starts_with(b"{") {
         return account::entries(line);
     }

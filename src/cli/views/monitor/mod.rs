@@ -70,23 +70,23 @@ fn show(
     actions: &mut Actions,
 ) -> std::io::Result<bool> {
     let mut activity = ActivityReader::default();
-    let mut next_look = Instant::now();
+    let mut next_refresh = Instant::now();
     let mut is_changed = true;
     loop {
-        if Instant::now() >= next_look {
+        if Instant::now() >= next_refresh {
             watch.refresh(monitor);
             activity.follow(watch.world(), monitor);
-            next_look = Instant::now() + TICK;
+            next_refresh = Instant::now() + TICK;
             is_changed = true;
         }
         if let Some(notice) = actions.finished() {
             monitor.notice = Some(notice);
-            (next_look, is_changed) = (Instant::now(), true);
+            (next_refresh, is_changed) = (Instant::now(), true);
         }
         if is_changed {
             screen.draw(monitor)?;
         }
-        let left = next_look.saturating_duration_since(Instant::now());
+        let left = next_refresh.saturating_duration_since(Instant::now());
         is_changed = match screen::wait(left.min(MOMENT))? {
             TerminalPoll::Nothing => false,
             TerminalPoll::Gone => return Ok(true),

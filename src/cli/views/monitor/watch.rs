@@ -190,7 +190,7 @@ impl Watch {
                 let run = &mut runs[at];
                 run.session_id.clone_from(&shown.session_id);
                 run.task.clone_from(&shown.run.task);
-                run.question = asked(&self.world, &project, &shown.run);
+                run.question = open_question(&self.world, &project, &shown.run);
                 run.shown = Some(shown);
             }
             let older = watched.past.iter().rev().filter(|past| !listed.contains(&past.run_id));
@@ -390,7 +390,7 @@ fn of_past(past: &history::Run, root: &Path) -> RunView {
 }
 
 /// Returns the question with which a loop ended, while it has no answer.
-fn asked(world: &World, project: &Project, run: &ArmedLoop) -> Option<String> {
+fn open_question(world: &World, project: &Project, run: &ArmedLoop) -> Option<String> {
     let ended = question::of_loop(project, run).ok().flatten();
     let question = ended.or_else(|| question::of_waiting(world, project, run).ok().flatten())?;
     question.answer.is_empty().then(|| question.asked().to_owned())
