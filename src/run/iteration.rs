@@ -16,7 +16,7 @@ use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::signal::Ignored;
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
-use crate::core::time::runtime::{self, HookKind, TranscriptEvent};
+use crate::core::time::runtime::{self, HookKind};
 use crate::core::time::{self, Stamp};
 use crate::engine::facts::Facts;
 use crate::scan::briefing::{self, BriefingContext};
@@ -454,14 +454,12 @@ impl Runner<'_> {
     }
 
     fn gained(&self, iteration: &Iteration) -> TranscriptGain {
+        use runtime::TranscriptEvent::{Answer, Prompt};
         let event = |at, event| runtime::TimedEvent { at, event };
         // An agent that does not report its tools is not idle for that.
         let unreported = u64::from(!self.plan.options.agent.program().abilities().reports_tools);
         TranscriptGain {
-            evidence: vec![
-                event(iteration.started_at, TranscriptEvent::Prompt),
-                event(self.now(), TranscriptEvent::Answer),
-            ],
+            evidence: vec![event(iteration.started_at, Prompt), event(self.now(), Answer)],
             tools_used: iteration.report.tools_used.max(unreported),
             tools_that_write: 1,
             edits: iteration.report.edits,

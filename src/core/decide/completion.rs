@@ -5,7 +5,7 @@ use super::turn::{CheckFailure, Checks, Tasks, Turn};
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Settings;
 use crate::core::signal::{self, Ignored, Promise, State, StatusBlock};
-use crate::core::tasks::TaskFile;
+use crate::core::tasks::TaskSource;
 use crate::core::text::clean;
 
 /// Returns what the agent signals with this message, by a promise or by its status block, or why that does not count.
@@ -114,7 +114,7 @@ pub fn gate(run: &ArmedLoop, turn: &Turn, claim: Claim, settings: &Settings) -> 
 
 /// Returns `5 of 5 stories in ralph/tasks.json pass`.
 fn all_done(run: &ArmedLoop, tasks: &Tasks) -> String {
-    let TaskFile { file, form } = &run.tasks;
+    let TaskSource { file, form } = &run.tasks;
     format!("{0} of {0} {1} in {file} {2}", tasks.total, form.nouns(), form.done())
 }
 
@@ -122,7 +122,7 @@ fn tasks_missing(run: &ArmedLoop, turn: &Turn) -> Option<String> {
     if run.tasks.is_none() {
         return None;
     }
-    let TaskFile { file, form } = &run.tasks;
+    let TaskSource { file, form } = &run.tasks;
     let Some(tasks) = &turn.tasks else {
         let were_there = run.circuit.tasks_were_there();
         return were_there.then(|| format!("{file} is missing"));

@@ -18,7 +18,7 @@ use super::decide::turn::{CheckResult, TranscriptGain};
 use super::outcome::Outcome;
 use super::settings::Files;
 use super::signal::StatusBlock;
-use super::tasks::TaskFile;
+use super::tasks::TaskSource;
 use super::time::Stamp;
 use super::time::outage::Outage;
 use crate::core::time::runtime::Clock;
@@ -113,7 +113,7 @@ records! {
         pub given: GivenSettings,
         pub tally: RunTotals,
         /// The task list the runner works through.
-        pub tasks: TaskFile,
+        pub tasks: TaskSource,
         lists {
             /// The last result of each check command.
             pub checks: Vec<CheckResult>,

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub const DEFAULT_FILE: &str = "ralph/tasks.json";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskFile {
+pub struct TaskSource {
     /// The path below the project, with slashes. Empty if the user wants no list.
     pub file: String,
     pub form: TaskFormat,
@@ -26,15 +26,15 @@ pub enum TaskFormat {
     Checklist,
 }
 
-impl Default for TaskFile {
+impl Default for TaskSource {
     fn default() -> Self {
-        TaskFile { file: DEFAULT_FILE.into(), form: TaskFormat::Reviewed }
+        TaskSource { file: DEFAULT_FILE.into(), form: TaskFormat::Reviewed }
     }
 }
 
-impl TaskFile {
-    pub fn none() -> TaskFile {
-        TaskFile { file: String::new(), form: TaskFormat::Stories }
+impl TaskSource {
+    pub fn none() -> TaskSource {
+        TaskSource { file: String::new(), form: TaskFormat::Stories }
     }
 
     pub fn is_none(&self) -> bool {
@@ -42,20 +42,20 @@ impl TaskFile {
     }
 
     pub fn is_default(&self) -> bool {
-        *self == TaskFile::default()
+        *self == TaskSource::default()
     }
 
     /// Returns the source for a JSON list, which has reviews if it is ours or any story has a review field.
-    pub fn of_json(file: String, document: &Value) -> TaskFile {
+    pub fn of_json(file: String, document: &Value) -> TaskSource {
         let fields = ["reviewStatus", "reviewCount", "reviewFeedback"];
         let has_field = |story: &Value| fields.iter().any(|field| story.get(field).is_some());
         let stories = document["userStories"].as_array();
         let reviewed = file == DEFAULT_FILE || stories.is_some_and(|stories| stories.iter().any(has_field));
-        TaskFile { file, form: if reviewed { TaskFormat::Reviewed } else { TaskFormat::Stories } }
+        TaskSource { file, form: if reviewed { TaskFormat::Reviewed } else { TaskFormat::Stories } }
     }
 
-    pub fn of_markdown(file: String) -> TaskFile {
-        TaskFile { file, form: TaskFormat::Checklist }
+    pub fn of_markdown(file: String) -> TaskSource {
+        TaskSource { file, form: TaskFormat::Checklist }
     }
 }
 
@@ -82,7 +82,7 @@ impl TaskFormat {
 
 /// Returns one line about the list, shown at the start of a run.
 pub fn summary(list: &TaskList, skip_review: bool) -> String {
-    let TaskFile { file, form } = &list.source;
+    let TaskSource { file, form } = &list.source;
     let counts = counts(list, skip_review);
     if counts.total == 0 {
         return format!("{file}: no {}, so completion does not depend on it", form.nouns());
@@ -98,7 +98,7 @@ pub fn summary(list: &TaskList, skip_review: bool) -> String {
 }
 
 /// Returns how the agent marks a task as done, for formats that our prompt template does not explain.
-pub fn how_to_tick(source: &TaskFile) -> String {
+pub fn how_to_tick(source: &TaskSource) -> String {
     let file = &source.file;
     match source.form {
         TaskFormat::Reviewed => String::new(),
@@ -115,8 +115,8 @@ pub fn how_to_tick(source: &TaskFile) -> String {
 }
 
 /// Returns the prompt of a run that has a task list and no other prompt.
-pub fn prompt(source: &TaskFile) -> String {
-    let TaskFile { file, form } = source;
+pub fn prompt(source: &TaskSource) -> String {
+    let TaskSource { file, form } = source;
     let branch = if *form == TaskFormat::Checklist {
         ""
     } else {
@@ -137,7 +137,7 @@ mod tests {
     use serde_json::json;
 
     fn of(file: &str, document: &Value) -> TaskList {
-        let source = TaskFile::of_json(file.into(), document);
+        let source = TaskSource::of_json(file.into(), document);
         TaskList { source, ..validate(document).unwrap() }
     }
 
@@ -153,7 +153,7 @@ mod tests {
             ("prd.json", &json!({"userStories": []}), TaskFormat::Stories),
             ("prd.json", &json!([]), TaskFormat::Stories),
         ] {
-            assert_eq!(TaskFile::of_json(file.into(), document).form, form, "{file} {document}");
+            assert_eq!(TaskSource::of_json(file.into(), document).form, form, "{file} {document}");
         }
     }
 
@@ -178,7 +178,10 @@ mod tests {
                 "prd.json: no stories, so completion does not depend on it",
             ),
             (
-                TaskList { source: TaskFile::of_markdown("TODO.md".into()), ..checklist("- [x] a\n- [ ] b") },
+                TaskList {
+                    source: TaskSource::of_markdown("TODO.md".into()),
+                    ..checklist("- [x] a\n- [ ] b")
+                },
                 false,
                 "TODO.md: 1 of 2 items are ticked; a checklist has no reviews: implement only",
             ),

@@ -28,7 +28,7 @@ const MAX_UNKNOWN_SETTINGS: usize = 3;
 
 /// Resolves the settings that hold here without a loop.
 pub fn load(world: &World, project: &Project) -> Resolved {
-    let (given, commands, tasks) = (GivenSettings::default(), Map::new(), tasks::TaskFile::default());
+    let (given, commands, tasks) = (GivenSettings::default(), Map::new(), tasks::TaskSource::default());
     let start =
         Start { given: &given, commands: &commands, tasks: &tasks, limits: None, engine: Engine::default() };
     resolve(world, project, &start)
@@ -38,7 +38,7 @@ pub fn load(world: &World, project: &Project) -> Resolved {
 struct Start<'a> {
     given: &'a GivenSettings,
     commands: &'a Values,
-    tasks: &'a tasks::TaskFile,
+    tasks: &'a tasks::TaskSource,
     /// The limits of the project's file, once the loop runs.
     limits: Option<&'a Values>,
     engine: Engine,
@@ -211,7 +211,7 @@ pub fn project_commands(project: &Project) -> Result<Vec<ProjectCommands>> {
         let value = values.get(key.name)?.clone();
         Some(ProjectCommands { file: file.clone(), name: key.name, commands: key.commands(&value), value })
     });
-    let source = tasks::TaskFile::default();
+    let source = tasks::TaskSource::default();
     let list = list::check_commands(project, &source).map(|value| ProjectCommands {
         file: project.root.join(&source.file),
         name: list::CHECKS,

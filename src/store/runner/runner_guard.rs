@@ -3,7 +3,7 @@
 
 use super::run_lock;
 use super::snapshot::{self, TaskListSnapshot};
-use crate::core::tasks::{TaskFile, apply_review_cap, keep_review, transitions};
+use crate::core::tasks::{TaskSource, apply_review_cap, keep_review, transitions};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::store::project::{Project, git, git_process, stable_hash};
@@ -76,7 +76,7 @@ pub fn list_problems(project: &Project, before: &TaskListSnapshot) -> Vec<String
 }
 
 /// Returns where the run keeps its tasks, when there is no snapshot of them yet.
-fn source_of(project: &Project, run_id: &str) -> TaskFile {
+fn source_of(project: &Project, run_id: &str) -> TaskSource {
     let document = state::peek(project).ok().flatten().unwrap_or_default();
     let found = document.loops_where(|_, other| other == run_id).next();
     found.map(|(_, run)| run.tasks).unwrap_or_default()
@@ -187,7 +187,7 @@ mod tests {
         _dir: tempfile::TempDir,
         world: World,
         project: Project,
-        source: TaskFile,
+        source: TaskSource,
         runner: Option<HeldProject>,
     }
 
@@ -202,7 +202,7 @@ mod tests {
             let mut runner = HeldProject::take(&world, &project).unwrap().unwrap();
             runner.tell(RunLock::of_this_process("run-1", world.now)).unwrap();
             let guarded =
-                Guarded { _dir: dir, world, project, source: TaskFile::default(), runner: Some(runner) };
+                Guarded { _dir: dir, world, project, source: TaskSource::default(), runner: Some(runner) };
             if let Some(stories) = stories {
                 guarded.stories(stories);
             }
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn a_checklist_keeps_its_open_items() {
         let mut guarded = Guarded::on(None);
-        guarded.source = TaskFile::of_markdown("fix_plan.md".into());
+        guarded.source = TaskSource::of_markdown("fix_plan.md".into());
         guarded.write("fix_plan.md", "- [ ] a\n- [ ] b\n");
         assert_eq!(guarded.begin(false).unwrap().mode().name(), "implement");
         guarded.write("fix_plan.md", "- [x] a\n- [ ] b\n- [ ] c\n");
@@ -428,7 +428,8 @@ mod tests {
     #[test]
     fn a_list_without_reviews_is_never_written_by_us() {
         let mut guarded = Guarded::on(None);
-        guarded.source = TaskFile { file: "prd.json".into(), form: crate::core::tasks::TaskFormat::Stories };
+        guarded.source =
+            TaskSource { file: "prd.json".into(), form: crate::core::tasks::TaskFormat::Stories };
         let text = "{\"userStories\":[{\"id\":\"a\",\"passes\":false},{\"id\":\"b\",\"passes\":false}]}";
         guarded.write("prd.json", text);
         let before = guarded.begin(false).unwrap();

@@ -1,7 +1,7 @@
 //! The task list as it was before an iteration of the runner. It is in the user's data folder, which the agent does not
 //! reach by working in the project, so its changes can be compared with it.
 
-use crate::core::tasks::{Mode, TaskFile, TaskList, mode};
+use crate::core::tasks::{Mode, TaskList, TaskSource, mode};
 use crate::store::{Project, World, file, tasks};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct TaskRules {
 struct Record {
     #[serde(flatten)]
     rules: TaskRules,
-    source: TaskFile,
+    source: TaskSource,
     /// The file's text, in its own format.
     text: String,
 }
@@ -50,7 +50,7 @@ fn path(world: &World, project: &Project) -> Result<PathBuf> {
 pub fn take(
     world: &World,
     project: &Project,
-    source: &TaskFile,
+    source: &TaskSource,
     rules: &TaskRules,
 ) -> Result<Option<TaskListSnapshot>, Vec<String>> {
     if source.is_none() {

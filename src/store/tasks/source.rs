@@ -3,7 +3,7 @@
 //! Projects contain many lists that are not tasks, so outside `ralph/` only a `prd.json` with user stories is used
 //! unless the user names another file.
 
-use crate::core::tasks::{DEFAULT_FILE, TaskFile, TaskFormat, TaskList};
+use crate::core::tasks::{DEFAULT_FILE, TaskFormat, TaskList, TaskSource};
 use crate::core::text::clean;
 use crate::store::{Project, tasks};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub enum Selection {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundTasks {
-    pub source: TaskFile,
+    pub source: TaskSource,
     pub list: Option<TaskList>,
     /// Lists that are not used.
     pub notes: Vec<String>,
@@ -45,7 +45,7 @@ const OTHER_PLANS: [&str; 4] =
 /// Returns the list, or everything that is wrong with it, a sentence each.
 pub fn find(project: &Project, selection: &Selection, working_dir: &Path) -> Result<FoundTasks, Vec<String>> {
     match selection {
-        Selection::None => Ok(FoundTasks { source: TaskFile::none(), ..FoundTasks::default() }),
+        Selection::None => Ok(FoundTasks { source: TaskSource::none(), ..FoundTasks::default() }),
         Selection::File(path) => {
             let source = named(project, path, working_dir).map_err(|why| vec![why])?;
             reload(project, &source)
@@ -55,12 +55,12 @@ pub fn find(project: &Project, selection: &Selection, working_dir: &Path) -> Res
 }
 
 /// Returns the list of a resumed run.
-pub fn reload(project: &Project, source: &TaskFile) -> Result<FoundTasks, Vec<String>> {
+pub fn reload(project: &Project, source: &TaskSource) -> Result<FoundTasks, Vec<String>> {
     let list = tasks::load(project, source)?;
     Ok(FoundTasks { source: source.clone(), list, notes: Vec::new() })
 }
 
-fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<TaskFile, String> {
+fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<TaskSource, String> {
     let shown = clean::line(&path.to_string_lossy());
     let whole = working_dir.join(path);
     // Links are resolved in the folder only: whether the file itself is a link is checked when it is read.
@@ -85,15 +85,15 @@ fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<TaskFile,
 }
 
 /// Returns the format of a file by its name and content.
-fn source(project: &Project, file: String) -> Result<TaskFile, String> {
+fn source(project: &Project, file: String) -> Result<TaskSource, String> {
     if !is_json(&file) {
-        return Ok(TaskFile::of_markdown(file));
+        return Ok(TaskSource::of_markdown(file));
     }
-    let unread = TaskFile { file: file.clone(), form: TaskFormat::Stories };
+    let unread = TaskSource { file: file.clone(), form: TaskFormat::Stories };
     let named = |why| format!("{file} {why}");
     let bytes = tasks::bytes(project, &unread).map_err(named)?.unwrap_or_default();
     let document = tasks::document(&bytes).map_err(named)?;
-    Ok(TaskFile::of_json(file, &document))
+    Ok(TaskSource::of_json(file, &document))
 }
 
 fn is_json(file: &str) -> bool {
@@ -140,12 +140,12 @@ fn other_plans(project: &Project) -> Vec<String> {
 
 /// Returns how many boxes of a checklist are open, or `None` without a box or file.
 fn open_items(project: &Project, place: &str) -> Option<u64> {
-    let tasks = tasks::read(project, &TaskFile::of_markdown(place.into()))?;
+    let tasks = tasks::read(project, &TaskSource::of_markdown(place.into()))?;
     tasks.unusable.is_none().then(|| tasks.total - tasks.passing)
 }
 
 fn has_user_stories(project: &Project, place: &str) -> bool {
-    let source = TaskFile { file: place.into(), form: TaskFormat::Stories };
+    let source = TaskSource { file: place.into(), form: TaskFormat::Stories };
     let bytes = tasks::bytes(project, &source).ok().flatten().unwrap_or_default();
     String::from_utf8_lossy(&bytes).contains("\"userStories\"")
 }
