@@ -15,7 +15,7 @@ use crate::core::{event, message, prompt};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::state::Locked;
-use crate::store::user::{armed, given, handoff};
+use crate::store::user::{armed, given_guidance, handoff};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
@@ -150,7 +150,7 @@ fn continuation(world: &World, project: &Project, session: &str) -> Option<(Stri
     let context = BriefingContext { world, project, session, run: &run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, &mut state.document, scan).ok()?;
     state.save().ok()?;
-    given::prune(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     events::note(world, &run, &brief.events);
     let settings = resolved.settings();
     let prompt = prompt::continuation(&run, &Default::default(), &brief.lists, &settings, world.now);

@@ -8,7 +8,7 @@ use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::state::{self, Document, Locked};
-use crate::store::user::{armed, given};
+use crate::store::user::{armed, given_guidance};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
@@ -35,7 +35,7 @@ pub fn take(world: &World, project: &Project, session: &str) -> Result<Option<St
     let mut state = Locked::open(project, world.now)?;
     let Some(news) = in_document(world, project, session, &mut state.document)? else { return Ok(None) };
     state.save()?;
-    given::prune(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     events::note(world, &news.run, &news.events);
     Ok(Some(prompt::news(&news.lists, world.now)))
 }

@@ -20,7 +20,7 @@ use crate::scan::{self, ScanBudget};
 use crate::store::process::notify;
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::state::{ending, expiry};
-use crate::store::user::{armed, figures, given, ledger};
+use crate::store::user::{armed, figures, given_guidance, ledger};
 use crate::store::{World, config, events, world};
 use anyhow::Result;
 
@@ -64,7 +64,7 @@ pub fn started(call: &Call, source: &str) -> Result<HookOutput> {
         answer = answer.add_line(&line);
     }
     state.save()?;
-    given::prune(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     drop(state);
     ending::announce_all(world, project, &expired);
     Ok(answer)
@@ -72,12 +72,12 @@ pub fn started(call: &Call, source: &str) -> Result<HookOutput> {
 
 fn purge_guidance(call: &Call, document: &mut Document) -> Result<Vec<String>> {
     let Call { world, project, .. } = *call;
-    let mut guidance = given::guidance(world, project, document)?;
+    let mut guidance = given_guidance::guidance(world, project, document)?;
     if guidance.is_empty() {
         return Ok(Vec::new());
     }
     let brought_back = guidance.bring_back_to(world.now);
-    let restored = given::restored_note(project, &guidance);
+    let restored = given_guidance::restored_note(project, &guidance);
     let purged = guidance.purge_over_age(world.now, config::guidance_max_age_ms(world, project, document));
     if brought_back || restored.is_some() || !purged.is_empty() {
         document.set_guidance(&guidance)?;
@@ -154,7 +154,7 @@ fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool
     if own || others() {
         return Ok(true);
     }
-    let mut guidance = given::guidance(world, project, &seen)?;
+    let mut guidance = given_guidance::guidance(world, project, &seen)?;
     let max_age_ms = || config::guidance_max_age_ms(world, project, &seen);
     Ok(!guidance.restored.is_empty()
         || guidance.bring_back_to(world.now)

@@ -19,7 +19,7 @@ use crate::scan::briefing::{self, BriefingContext};
 use crate::store::process::checks::CheckRun;
 use crate::store::process::notify;
 use crate::store::state::{self, Locked, ending, stop as stops};
-use crate::store::user::{armed, figures, given, handoff, ledger};
+use crate::store::user::{armed, figures, given_guidance, handoff, ledger};
 use crate::store::{Project, World, config, events, tasks};
 use anyhow::Result;
 
@@ -240,12 +240,12 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
     let Call { world, project, session, .. } = *call;
     if !kill_switch {
         state.save()?;
-        given::prune(world, project, &state.document);
+        given_guidance::prune(world, project, &state.document);
         return Ok(());
     }
     let killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     state.save()?;
-    given::prune(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     drop(state);
     killed.clear_switch(project);
     ending::announce_all(world, project, &killed.ended);

@@ -30,7 +30,7 @@ use crate::store::runner::runner_guard;
 use crate::store::runner::snapshot::{self, TaskListSnapshot, TaskRules};
 use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
-use crate::store::user::{armed, given, ledger, stalls};
+use crate::store::user::{armed, given_guidance, ledger, stalls};
 use crate::store::world::{Instant, World};
 use anyhow::Result;
 use serde_json::json;
@@ -251,7 +251,7 @@ impl Runner<'_> {
         let brief = briefing::prepare(&context, &mut state.document, scan)?;
         self.scanned_at = state.document.scanned_at();
         match state.save() {
-            Ok(()) => given::prune(world, project, &state.document),
+            Ok(()) => given_guidance::prune(world, project, &state.document),
             Err(error) => self.screen.warn(&format!("could not save the state: {error:#}")),
         }
         brief.notes.iter().for_each(|note| self.screen.note(note));

@@ -9,7 +9,7 @@ use crate::core::record::{ArmedLoop, StoredLoop};
 use crate::core::settings::Resolved;
 use crate::core::time;
 use crate::store::state::Document;
-use crate::store::user::{armed, given};
+use crate::store::user::{armed, given_guidance};
 use crate::store::{Project, World};
 use anyhow::Result;
 use std::collections::HashSet;
@@ -46,8 +46,8 @@ const MAX_FINDINGS: usize = 100;
 pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<Scan>) -> Result<Briefing> {
     let BriefingContext { world, run, resolved, .. } = *context;
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
-    let before = given::guidance(world, context.project, document)?;
-    notes.extend(given::restored_note(context.project, &before));
+    let before = given_guidance::guidance(world, context.project, document)?;
+    notes.extend(given_guidance::restored_note(context.project, &before));
     let max_age = resolved.guidance_max_age_ms();
     let guidance = freshen(context, document, before.clone(), max_age, &mut notes)?;
     let own = guidance.fresh_for(&scope(context.session, run), world.now, max_age);
@@ -149,7 +149,7 @@ pub fn news(
     if lists.is_empty() {
         return Ok(None);
     }
-    let before = given::guidance(world, project, document)?;
+    let before = given_guidance::guidance(world, project, document)?;
     let mut guidance = before.clone();
     guidance.note_told(session, &lists.told());
     document.set_guidance(&guidance)?;
@@ -161,7 +161,7 @@ pub fn news(
 pub fn stored(context: &BriefingContext, document: &Document) -> Result<GuidanceLists> {
     let BriefingContext { world, project, session, run, resolved, .. } = *context;
     let max_age = resolved.guidance_max_age_ms();
-    let guidance = given::guidance(world, project, document)?;
+    let guidance = given_guidance::guidance(world, project, document)?;
     let own = guidance.fresh_for(&scope(session, run), world.now, max_age);
     Ok(GuidanceLists::merge(&own, session, &document.findings()))
 }

@@ -10,7 +10,7 @@ use crate::core::text::clean;
 use crate::core::time::{self, Stamp, duration};
 use crate::scan::{self, ScanBudget};
 use crate::store::state::{self, Document, Locked};
-use crate::store::user::{armed, given};
+use crate::store::user::{armed, given_guidance};
 use crate::store::{config, events};
 use crate::view;
 
@@ -153,7 +153,7 @@ pub fn run(
     let resolved = config::load(world, project);
     if *request == GuidanceCommand::List {
         let document = state::peek(project)?.unwrap_or_default();
-        let guidance = given::guidance(world, project, &document)?;
+        let guidance = given_guidance::guidance(world, project, &document)?;
         return Ok(if json {
             format!("{}\n", view::guidance::json(&guidance, world.now))
         } else {
@@ -163,9 +163,9 @@ pub fn run(
     }
     let findings = findings(world, project, &resolved, request);
     let mut state = Locked::open(project, world.now)?;
-    let mut guidance = given::guidance(world, project, &state.document)?;
+    let mut guidance = given_guidance::guidance(world, project, &state.document)?;
     let before = guidance.clone();
-    let restored = given::restored_note(project, &guidance);
+    let restored = given_guidance::restored_note(project, &guidance);
     let notes: Vec<String> = state.moved_aside.iter().cloned().chain(restored).collect();
     guidance.bring_back_to(world.now);
     let max_age = config::guidance_max_age_ms(world, project, &state.document);
@@ -230,7 +230,7 @@ pub fn run(
             session.map(|id| armed::load_armed(world, project, id, &state.document)).transpose()?.flatten();
         answer.push_str(&format!("; {}", reach(request, session, own.is_some_and(|run| run.is_alive()))));
     }
-    given::save(world, project, &mut state, &guidance)?;
+    given_guidance::save(world, project, &mut state, &guidance)?;
     note_changes(world, project, &state.document, &before, &guidance);
     if json {
         let mut shown = view::guidance::json(&guidance, world.now);

@@ -5,7 +5,7 @@ use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::outcome::Exit;
 use crate::core::settings::Resolved;
 use crate::scan::{self, Counter, Scan, ScanBudget};
-use crate::store::user::given;
+use crate::store::user::given_guidance;
 use crate::store::{config, state};
 use crate::view;
 use crate::view::paint::Paint;
@@ -59,6 +59,6 @@ pub fn run(world: &World, project: &Project, least: Severity, format: Format, sh
 /// Returns the ids of the findings that the user allowed.
 pub fn allowed_findings(world: &World, project: &Project) -> Vec<String> {
     let document = state::peek(project).ok().flatten();
-    let guidance = document.and_then(|document| given::guidance(world, project, &document).ok());
+    let guidance = document.and_then(|document| given_guidance::guidance(world, project, &document).ok());
     guidance.map(|guidance| guidance.allowed_findings()).unwrap_or_default()
 }

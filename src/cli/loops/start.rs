@@ -23,7 +23,7 @@ use crate::store::state::ending::{self, KillSwitchResult};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
-use crate::store::user::{circuit, figures, given, history, open_question};
+use crate::store::user::{circuit, figures, given_guidance, history, open_question};
 use crate::store::{config, events, tasks, variables, world};
 use std::path::PathBuf;
 
@@ -117,7 +117,7 @@ pub fn start_with(
     };
     let mut too_much = None;
     if let Some(from) = &plan.adopted_from {
-        let mut guidance = given::guidance(world, project, &state.document)?;
+        let mut guidance = given_guidance::guidance(world, project, &state.document)?;
         guidance.hand_over(from, session);
         too_much = guidance.full(Some(session));
         state.document.set_guidance(&guidance)?;
@@ -137,7 +137,7 @@ pub fn start_with(
     notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it stops no loop")));
     notes.extend(plan.told.take());
     notes.extend(refusals::known_quota(figures::load(world, session), &plan.settings, world.now));
-    notes.extend(given::foreign_note(world, project, &state.document));
+    notes.extend(given_guidance::foreign_note(world, project, &state.document));
     notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
@@ -294,12 +294,12 @@ fn write(start: &Start, plan: &mut StartPlan, state: &mut Locked) -> Result<Opti
     let import = plan.import.as_ref();
     let moved = import.map(|import| official::move_aside(project, &import.path, world.now)).transpose();
     let moved = moved.map_err(Failure::refused)?;
-    given::include(world, project, &state.document)?;
+    given_guidance::include(world, project, &state.document)?;
     if let Err(error) = state.save() {
         import.zip(moved.as_ref()).iter().for_each(|(import, to)| official::put_back(&import.path, to));
         return Err(error.into());
     }
-    given::prune(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     Ok(moved)
 }
 

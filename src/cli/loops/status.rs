@@ -10,7 +10,7 @@ use crate::core::record::{ArmedLoop, ClientStatus, Engine, LoopState, StoredLoop
 use crate::run::{self, saved};
 use crate::store::runner::{calls, run_lock};
 use crate::store::state::{self, Document, StateError, question};
-use crate::store::user::{armed, given, history};
+use crate::store::user::{armed, given_guidance, history};
 use crate::store::{config, tasks};
 use crate::view::paint::Paint;
 use crate::view::status::{Calls, LoopView, StatusView};
@@ -157,12 +157,12 @@ pub fn gather_observed(
         let newest = run.ended_at.unwrap_or(run.last_seen());
         (!own, !run.is_alive(), std::cmp::Reverse(newest))
     });
-    let guidance = given::guidance(world, project, &document).unwrap_or_else(|error| {
+    let guidance = given_guidance::guidance(world, project, &document).unwrap_or_else(|error| {
         notes.push(format!("{error:#}"));
         Guidance::default()
     });
     let constraints = document.constraints();
-    notes.extend(given::restored_note(project, &guidance));
+    notes.extend(given_guidance::restored_note(project, &guidance));
     notes.extend(guidance::words::foreign(&guidance.foreign, &project.state().display().to_string()));
     Ok(StatusView { project: project.root.clone(), now: world.now, loops, guidance, constraints, notes })
 }

@@ -22,7 +22,7 @@ use crate::store::runner::{logs, snapshot, summary};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{Locked, ending, expiry, stop as stops};
 use crate::store::tasks::source::{self, FoundTasks, Selection};
-use crate::store::user::{armed, circuit, given, history};
+use crate::store::user::{armed, circuit, given_guidance, history};
 use crate::store::{config, file, tasks, variables};
 use std::path::{Path, PathBuf};
 
@@ -160,7 +160,7 @@ fn plan(
         BriefingContext { world, project, session: SESSION, run: &run, resolved: &resolved, told: false };
     let brief = briefing::prepare(&context, &mut state.document, scan)?;
     refusals::critical(&brief.critical, &args)?;
-    notes.extend(given::foreign_note(world, project, &state.document));
+    notes.extend(given_guidance::foreign_note(world, project, &state.document));
     notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
@@ -287,7 +287,7 @@ impl Planned {
         armed::arm(world, project, SESSION, run, self.replaced.as_ref())?;
         held.tell(options.target.told(RunLock::of_this_process(&run.run_id, world.now)))?;
         state.save()?;
-        given::prune(world, project, &state.document);
+        given_guidance::prune(world, project, &state.document);
         Ok(expired)
     }
 }

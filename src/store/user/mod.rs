@@ -3,7 +3,7 @@ pub mod armed;
 pub mod circuit;
 pub mod deliveries;
 pub mod figures;
-pub mod given;
+pub mod given_guidance;
 pub mod handoff;
 pub mod history;
 pub mod ledger;

@@ -4,7 +4,7 @@ use super::{Check, CheckContext, CheckNote};
 use crate::core::text::clean;
 use crate::store::process::command::ProgramEnd;
 use crate::store::project::{git, git_process};
-use crate::store::user::given;
+use crate::store::user::given_guidance;
 use crate::store::{config, state, variables};
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ pub fn trust(context: &CheckContext) -> Check {
     });
     let document = state::peek(context.project).ok().flatten();
     let foreign =
-        document.and_then(|document| given::foreign_note(context.world, context.project, &document));
+        document.and_then(|document| given_guidance::foreign_note(context.world, context.project, &document));
     let foreign = foreign.map(|why| CheckNote::warning(why, "read it with `ralph-guidance list`"));
     Check::of("trust", notes.chain(foreign).collect(), "no untrusted commands, no guidance of others")
 }
