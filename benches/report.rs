@@ -7,7 +7,7 @@
 mod shared;
 
 use ralph::cli::views::report;
-use ralph::core::event::{Check, Ended, Event, IterationEnded, Started, What};
+use ralph::core::event::{Check, Event, EventKind, IterationEnded, RunEnded, RunStarted};
 use ralph::core::outcome::{IterationOutcome, Outcome as Ending};
 use ralph::core::record::Engine;
 use ralph::core::time::Stamp;
@@ -135,16 +135,16 @@ fn logs(root: &Path) -> Outcome<()> {
 
 fn write_events(folder: &Path, project: &Path, heads: &[String]) -> Outcome<()> {
     fs::create_dir_all(folder)?;
-    let started = Started {
+    let started = RunStarted {
         run_id: RUN.into(),
         engine: Engine::Runner,
         project: project.to_string_lossy().into_owned(),
         task: "a long task".into(),
         checks: vec!["make test".into()],
         head: heads.first().cloned(),
-        ..Started::default()
+        ..RunStarted::default()
     };
-    let mut events = vec![Event::new(Stamp(1_794_816_000_000), What::Started(started))];
+    let mut events = vec![Event::new(Stamp(1_794_816_000_000), EventKind::Started(started))];
     for (number, head) in (1..).zip(heads.iter().skip(1)) {
         let at = Stamp(1_794_816_000_000 + number as i64 * 60_000);
         let check = Check {
@@ -153,7 +153,7 @@ fn write_events(folder: &Path, project: &Path, heads: &[String]) -> Outcome<()> 
             tail: "assertion failed\n".repeat(20),
             ..Check::default()
         };
-        events.push(Event::new(at, What::Check(check)));
+        events.push(Event::new(at, EventKind::Check(check)));
         let ended = IterationEnded {
             iteration: number,
             outcome: Some(IterationOutcome::Ok),
@@ -164,10 +164,10 @@ fn write_events(folder: &Path, project: &Path, heads: &[String]) -> Outcome<()> 
             message: Some("what the agent said at the end of its turn, a few lines of it\n".repeat(10)),
             ..IterationEnded::default()
         };
-        events.push(Event::new(at, What::IterationEnded(Box::new(ended))));
+        events.push(Event::new(at, EventKind::IterationEnded(Box::new(ended))));
     }
-    let ended = Ended { outcome: Some(Ending::Complete), iterations: ITERATIONS, ..Ended::default() };
-    events.push(Event::new(Stamp(1_794_816_000_000 + 60_000 * 1001), What::Ended(ended)));
+    let ended = RunEnded { outcome: Some(Ending::Complete), iterations: ITERATIONS, ..RunEnded::default() };
+    events.push(Event::new(Stamp(1_794_816_000_000 + 60_000 * 1001), EventKind::Ended(ended)));
     let lines: Result<Vec<String>, _> = events.iter().map(serde_json::to_string).collect();
     fs::write(folder.join("events.jsonl"), lines?.join("\n") + "\n")?;
     Ok(())

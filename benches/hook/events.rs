@@ -21,7 +21,7 @@ pub struct Event {
 }
 
 /// A start of a program and a look for the loop, with room for a newer toolchain.
-const LOOK: Limits = Limits { instructions: 700_000, ratio: 2.0 };
+const NO_LOOP: Limits = Limits { instructions: 700_000, ratio: 2.0 };
 /// `ralph` is the largest of the programs.
 const WAKE: Limits = Limits { instructions: 1_500_000, ratio: 2.5 };
 
@@ -31,7 +31,7 @@ pub static EVENTS: [Event; 7] = [
         event: "UserPromptSubmit",
         program: &SESSION_HOOK,
         args: &[],
-        limits: LOOK,
+        limits: NO_LOOP,
         fields: || json!({"prompt_id": PROMPT, "prompt": "Why does the parser reject an empty list?"}),
     },
     Event {
@@ -39,7 +39,7 @@ pub static EVENTS: [Event; 7] = [
         event: "PermissionRequest",
         program: &HOOK,
         args: &[],
-        limits: LOOK,
+        limits: NO_LOOP,
         fields: || json!({"prompt_id": PROMPT, "tool_name": "Bash", "tool_input": {"command": "cargo test"}}),
     },
     Event {
@@ -47,7 +47,7 @@ pub static EVENTS: [Event; 7] = [
         event: "PostToolBatch",
         program: &HOOK,
         args: &[],
-        limits: LOOK,
+        limits: NO_LOOP,
         fields: || json!({"prompt_id": PROMPT, "tool_calls": [{"tool_name": "Read", "tool_use_id": "t1", "tool_input": {"file_path": "/a"}, "tool_response": "text"}]}),
     },
     Event {
@@ -55,7 +55,7 @@ pub static EVENTS: [Event; 7] = [
         event: "StopFailure",
         program: &HOOK,
         args: &[],
-        limits: LOOK,
+        limits: NO_LOOP,
         fields: || json!({"error": "server_error", "last_assistant_message": said(0)}),
     },
     Event {
@@ -79,7 +79,7 @@ pub static EVENTS: [Event; 7] = [
         event: "SessionStart",
         program: &SESSION_HOOK,
         args: &[],
-        limits: LOOK,
+        limits: NO_LOOP,
         fields: || json!({"source": "startup", "model": "claude-opus-4-6"}),
     },
 ];

@@ -3,7 +3,7 @@
 
 use super::place::Place;
 use ralph::store::state::Document;
-use ralph::store::user::{answers, given};
+use ralph::store::user::{answers, given_guidance};
 use serde_json::{Value, json};
 
 pub fn check(bytes: &[u8]) {
@@ -26,9 +26,9 @@ pub fn check(bytes: &[u8]) {
     let root = project.real_root();
     for record in [bytes.to_vec(), json!({"project": root, "guidance": told}).to_string().into_bytes()] {
         place.write(&name("given"), &record);
-        let Ok(ours) = given::guidance(world, project, &document) else { continue };
+        let Ok(ours) = given_guidance::guidance(world, project, &document) else { continue };
         assert!(count(&ours) + ours.foreign.len() <= count(&stated), "{ours:?}");
-        let note = given::foreign_note(world, project, &document);
+        let note = given_guidance::foreign_note(world, project, &document);
         assert!(note.is_none_or(|note| !note.contains(char::is_control)));
     }
 }

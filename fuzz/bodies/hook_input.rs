@@ -1,6 +1,6 @@
 //! Input of the hooks and of the module: only broken JSON is an error, and a text that is there arrives.
 
-use ralph::claude::hook::input::{self, Event, Input};
+use ralph::claude::hook::input::{self, HookEvent, HookInput};
 use ralph::claude::hook::module;
 use ralph::claude::settings::statusline;
 use ralph::core::request::StartRequest;
@@ -25,7 +25,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-fn arrives(input: &Input, fields: &BTreeMap<String, &RawValue>) {
+fn arrives(input: &HookInput, fields: &BTreeMap<String, &RawValue>) {
     let same = |name: &str, read: Option<&str>| {
         let given = fields.get(name).map(|raw| raw.get());
         match given.filter(|json| json.starts_with('"')) {
@@ -46,16 +46,16 @@ fn arrives(input: &Input, fields: &BTreeMap<String, &RawValue>) {
         }
     }
     match &input.event {
-        Event::Stop { message, .. } => same("last_assistant_message", message.as_deref()),
-        Event::Expansion { arguments, .. } => drop(StartRequest::from_text(arguments)),
-        Event::Prompt { text } if !text.is_empty() => same("prompt", Some(text)),
-        Event::Other(name) => same("hook_event_name", Some(name)),
-        Event::Prompt { .. }
-        | Event::StopFailure { .. }
-        | Event::SessionStart { .. }
-        | Event::SessionEnd { .. }
-        | Event::Notification { .. }
-        | Event::Permission { .. }
-        | Event::ToolBatch { .. } => {}
+        HookEvent::Stop { message, .. } => same("last_assistant_message", message.as_deref()),
+        HookEvent::Expansion { arguments, .. } => drop(StartRequest::from_text(arguments)),
+        HookEvent::Prompt { text } if !text.is_empty() => same("prompt", Some(text)),
+        HookEvent::Other(name) => same("hook_event_name", Some(name)),
+        HookEvent::Prompt { .. }
+        | HookEvent::StopFailure { .. }
+        | HookEvent::SessionStart { .. }
+        | HookEvent::SessionEnd { .. }
+        | HookEvent::Notification { .. }
+        | HookEvent::Permission { .. }
+        | HookEvent::ToolBatch { .. } => {}
     }
 }

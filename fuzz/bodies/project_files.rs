@@ -30,7 +30,8 @@ fn a_question(place: &Place) {
 fn the_summary(place: &Place) {
     let before = summary::read(&place.project);
     let _ = summary::totals(&place.project);
-    let row = summary::Row { iteration: 7, mode: "a, \"b\"\nc".into(), ..summary::Row::default() };
+    let row =
+        summary::SummaryRow { iteration: 7, mode: "a, \"b\"\nc".into(), ..summary::SummaryRow::default() };
     summary::add(&place.project, &row).expect("it can be written");
     let after = summary::read(&place.project);
     assert!(after.len() <= before.len() + 1, "one row was added");

@@ -1,7 +1,7 @@
 //! Ignore files, rules and globs that came with a repository: a scan answers, and says what it leaves out.
 
 use super::place::Place;
-use ralph::core::settings::{Layer, Source, resolve};
+use ralph::core::settings::{Layer, SettingSource, resolve};
 use ralph::scan::{ScanBudget, scan};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub fn check(bytes: &[u8]) {
             .into_iter()
             .collect();
     for values in [Map::new(), given] {
-        let layer = Layer { source: Source::Project, place: "file".into(), values };
+        let layer = Layer { source: SettingSource::Project, place: "file".into(), values };
         let found = scan(&place.world, &place.project, &resolve(&[layer]), ScanBudget::Hook);
         assert!(
             found.warnings.iter().all(|warning| !warning.contains(char::is_control)),

@@ -1,6 +1,6 @@
 //! Settings from a file: whatever it says, what the loop goes by is sound.
 
-use ralph::core::settings::{KEYS, Layer, Resolved, Source, resolve};
+use ralph::core::settings::{KEYS, Layer, Resolved, SettingSource, resolve};
 use ralph::core::text::clean;
 use ralph::store::config;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub fn check(bytes: &[u8]) {
     let Ok(Value::Object(fields)) = serde_json::from_slice(bytes) else { return };
     let values = config::by_dotted_key(fields);
-    let file = Layer { source: Source::Project, place: "file".into(), values };
+    let file = Layer { source: SettingSource::Project, place: "file".into(), values };
     let resolved = resolve(std::slice::from_ref(&file));
     let names: Vec<_> = resolved.rows.iter().map(|row| row.key.name).collect();
     assert_eq!(names, KEYS.iter().map(|key| key.name).collect::<Vec<_>>());
@@ -27,7 +27,7 @@ pub fn check(bytes: &[u8]) {
     }
     is_sound(&resolved);
     // The same from a stronger place: a bad value there falls to the file's.
-    let flags = Layer { source: Source::Flag, place: "flags".into(), values: file.values.clone() };
+    let flags = Layer { source: SettingSource::Flag, place: "flags".into(), values: file.values.clone() };
     is_sound(&resolve(&[flags, file]));
 }
 

@@ -1,7 +1,7 @@
 //! The state file: written unchanged it says the same, and nothing in it stops a turn from being judged.
 
 use ralph::core::circuit::Circuit;
-use ralph::core::decide::turn::{Gained, Turn};
+use ralph::core::decide::turn::{TranscriptGain, Turn};
 use ralph::core::decide::{Decision, decide};
 use ralph::core::guidance::merge::GuidanceLists;
 use ralph::core::message;
@@ -92,7 +92,7 @@ fn keeps_the_rest(mut document: Document) {
 fn judge(run: StoredLoop, settings: &Settings) {
     let running = run.state == LoopState::Running;
     let (iteration, runtime) = (run.iteration, run.runtime_ms());
-    let turn = Turn { gained: Some(Gained::default()), message: Some("x".into()), ..Turn::default() };
+    let turn = Turn { gained: Some(TranscriptGain::default()), message: Some("x".into()), ..Turn::default() };
     let (run, decision) =
         decide(ArmedLoop::attach(run, Circuit::default(), Map::new()), &turn, settings, NOW);
     let _ = message::position(&run, settings, NOW);

@@ -1,7 +1,7 @@
 //! What an agent prints: cut anywhere it gives the same events, and what is shown of it is safe.
 
 use ralph::claude::account;
-use ralph::claude::stream::{Event, Lines, events};
+use ralph::claude::stream::{Lines, StreamEvent, events};
 
 pub fn check(bytes: &[u8]) {
     let whole = read(&[bytes]);
@@ -9,7 +9,7 @@ pub fn check(bytes: &[u8]) {
         assert_eq!(read(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
     }
     for event in &whole {
-        if let Event::ToolStarted { name, summary, .. } = event {
+        if let StreamEvent::ToolStarted { name, summary, .. } = event {
             assert!(
                 !name.chars().chain(summary.chars()).any(char::is_control),
                 "not safe to show: {event:?}"
@@ -22,7 +22,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-fn read(chunks: &[&[u8]]) -> Vec<Event> {
+fn read(chunks: &[&[u8]]) -> Vec<StreamEvent> {
     let (mut lines, mut found) = (Lines::default(), Vec::new());
     for chunk in chunks {
         lines.feed(chunk, |line| found.extend(events(line)));

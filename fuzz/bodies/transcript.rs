@@ -2,10 +2,10 @@
 //! nothing.
 
 use ralph::claude::transcript;
-use ralph::core::decide::turn::Gained;
-use ralph::core::record::{Reading, Session, StoredLoop, Timing, Usage};
+use ralph::core::decide::turn::TranscriptGain;
+use ralph::core::record::{Session, StoredLoop, Timing, TranscriptPosition, Usage};
 use ralph::core::time::Stamp;
-use ralph::core::time::runtime::Evidence;
+use ralph::core::time::runtime::TimedEvent;
 use std::io::Write;
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -46,7 +46,7 @@ fn in_two_parts(bytes: &[u8], cut: usize) {
 /// A loop for which all entries count, and all that the session spends.
 fn from_the_beginning(path: &Path) -> StoredLoop {
     let path = path.to_str().expect("a plain path").to_owned();
-    let reading = Reading { path, session_cost_usd: Some(0.0), ..Reading::default() };
+    let reading = TranscriptPosition { path, session_cost_usd: Some(0.0), ..TranscriptPosition::default() };
     StoredLoop {
         timing: Timing { armed_at: Stamp(i64::MIN), ..Timing::default() },
         session: Session { transcript: reading, ..Session::default() },
@@ -81,7 +81,7 @@ fn after_a_long_session(bytes: &[u8]) {
 /// What one or several readings gave, put together as a loop does it.
 #[derive(Default)]
 struct Totals {
-    evidence: Vec<Evidence>,
+    evidence: Vec<TimedEvent>,
     tools: (u64, u64),
     interrupted_at: Option<Stamp>,
     last_text: Option<String>,
@@ -89,7 +89,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, gained: Gained) -> Reading {
+    fn add(&mut self, gained: TranscriptGain) -> TranscriptPosition {
         self.evidence.extend(gained.evidence);
         self.tools.0 += gained.tools_used;
         self.tools.1 += gained.tools_that_write;
@@ -114,6 +114,6 @@ impl Totals {
     }
 }
 
-fn reads_on_alike(a: &Reading, b: &Reading) {
+fn reads_on_alike(a: &TranscriptPosition, b: &TranscriptPosition) {
     assert_eq!(a, b, "what is remembered differs");
 }

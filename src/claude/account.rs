@@ -4,8 +4,8 @@
 //! is not known gives no entry.
 
 use super::object::Object;
-use super::stream::{Event, Limit, rate_limit, summary};
-use crate::core::event::account::{Entry, Kind};
+use super::stream::{Limit, StreamEvent, rate_limit, summary};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 
@@ -15,7 +15,7 @@ const MAX_TEXT_CHARS: usize = 16_000;
 const REPORT_COLUMNS: usize = 300;
 
 /// Returns what a line tells, in its order.
-pub fn entries(line: &[u8]) -> Vec<Entry> {
+pub fn entries(line: &[u8]) -> Vec<AccountEntry> {
     if !line.starts_with(b"{") || is_beside_the_conversation(line) {
         return Vec::new();
     }
@@ -29,17 +29,17 @@ pub fn entries(line: &[u8]) -> Vec<Entry> {
             limit(&line.object("rate_limit_info")).map(reported).into_iter().collect()
         }
         Some("result") if line.is_true("is_error") => vec![reported(result(&line))],
-        Some("result") => vec![(Kind::Finished, result(&line))],
+        Some("result") => vec![(EntryKind::Finished, result(&line))],
         _ => Vec::new(),
     };
     let at = line.read::<Stamp>("timestamp");
     let is_empty = |text: &str| text.trim().is_empty();
     let found = found.into_iter().filter(|(_, text)| !is_empty(text));
-    found.map(|(kind, text)| Entry { at, kind, text }).collect()
+    found.map(|(kind, text)| AccountEntry { at, kind, text }).collect()
 }
 
 /// Like `entries`, for a line that another program may have written. Returns nothing if it is not of Claude Code's stream.
-pub fn of_stream(line: &[u8]) -> Option<Vec<Entry>> {
+pub fn of_stream(line: &[u8]) -> Option<Vec<AccountEntry>> {
     let is_claudes = |line: &Object| {
         const KINDS: [&str; 6] =
             ["assistant", "user", "system", "result", "rate_limit_event", "stream_event"];
@@ -62,10 +62,10 @@ fn is_beside_the_conversation(line: &[u8]) -> bool {
     kind.is_some_and(|kind| KINDS.iter().any(|name| kind.starts_with(name)))
 }
 
-type Found = (Kind, String);
+type Found = (EntryKind, String);
 
 fn reported(text: String) -> Found {
-    (Kind::Reported, text)
+    (EntryKind::Reported, text)
 }
 
 /// Returns a longer text as an account keeps it.
@@ -100,12 +100,12 @@ fn assistant(line: &Object) -> Vec<Found> {
     let prefix = if is_sub_agent(line) { "sub-agent: " } else { "" };
     let entry = |block: &Object| {
         if let Some(words) = words(block) {
-            return is_own.then(|| (Kind::Said, text(&words)));
+            return is_own.then(|| (EntryKind::Said, text(&words)));
         }
-        is(block, "tool_use").then(|| (Kind::Tool, format!("{prefix}{}", tool(block))))
+        is(block, "tool_use").then(|| (EntryKind::Tool, format!("{prefix}{}", tool(block))))
     };
     match message.text("content") {
-        Some(words) if is_own => vec![(Kind::Said, text(&words))],
+        Some(words) if is_own => vec![(EntryKind::Said, text(&words))],
         _ => blocks.iter().filter_map(entry).collect(),
     }
 }
@@ -136,7 +136,7 @@ fn user(line: &Object) -> Vec<Found> {
             return prompt(&block.text("text")?, line);
         }
         let failed = is(block, "tool_result") && block.is_true("is_error");
-        failed.then(|| (Kind::ToolFailed, failure(block)))
+        failed.then(|| (EntryKind::ToolFailed, failure(block)))
     };
     message.objects("content").iter().filter_map(entry).collect()
 }
@@ -151,12 +151,12 @@ fn prompt(words: &str, line: &Object) -> Option<Found> {
     }
     if let Some(name) = tagged(words, "command-name") {
         let arguments = tagged(words, "command-args").unwrap_or_default();
-        return Some((Kind::Told, clean::excerpt(&format!("{name} {arguments}"), REPORT_COLUMNS)));
+        return Some((EntryKind::Told, clean::excerpt(&format!("{name} {arguments}"), REPORT_COLUMNS)));
     }
     if words.starts_with("<local-command") {
         return tagged(words, "local-command-stdout").map(|words| reported(report(words)));
     }
-    Some((Kind::Told, text(words)))
+    Some((EntryKind::Told, text(words)))
 }
 
 /// Returns what is between the tags of this name.
@@ -180,7 +180,7 @@ fn attachment(attachment: &Object) -> Vec<Found> {
     }
     let parts: Vec<String> =
         attachment.read("content").or_else(|| Some(vec![attachment.text("content")?])).unwrap_or_default();
-    vec![(Kind::Told, text(&parts.join("\n")))]
+    vec![(EntryKind::Told, text(&parts.join("\n")))]
 }
 
 fn system(line: &Object) -> Option<String> {
@@ -206,7 +206,7 @@ fn system(line: &Object) -> Option<String> {
 }
 
 fn limit(info: &Object) -> Option<String> {
-    let Event::RateLimit { status, resets_at } = rate_limit(info)? else { return None };
+    let StreamEvent::RateLimit { status, resets_at } = rate_limit(info)? else { return None };
     let until = resets_at.map(|at| format!("; resets {}", at.minute())).unwrap_or_default();
     match status {
         Limit::Allowed => None,
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn account(lines: &str) -> Vec<(Kind, String)> {
+    fn account(lines: &str) -> Vec<(EntryKind, String)> {
         lines
             .lines()
             .flat_map(|line| entries(line.as_bytes()))
@@ -253,7 +253,7 @@ mod tests {
             .collect()
     }
 
-    fn found(kind: Kind, text: &str) -> (Kind, String) {
+    fn found(kind: EntryKind, text: &str) -> (EntryKind, String) {
         (kind, text.to_owned())
     }
 
@@ -261,18 +261,21 @@ mod tests {
     fn a_stream_reads_as_what_was_said_and_done() {
         let told = account(include_str!("stream/samples/tools.jsonl"));
         let expected = [
-            found(Kind::Said, "working"),
-            found(Kind::Tool, "Bash: echo 1 >> f; ls"),
-            found(Kind::Tool, "Write: /proj/a.txt"),
-            found(Kind::Tool, "Read: /proj/none.txt"),
-            found(Kind::Tool, "Edit: /proj/a.txt"),
-            found(Kind::Tool, "Grep: x"),
-            found(Kind::ToolFailed, "File does not exist. Note: your current working directory is /proj."),
-            found(Kind::ToolFailed, "String to replace not found in file. String: nope"),
-            found(Kind::Tool, "Bash: exit 3"),
-            found(Kind::ToolFailed, "Exit code 3"),
-            found(Kind::Said, "finished"),
-            found(Kind::Finished, "the agent ended · 7 turns · $0.00"),
+            found(EntryKind::Said, "working"),
+            found(EntryKind::Tool, "Bash: echo 1 >> f; ls"),
+            found(EntryKind::Tool, "Write: /proj/a.txt"),
+            found(EntryKind::Tool, "Read: /proj/none.txt"),
+            found(EntryKind::Tool, "Edit: /proj/a.txt"),
+            found(EntryKind::Tool, "Grep: x"),
+            found(
+                EntryKind::ToolFailed,
+                "File does not exist. Note: your current working directory is /proj.",
+            ),
+            found(EntryKind::ToolFailed, "String to replace not found in file. String: nope"),
+            found(EntryKind::Tool, "Bash: exit 3"),
+            found(EntryKind::ToolFailed, "Exit code 3"),
+            found(EntryKind::Said, "finished"),
+            found(EntryKind::Finished, "the agent ended · 7 turns · $0.00"),
         ];
         assert_eq!(told, expected);
     }
@@ -298,15 +301,15 @@ mod tests {
             ("an interrupt", include_str!("stream/samples/interrupted.jsonl"), "interrupted by the user"),
         ] {
             let told = account(sample);
-            assert!(told.contains(&found(Kind::Reported, expected)), "{name}: {told:#?}");
+            assert!(told.contains(&found(EntryKind::Reported, expected)), "{name}: {told:#?}");
         }
         let denied = account(include_str!("stream/samples/denied.jsonl"));
-        assert_eq!(denied[1], found(Kind::ToolFailed, "This command requires approval"), "{denied:#?}");
+        assert_eq!(denied[1], found(EntryKind::ToolFailed, "This command requires approval"), "{denied:#?}");
         let partial = account(include_str!("stream/samples/partial.jsonl"));
         assert_eq!(partial.len(), 2, "pieces of a message are not told beside it: {partial:#?}");
         let sub_agent = account(include_str!("stream/samples/sub-agent.jsonl"));
-        assert!(sub_agent.contains(&found(Kind::Tool, "sub-agent: Bash: echo sub")), "{sub_agent:#?}");
-        assert!(!sub_agent.contains(&found(Kind::Said, "sub speaking")), "{sub_agent:#?}");
+        assert!(sub_agent.contains(&found(EntryKind::Tool, "sub-agent: Bash: echo sub")), "{sub_agent:#?}");
+        assert!(!sub_agent.contains(&found(EntryKind::Said, "sub speaking")), "{sub_agent:#?}");
     }
 
     #[test]
@@ -316,29 +319,29 @@ mod tests {
             r#"{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"do it"},"timestamp":"2026-11-18T11:02:29.665Z"}"#,
         );
         let at = Stamp::parse("2026-11-18T11:02:29.665Z");
-        assert_eq!(prompt, [Entry { at, kind: Kind::Told, text: "do it".into() }]);
+        assert_eq!(prompt, [AccountEntry { at, kind: EntryKind::Told, text: "do it".into() }]);
         let cases = [
             (
                 r#"{"type":"attachment","attachment":{"type":"hook_additional_context","content":["go","further"],"hookEvent":"Stop"}}"#,
-                vec![found(Kind::Told, "go\nfurther")],
+                vec![found(EntryKind::Told, "go\nfurther")],
             ),
             (r#"{"type":"attachment","attachment":{"type":"environment","snapshot":{}}}"#, vec![]),
             (
                 r#"{"type":"system","subtype":"api_error","level":"error","error":{"status":529,"formatted":"529 overloaded"},"retryAttempt":2,"maxRetries":10}"#,
-                vec![found(Kind::Reported, "no answer from the model (529 overloaded): retry 2 of 10")],
+                vec![found(EntryKind::Reported, "no answer from the model (529 overloaded): retry 2 of 10")],
             ),
             (
                 r#"{"type":"user","message":{"content":"<command-name>/ralph:forbid</command-name>\n<command-args>touch x</command-args>"}}"#,
-                vec![found(Kind::Told, "/ralph:forbid touch x")],
+                vec![found(EntryKind::Told, "/ralph:forbid touch x")],
             ),
             (
                 r#"{"type":"user","message":{"content":"<local-command-stdout>Compacted</local-command-stdout>"}}"#,
-                vec![found(Kind::Reported, "Compacted")],
+                vec![found(EntryKind::Reported, "Compacted")],
             ),
             (r#"{"type":"user","isSidechain":true,"message":{"content":"look around"}}"#, vec![]),
             (
                 r#"{"type":"assistant","isApiErrorMessage":true,"message":{"model":"<synthetic>","content":[{"type":"text","text":"API Error: 500"}]}}"#,
-                vec![found(Kind::Reported, "API Error: 500")],
+                vec![found(EntryKind::Reported, "API Error: 500")],
             ),
             (
                 r#"{"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}"#,

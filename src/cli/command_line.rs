@@ -6,7 +6,7 @@ use crate::cli::run::run_args;
 use crate::cli::setup::pages;
 use crate::core::guidance::finding::{SEVERITIES, Severity};
 use crate::core::request::SWITCHES;
-use crate::core::settings::{self, KEYS, Key, PRESETS};
+use crate::core::settings::{self, KEYS, PRESETS, SettingKey};
 use clap::{Arg, ArgAction, Command, value_parser};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ pub fn session() -> Arg {
 }
 
 /// Returns the flag of a setting; one whose values are commands may be given several times.
-pub fn setting(flag: &'static str, key: &'static Key) -> Arg {
+pub fn setting(flag: &'static str, key: &'static SettingKey) -> Arg {
     let action = if key.kind.is_repeatable() { ArgAction::Append } else { ArgAction::Set };
     value(flag, key.kind.value_name(), key.help).allow_hyphen_values(true).action(action)
 }

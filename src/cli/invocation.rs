@@ -16,7 +16,7 @@ use std::io::Read;
 const MAX_STDIN_BYTES: u64 = 16 << 20;
 
 /// What a command prints, and its exit code.
-pub type Answer = Result<(String, Exit), Failure>;
+pub type CommandOutput = Result<(String, Exit), Failure>;
 
 pub struct Invocation<'m> {
     pub world: World,

@@ -14,4 +14,4 @@ pub mod views;
 use crate::store::project::Project;
 use crate::store::world::World;
 use failure::Failure;
-use invocation::{Answer, Invocation};
+use invocation::{CommandOutput, Invocation};

@@ -1,7 +1,7 @@
 //! The `ralph` program: arguments to command, answer to stdout, failure to exit code.
 
 use super::invocation::arguments;
-use super::{Answer, Failure, Invocation, command_line, help, run};
+use super::{CommandOutput, Failure, Invocation, command_line, help, run};
 use crate::cli::loops::{answer, guidance_program, history, pause, reset, scan, slash, start, status, stop};
 use crate::cli::run::{archive, init, run_args};
 use crate::cli::setup::{config, demo, doctor, install, pages, statusline, trust, uninstall};
@@ -86,7 +86,7 @@ fn mistyped(error: &clap::Error, program: &Command) -> Option<Failure> {
 }
 
 /// Parses the arguments, prints the answer or the failure, and returns the exit code.
-pub fn finish(mut command: Command, answer: impl Fn(&Invocation) -> Answer) -> ExitCode {
+pub fn finish(mut command: Command, answer: impl Fn(&Invocation) -> CommandOutput) -> ExitCode {
     let run = |matches: ArgMatches| Invocation::new(&matches).and_then(|call| answer(&call));
     let parsed = command.try_get_matches_from_mut(arguments(std::env::args_os()));
     let named = |error: clap::Error| {
@@ -102,7 +102,7 @@ pub fn finish(mut command: Command, answer: impl Fn(&Invocation) -> Answer) -> E
     // Controls that JSON may hold raw, a terminal may obey.
     let text = text.map(|text| if text.starts_with('{') { escape_controls(&text) } else { text });
     let (Ok(said) | Err(said)) = &text;
-    let notes = state::take_untold(said);
+    let notes = state::take_damage_notices(said);
     // A reader that went away is no error of ours.
     let _ = match text {
         Ok(text) => write_line(&mut std::io::stdout().lock(), &text),
@@ -133,7 +133,7 @@ pub fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-fn answer(call: &Invocation) -> Answer {
+fn answer(call: &Invocation) -> CommandOutput {
     let text = match call.command {
         "run" => return run::run(call),
         "demo" => return demo::run(call),

@@ -79,11 +79,11 @@ impl Check {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct Diagnosis {
     pub checks: Vec<Check>,
 }
 
-impl Report {
+impl Diagnosis {
     pub fn verdict(&self) -> Health {
         self.checks.iter().map(Check::verdict).max().unwrap_or(Health::Skipped)
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_worst_note_decides() {
-        let report = |notes: Vec<CheckNote>| Report { checks: vec![Check { id: "x", notes }] };
+        let report = |notes: Vec<CheckNote>| Diagnosis { checks: vec![Check { id: "x", notes }] };
         assert!(report(vec![]).is_healthy());
         assert!(report(vec![CheckNote::ok("a"), CheckNote::warning("b", "c")]).is_healthy());
         let failed = report(vec![CheckNote::failure("a", "b"), CheckNote::ok("c"), CheckNote::skipped("d")]);

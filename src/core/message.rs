@@ -1,7 +1,7 @@
 //! What the user reads: one line at every turn, a few at an ending.
 
 use super::decide::turn::CheckResult;
-use super::decide::{Course, Note};
+use super::decide::{NextTurn, Note};
 use super::outcome::Outcome;
 use super::record::{Engine, StoredLoop, WaitingFor};
 use super::settings::{QuotaSettings, Settings};
@@ -102,14 +102,14 @@ pub fn remarks(note: &Note) -> Vec<String> {
     let claims = claims.map(|(what, why)| format!("{what}: {}", clean::excerpt(&why, 160)));
     let paused =
         (note.paused_ms >= 1000).then(|| format!("paused {}, not counted", time::span(note.paused_ms)));
-    let course = match &note.course {
-        Course::Ahead => None,
-        Course::Land(words) => Some(format!("{words}: the agent brings the work to a safe point")),
-        Course::HandOver(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
-        Course::NewContext => Some(format!("handed over in {HANDOVER}")),
+    let next_turn = match &note.next_turn {
+        NextTurn::Continue => None,
+        NextTurn::FinishUp(words) => Some(format!("{words}: the agent brings the work to a safe point")),
+        NextTurn::WriteHandover(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
+        NextTurn::NewContext => Some(format!("handed over in {HANDOVER}")),
     };
     let remarks = paused.into_iter().chain(claims).chain(note.pivot.clone()).chain(note.cost_unknown.clone());
-    remarks.chain(course).collect()
+    remarks.chain(next_turn).collect()
 }
 
 /// Returns `passed`, `failed (exit code 1): cargo test`, or nothing if no check ran.
@@ -318,7 +318,7 @@ pub fn tokens(count: u64) -> String {
 mod tests {
     use super::*;
     use crate::core::decide::completion::Rejection;
-    use crate::core::record::{Awaited, LoopState, Queued, Session, Usage, Waiting};
+    use crate::core::record::{BackgroundWait, LoopState, QueuedPrompt, Session, Usage, Waiting};
 
     fn run() -> StoredLoop {
         StoredLoop {
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn the_line_says_what_the_loop_waits_for() {
-        let user = |text: &str| Some(WaitingFor::User(Queued { text: text.into(), at: Stamp(0) }));
+        let user = |text: &str| Some(WaitingFor::User(QueuedPrompt { text: text.into(), at: Stamp(0) }));
         let cases = [
             ("a prompt", user("and the docs?"), " · answering your \"and the docs?\" first, then continuing"),
             (
@@ -408,7 +408,7 @@ mod tests {
             ("the end", user("/ralph:stop"), " · running your \"/ralph:stop\" first"),
             (
                 "work",
-                Some(WaitingFor::Background(Awaited { what: "cargo build".into(), until: None })),
+                Some(WaitingFor::Background(BackgroundWait { what: "cargo build".into(), until: None })),
                 " · waiting for background work: cargo build",
             ),
             ("nothing", None, ""),

@@ -1,13 +1,13 @@
 //! What the agent reads. Each word costs the user tokens at every later turn, so an ordinary turn gets a few
 //! lines, and the whole task is repeated only if the agent may have lost it.
 
-use super::decide::{Course, Note, handover};
+use super::decide::{NextTurn, Note, handover};
 use super::message;
 use super::record::StoredLoop;
 use super::settings::Settings;
 use super::signal::MAX_RECOMMENDATION_COLUMNS;
 use super::time::{self, Stamp};
-use crate::core::guidance::merge::{Extent, GuidanceLists};
+use crate::core::guidance::merge::{GuidanceLists, PromptExtent};
 use crate::core::text::clean;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub fn continuation(
     for advice in advice(note) {
         text.push_str(&format!("\n{advice}"));
     }
-    text.push_str(&lists.text(Extent::Turn, now));
+    text.push_str(&lists.text(PromptExtent::Turn, now));
     let short = settings.promise.chars().count() <= MAX_REPEATED_PROMISE_CHARS;
     let promise = if short { settings.promise.as_str() } else { "the text you were given" };
     text.push_str(&format!(
@@ -42,7 +42,7 @@ pub fn continuation(
 
 /// Returns what the agent reads in the middle of a turn: guidance that it has not read yet.
 pub fn news(lists: &GuidanceLists, now: Stamp) -> String {
-    let lists = lists.text(Extent::Turn, now);
+    let lists = lists.text(PromptExtent::Turn, now);
     format!("Ralph: new guidance from the user. Follow it from now on and continue the task.{lists}")
 }
 
@@ -120,7 +120,7 @@ pub fn fresh(
         position(run, settings),
         protocol(settings),
     );
-    if note.course == Course::NewContext {
+    if note.next_turn == NextTurn::NewContext {
         text.push_str(&format!("\n\n{}", handover::told_after()));
     }
     for advice in advice(note) {
@@ -131,7 +131,7 @@ pub fn fresh(
 
 /// Returns guidance, answers and the task, each after a blank line.
 fn context(run: &StoredLoop, lists: &GuidanceLists, settings: &Settings, now: Stamp) -> String {
-    let lists = lists.text(Extent::Whole, now);
+    let lists = lists.text(PromptExtent::Whole, now);
     let gap = if lists.is_empty() { "" } else { "\n" };
     let (checks, answers, recommendation) = (checks(settings), answers(run), recommendation(run));
     // A hook cuts the end of a long context, so what is bounded comes first.

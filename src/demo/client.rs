@@ -14,7 +14,7 @@ const MINUTE_MS: i64 = 60_000;
 /// Between the prompt and the first tool call, and between the last tool result and the answer.
 const THINKING_MS: i64 = 10_000;
 
-pub struct Client<'s> {
+pub struct DemoClient<'s> {
     pub sandbox: &'s Sandbox,
     pub now: Stamp,
     prompts: u32,
@@ -27,7 +27,7 @@ pub struct Client<'s> {
 
 /// A hook's answer, as Claude Code understands it.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct HookReply {
     /// What the user reads.
     pub message: String,
     /// What the agent reads, if the hook keeps it working.
@@ -35,15 +35,15 @@ pub struct Answer {
     pub context: String,
 }
 
-impl Answer {
-    fn parse(program: &str, output: &str) -> Result<Answer> {
+impl HookReply {
+    fn parse(program: &str, output: &str) -> Result<HookReply> {
         if output.is_empty() {
-            return Ok(Answer::default());
+            return Ok(HookReply::default());
         }
         let value: Value = serde_json::from_str(output)
             .with_context(|| format!("{program} did not answer in JSON: {}", clean::excerpt(output, 200)))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Ok(Answer {
+        Ok(HookReply {
             message: text(&value["systemMessage"]),
             prompt: (value["decision"] == "block").then(|| text(&value["reason"])),
             context: text(&value["hookSpecificOutput"]["additionalContext"]),
@@ -62,9 +62,9 @@ pub fn unexpected(expected: &str, output: &str) -> String {
     format!("expected: {expected}; got: {output}")
 }
 
-impl<'s> Client<'s> {
-    pub fn new(sandbox: &'s Sandbox, now: Stamp) -> Client<'s> {
-        Client { sandbox, now, prompts: 0, entries: 0, next: Value::Null, stop_hook_active: false }
+impl<'s> DemoClient<'s> {
+    pub fn new(sandbox: &'s Sandbox, now: Stamp) -> DemoClient<'s> {
+        DemoClient { sandbox, now, prompts: 0, entries: 0, next: Value::Null, stop_hook_active: false }
     }
 
     pub fn advance(&mut self, minutes: i64) {
@@ -72,21 +72,27 @@ impl<'s> Client<'s> {
     }
 
     /// Submits one of our slash commands.
-    pub fn command(&mut self, name: &str, text: &str) -> Result<Answer> {
+    pub fn command(&mut self, name: &str, text: &str) -> Result<HookReply> {
         self.prompt(&format!("/{name} {text}"));
         let fields = json!({"command_name": name, "command_args": text});
         self.hook(SESSION_START_HOOK, "UserPromptExpansion", fields)
     }
 
     /// Resumes a closed session and prompts the agent.
-    pub fn resume(&mut self) -> Result<Answer> {
+    pub fn resume(&mut self) -> Result<HookReply> {
         let answer = self.hook(SESSION_START_HOOK, "SessionStart", json!({"source": "resume"}))?;
         self.prompt("continue");
         Ok(answer)
     }
 
     /// Shows and plays a turn of the agent, and returns the Stop hook's answer. Without a file to write it uses no tool.
-    pub fn turn(&mut self, screen: &Screen, minutes: i64, file: Option<&str>, says: &str) -> Result<Answer> {
+    pub fn turn(
+        &mut self,
+        screen: &Screen,
+        minutes: i64,
+        file: Option<&str>,
+        says: &str,
+    ) -> Result<HookReply> {
         screen.agent(&says.replace("\n\n", " "))?;
         let started = self.now;
         self.advance(minutes);
@@ -137,7 +143,7 @@ impl<'s> Client<'s> {
     }
 
     /// Calls a hook with the input that Claude Code sends for this event.
-    fn hook(&self, program: &str, event: &str, fields: Value) -> Result<Answer> {
+    fn hook(&self, program: &str, event: &str, fields: Value) -> Result<HookReply> {
         let input = json!({
             "session_id": SESSION, "transcript_path": self.sandbox.transcript(),
             "cwd": self.sandbox.project(), "prompt_id": self.prompt_id(), "permission_mode": "auto",
@@ -145,7 +151,7 @@ impl<'s> Client<'s> {
         });
         let mut command = self.sandbox.command(program, self.now);
         command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-        Answer::parse(program, &self.sandbox.run(&mut command, &with(input, fields).to_string())?)
+        HookReply::parse(program, &self.sandbox.run(&mut command, &with(input, fields).to_string())?)
     }
 }
 

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 /// The programs beside `ralph`.
 const OTHERS: [&str; 3] = [STOP_HOOK, SESSION_START_HOOK, GUIDANCE];
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The check command: its file, the file's text, and the command line.
 pub const CHECK: (&str, &str, &str) = if cfg!(windows) {
@@ -112,7 +112,7 @@ impl Sandbox {
 
     /// Runs a program and returns its stdout. Fails if the program fails or writes to stderr.
     pub fn run(&self, command: &mut Command, input: &str) -> Result<String> {
-        let answer = program::ask(command, input.as_bytes(), LIMIT, &|| self.interrupt.is_set());
+        let answer = program::ask(command, input.as_bytes(), TIMEOUT, &|| self.interrupt.is_set());
         ensure!(!self.interrupt.is_set(), "interrupted");
         let program = command.get_program().to_string_lossy();
         ensure!(answer.passed() && answer.stderr.is_empty(), "{program} failed: {}", answer.complaint());

@@ -5,8 +5,8 @@
 
 use super::Call;
 use super::submission::{self, EXPANDED, SUBMITTED};
-use crate::claude::hook::answer::Answer;
-use crate::claude::settings::{self, Settings, permissions};
+use crate::claude::hook::answer::HookOutput;
+use crate::claude::settings::{self, ClientSettings, permissions};
 use crate::claude::transcript;
 use crate::cli::loops::slash;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -15,31 +15,31 @@ use crate::core::{event, message, prompt};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::state::Locked;
-use crate::store::user::{armed, given, handoff};
+use crate::store::user::{armed, given_guidance, handoff};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
-pub fn expand(call: &Call, command: &str, text: &str) -> Result<Answer> {
+pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
     let Call { world, session, .. } = *call;
     let Some(command) = command.strip_prefix("ralph:").and_then(slash::find) else {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     };
     // The text of the other event may be longer, so this one's length says nothing.
     if submission::was_run(call, SUBMITTED, text) {
-        let _ = handoff::leave(
+        let _ = handoff::save(
             world,
             session,
             command,
             "Ralph has run this command; its context tells you the rest.",
         );
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
-    let Ran { told, for_agent, .. } = run(call, command, text)?;
+    let SlashResult { told, for_agent, .. } = run(call, command, text)?;
     // A prompt that is blocked has no other event.
-    let Some(for_agent) = for_agent else { return Ok(Answer::block(told)) };
+    let Some(for_agent) = for_agent else { return Ok(HookOutput::block(told)) };
     submission::note_run(call, EXPANDED, text);
-    let mut answer = Answer::tell(told);
-    if handoff::leave(world, session, command, &for_agent).is_err() {
+    let mut answer = HookOutput::message(told);
+    if handoff::save(world, session, command, &for_agent).is_err() {
         // The command has taken effect, so the agent must still be told.
         answer.context = Some(("UserPromptExpansion", in_context(call, for_agent)));
     }
@@ -55,7 +55,7 @@ pub fn in_context(call: &Call, for_agent: String) -> String {
 }
 
 /// What a slash command did.
-pub struct Ran {
+pub struct SlashResult {
     /// What the user is told.
     pub told: String,
     /// What the agent is told, if there is something for it to do.
@@ -63,7 +63,7 @@ pub struct Ran {
     pub failed: bool,
 }
 
-pub fn run(call: &Call, command: &str, text: &str) -> Result<Ran> {
+pub fn run(call: &Call, command: &str, text: &str) -> Result<SlashResult> {
     let Call { world, project, session, .. } = *call;
     if armed::exists(world, project, session)? {
         note_interruption(call)?;
@@ -82,13 +82,13 @@ pub fn run(call: &Call, command: &str, text: &str) -> Result<Ran> {
         notes.iter().for_each(|note| told.push_str(&format!("\n{note}")));
         Some(format!("The user ran a Ralph command and has seen its output. Do not reply to it.\n{text}"))
     });
-    Ok(Ran { told, for_agent, failed })
+    Ok(SlashResult { told, for_agent, failed })
 }
 
 /// Returns what to add if the agent of this session may edit nothing without an answer.
 fn permission_note(call: &Call) -> String {
     let Some(mode) = call.input.permission_mode.as_deref() else { return String::new() };
-    let settings = Settings::read(call.world, call.project, settings::managed_folder());
+    let settings = ClientSettings::read(call.world, call.project, settings::managed_folder());
     match permissions::mode_without_edits(&settings, Some(mode)).as_deref() {
         None => String::new(),
         Some("plan") => {
@@ -125,7 +125,7 @@ pub fn pause_if_interrupted(
         return Ok(None);
     }
     let settings = config::load_for(world, project, &run).settings();
-    let happened = event::turn::around(&before, &run, None, &settings);
+    let happened = event::turn::state_change_events(&before, &run, None, &settings);
     events::note_once(world, &mut run, &happened);
     state.document.set_loop(session, &run)?;
     state.save()?;
@@ -150,7 +150,7 @@ fn continuation(world: &World, project: &Project, session: &str) -> Option<(Stri
     let context = BriefingContext { world, project, session, run: &run, resolved: &resolved, told: true };
     let brief = briefing::prepare(&context, &mut state.document, scan).ok()?;
     state.save().ok()?;
-    given::settle(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     events::note(world, &run, &brief.events);
     let settings = resolved.settings();
     let prompt = prompt::continuation(&run, &Default::default(), &brief.lists, &settings, world.now);

@@ -15,8 +15,8 @@ mod submission;
 pub mod wake;
 
 use crate::claude::client::version::{OLDEST_WITH_STOP_CONTEXT, Version};
-use crate::claude::hook::answer::Answer;
-use crate::claude::hook::input::{self, Event, Input};
+use crate::claude::hook::answer::HookOutput;
+use crate::claude::hook::input::{self, HookEvent, HookInput};
 use crate::store::runner::run_lock;
 use crate::store::state::stop as stops;
 use crate::store::user::armed;
@@ -37,15 +37,15 @@ pub fn main(assumed: &str) -> ExitCode {
     }));
     let answer = answer(assumed);
     let said = [&answer.message, &answer.block].map(|text| text.as_deref().unwrap_or_default()).concat();
-    print(&answer.with_notes(&state::take_untold(&said)));
+    print(&answer.with_notes(&state::take_damage_notices(&said)));
     ExitCode::SUCCESS
 }
 
-fn answer(assumed: &str) -> Answer {
-    let answered = || -> Result<Answer> {
+fn answer(assumed: &str) -> HookOutput {
+    let answered = || -> Result<HookOutput> {
         let bytes = read_stdin().map_err(|error| anyhow!("could not read the hook input: {error}"))?;
         let input = input::parse(&bytes, assumed).map_err(|why| anyhow!(why))?;
-        handle(&World::of_hook()?, &input)
+        handle(&World::for_hook()?, &input)
     };
     answered().unwrap_or_else(|error| failed_open(&format!("{error:#}")))
 }
@@ -64,58 +64,59 @@ struct Call<'a> {
     /// The checkout in which the agent works.
     work_tree: &'a Project,
     session: &'a str,
-    input: &'a Input,
+    input: &'a HookInput,
 }
 
-fn handle(world: &World, input: &Input) -> Result<Answer> {
+fn handle(world: &World, input: &HookInput) -> Result<HookOutput> {
     let Some(session) = input.session_id.as_deref().filter(|id| state::usable_session_id(id)) else {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     };
     // Before anything else is looked at: this is asked at every prompt of every session.
     let concern = match &input.event {
-        Event::Prompt { text } => submission::concern(world, session, text),
+        HookEvent::Prompt { text } => submission::classify_prompt(world, session, text),
         _ => None,
     };
-    if matches!(input.event, Event::Prompt { .. }) && concern.is_none() {
-        return Ok(Answer::silent());
+    if matches!(input.event, HookEvent::Prompt { .. }) && concern.is_none() {
+        return Ok(HookOutput::silent());
     }
     let project = Project::find(world, input.cwd.as_deref());
     let mut call = Call { world, project: &project, work_tree: &project, session, input };
-    if let Event::Expansion { command, arguments } = &input.event {
+    if let HookEvent::Expansion { command, arguments } = &input.event {
         return expansion::expand(&call, command, arguments);
     }
     if let Some(concern) = concern {
         return submission::submitted(&call, concern);
     }
-    if let Event::ToolBatch { of_subagent } = input.event {
-        return Ok(if of_subagent { Answer::silent() } else { news::after_tools(&call) });
+    if let HookEvent::ToolBatch { of_subagent } = input.event {
+        return Ok(if of_subagent { HookOutput::silent() } else { news::after_tools(&call) });
     }
-    if world.run_id.is_some() && run_lock::drives(world, &project) {
+    if world.run_id.is_some() && run_lock::is_runner_child(world, &project) {
         return runner_guard::stop(&call);
     }
     // Most sessions have no loop: nothing else is read, locked or written for them.
     let kill_switch = stops::kill_switch(&project);
-    let started = matches!(input.event, Event::SessionStart { .. });
+    let started = matches!(input.event, HookEvent::SessionStart { .. });
     if !kill_switch && !started && !armed::exists(world, &project, session)? {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
-    if kill_switch && !matches!(input.event, Event::Stop { .. }) {
+    if kill_switch && !matches!(input.event, HookEvent::Stop { .. }) {
         stop::kill(world, &project)?;
     }
     let work_tree = input.cwd.as_deref().map_or_else(|| project.clone(), |cwd| project.work_tree(cwd));
     call.work_tree = &work_tree;
     match &input.event {
-        Event::Stop { .. } => stop::stop(&call, kill_switch),
-        Event::StopFailure { error, message } => session::turn_failed(&call, error, message),
-        Event::SessionStart { source } => session::started(&call, source),
-        Event::SessionEnd { reason } => session::ended(&call, reason),
-        Event::Notification { kind, message } => notification::notified(&call, kind, message),
-        Event::Permission { tool, input, by_subagent } => {
+        HookEvent::Stop { .. } => stop::stop(&call, kill_switch),
+        HookEvent::StopFailure { error, message } => session::turn_failed(&call, error, message),
+        HookEvent::SessionStart { source } => session::started(&call, source),
+        HookEvent::SessionEnd { reason } => session::ended(&call, reason),
+        HookEvent::Notification { kind, message } => notification::notified(&call, kind, message),
+        HookEvent::Permission { tool, input, by_subagent } => {
             permission::requested(&call, tool, input, *by_subagent)
         }
-        Event::Expansion { .. } | Event::Prompt { .. } | Event::ToolBatch { .. } | Event::Other(_) => {
-            Ok(Answer::silent())
-        }
+        HookEvent::Expansion { .. }
+        | HookEvent::Prompt { .. }
+        | HookEvent::ToolBatch { .. }
+        | HookEvent::Other(_) => Ok(HookOutput::silent()),
     }
 }
 
@@ -131,11 +132,11 @@ fn is_interactive() -> bool {
 }
 
 /// Returns the answer of a hook that failed.
-fn failed_open(why: &str) -> Answer {
-    Answer::tell(format!("Ralph failed and allowed the stop: {why}"))
+fn failed_open(why: &str) -> HookOutput {
+    HookOutput::message(format!("Ralph failed and allowed the stop: {why}"))
 }
 
-fn print(answer: &Answer) {
+fn print(answer: &HookOutput) {
     // A client that is gone needs no answer.
     let mut stdout = std::io::stdout().lock();
     let _ = stdout.write_all(answer.render().as_bytes()).and_then(|()| stdout.flush());

@@ -4,7 +4,7 @@
 //! Like a hook it fails open: whatever goes wrong, it exits 0, and the module does nothing.
 
 use super::{expansion, news};
-use crate::claude::hook::module::{self, Event, Input};
+use crate::claude::hook::module::{self, ModuleEvent, ModuleInput};
 use crate::claude::settings::settings_file::{SettingsFile, StatusLine};
 use crate::claude::settings::statusline as line_settings;
 use crate::claude::transcript;
@@ -25,7 +25,7 @@ pub const COMMANDS: [&str; 5] = ["stop", "forbid", "encourage", "status", "answe
 
 /// What the module does, in this order.
 #[derive(Debug, Default, PartialEq, Serialize)]
-struct Answer {
+struct ModuleOutput {
     /// The file that is there while this session has a loop. Without it the module asks nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     watch: Option<PathBuf>,
@@ -69,12 +69,12 @@ pub fn main() -> ExitCode {
 struct Call<'a> {
     world: &'a World,
     project: &'a Project,
-    input: &'a Input,
+    input: &'a ModuleInput,
 }
 
-fn answer(bytes: &[u8]) -> Option<Answer> {
+fn answer(bytes: &[u8]) -> Option<ModuleOutput> {
     let input = module::parse(bytes).filter(|input| state::usable_session_id(&input.session_id))?;
-    let world = World::of_hook().ok()?;
+    let world = World::for_hook().ok()?;
     // A runner steers its agent by prompts.
     if world.run_id.is_some() {
         return None;
@@ -82,21 +82,23 @@ fn answer(bytes: &[u8]) -> Option<Answer> {
     let project = Project::find(&world, None);
     let call = Call { world: &world, project: &project, input: &input };
     let answer = match &input.event {
-        Event::Session => Answer { pin: Some(!has_status_line(&world)), ..Answer::default() },
-        Event::Refresh => {
-            Answer { append: call.news(), compact: call.waits_for_compaction(), ..call.with_line() }
+        ModuleEvent::Session => {
+            ModuleOutput { pin: Some(!has_status_line(&world)), ..ModuleOutput::default() }
         }
-        Event::Aborted { last } => aborted(&call, last),
-        Event::Command { name, text } => command(&call, name, text),
+        ModuleEvent::Refresh => {
+            ModuleOutput { append: call.news(), compact: call.waits_for_compaction(), ..call.with_line() }
+        }
+        ModuleEvent::Aborted { last } => aborted(&call, last),
+        ModuleEvent::Command { name, text } => command(&call, name, text),
     };
     let watch = armed::record_path(&world, &project, &input.session_id).ok();
-    Some(Answer { watch, state: Some(project.state()), ..answer })
+    Some(ModuleOutput { watch, state: Some(project.state()), ..answer })
 }
 
 impl Call<'_> {
     /// Returns the guidance that is new for the agent, if a turn is running.
     fn news(&self) -> Option<String> {
-        let Input { session_id, running, .. } = self.input;
+        let ModuleInput { session_id, running, .. } = self.input;
         let news = running.then(|| news::take(self.world, self.project, session_id).ok().flatten()).flatten();
         news.map(|text| clean::block(&text))
     }
@@ -116,14 +118,14 @@ impl Call<'_> {
     }
 
     /// Returns the line to pin: that of the status line, from the same figures.
-    fn with_line(&self) -> Answer {
+    fn with_line(&self) -> ModuleOutput {
         let folder = self.world.launch_dir.as_ref().unwrap_or(&self.world.working_dir);
         let mut fields = self.input.figures.clone();
         fields.insert("session_id".into(), json!(self.input.session_id));
         fields.insert("module".into(), json!(true));
         fields.insert("workspace".into(), json!({"project_dir": folder}));
         let line = statusline::line(Value::Object(fields).to_string().as_bytes());
-        Answer { status: Some(line), ..Answer::default() }
+        ModuleOutput { status: Some(line), ..ModuleOutput::default() }
     }
 }
 
@@ -137,7 +139,7 @@ fn has_status_line(world: &World) -> bool {
 
 /// Pauses the loop at Esc. A turn that the user cuts short to run a queued command ends in the same way, but without the
 /// client's note of an interruption, and the loop continues.
-fn aborted(call: &Call, last: &str) -> Answer {
+fn aborted(call: &Call, last: &str) -> ModuleOutput {
     let Call { world, project, input } = *call;
     let is_looping = || armed::exists(world, project, &input.session_id).unwrap_or(false);
     let told = if transcript::is_interruption(last) && is_looping() {
@@ -145,13 +147,15 @@ fn aborted(call: &Call, last: &str) -> Answer {
     } else {
         None
     };
-    Answer { log: told, ..call.with_line() }
+    ModuleOutput { log: told, ..call.with_line() }
 }
 
 /// Runs a command at once.
-fn command(call: &Call, name: &str, text: &str) -> Answer {
+fn command(call: &Call, name: &str, text: &str) -> ModuleOutput {
     let Call { world, project, input } = *call;
-    let Some(name) = COMMANDS.into_iter().find(|command| *command == name) else { return Answer::default() };
+    let Some(name) = COMMANDS.into_iter().find(|command| *command == name) else {
+        return ModuleOutput::default();
+    };
     let (told, agent) = match slash::run(world, project, &input.session_id, name, text.trim()) {
         Ok(reply) if name == "stop" && input.running => {
             (reply.user + "\nThe current turn continues to its end; Esc interrupts it.", reply.agent)
@@ -161,5 +165,5 @@ fn command(call: &Call, name: &str, text: &str) -> Answer {
     };
     let agent = agent.map(|text| clean::block(&text));
     let (append, submit) = if input.running { (agent, None) } else { (None, agent) };
-    Answer { append: append.or_else(|| call.news()), submit, text: Some(told), ..call.with_line() }
+    ModuleOutput { append: append.or_else(|| call.news()), submit, text: Some(told), ..call.with_line() }
 }

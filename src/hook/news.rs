@@ -1,24 +1,24 @@
 //! Guidance that the agent has not read, for the turn that is running: it need not wait for the turn's end.
 
 use super::Call;
-use crate::claude::hook::answer::Answer;
-use crate::core::event::What;
+use crate::claude::hook::answer::HookOutput;
+use crate::core::event::EventKind;
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::state::{self, Document, Locked};
-use crate::store::user::{armed, given};
+use crate::store::user::{armed, given_guidance};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
 /// Answers a batch of tools of the main agent. What fails here is told at the end of the turn.
-pub fn after_tools(call: &Call) -> Answer {
+pub fn after_tools(call: &Call) -> HookOutput {
     let Call { world, project, session, .. } = *call;
     // The prompts of a runner's agent have its guidance.
     let news = if world.run_id.is_none() { take(world, project, session) } else { Ok(None) };
     let context = news.ok().flatten().map(|text| ("PostToolBatch", text));
-    Answer { context, ..Answer::silent() }
+    HookOutput { context, ..HookOutput::silent() }
 }
 
 /// Returns what the agent of the session's running loop has not read, and counts it as delivered. The first to ask is
@@ -35,7 +35,7 @@ pub fn take(world: &World, project: &Project, session: &str) -> Result<Option<St
     let mut state = Locked::open(project, world.now)?;
     let Some(news) = in_document(world, project, session, &mut state.document)? else { return Ok(None) };
     state.save()?;
-    given::settle(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     events::note(world, &news.run, &news.events);
     Ok(Some(prompt::news(&news.lists, world.now)))
 }
@@ -43,7 +43,7 @@ pub fn take(world: &World, project: &Project, session: &str) -> Result<Option<St
 struct News {
     run: ArmedLoop,
     lists: GuidanceLists,
-    events: Vec<What>,
+    events: Vec<EventKind>,
 }
 
 fn in_document(

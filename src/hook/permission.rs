@@ -7,11 +7,11 @@
 
 use super::Call;
 use crate::claude::client::sessions;
-use crate::claude::hook::answer::{Answer, Permission as Decision};
+use crate::claude::hook::answer::{HookOutput, PermissionAnswer as Decision};
 use crate::core::decide::permission::{self, MAX_DENIALS, Reason, ToolCall};
 use crate::core::event::notice::Notice;
-use crate::core::event::{self, Permission, Verdict, Wait, What};
-use crate::core::record::{ArmedLoop, Awaited, ClientStatus, LoopState, Waiting, WaitingFor};
+use crate::core::event::{self, EventKind, Permission, PermissionDecision, WaitEvent};
+use crate::core::record::{ArmedLoop, BackgroundWait, ClientStatus, LoopState, Waiting, WaitingFor};
 use crate::core::settings::Resolved;
 use crate::core::time;
 use crate::store::process::{notify, pid};
@@ -48,30 +48,32 @@ enum End {
 }
 
 /// Allows what a rule of the user's allows, else waits for the user and then denies.
-pub fn requested(call: &Call, tool: &str, input: &Value, by_subagent: bool) -> Result<Answer> {
+pub fn requested(call: &Call, tool: &str, input: &Value, by_subagent: bool) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
-    let Ok(Some(document)) = state::peek(project) else { return Ok(Answer::silent()) };
+    let Ok(Some(document)) = state::peek(project) else { return Ok(HookOutput::silent()) };
     let own = armed::load_armed(world, project, session, &document)?;
-    let Some(run) = own.filter(|run| run.state == LoopState::Running) else { return Ok(Answer::silent()) };
+    let Some(run) = own.filter(|run| run.state == LoopState::Running) else {
+        return Ok(HookOutput::silent());
+    };
     let tool = ToolCall::new(tool, input);
     let resolved = &config::load_for(world, project, &run);
     let settings = resolved.settings();
     if let Some(rule) = tool.allowed_by(&settings.allowed_tools) {
-        let (decision, call, rule) = (Verdict::Allowed, tool.shown(), rule.to_owned());
+        let (decision, call, rule) = (PermissionDecision::Allowed, tool.shown(), rule.to_owned());
         let allowed = Permission { call, decision, rule, ..Permission::default() };
-        let failed = events::note(world, &run, &[What::Permission(allowed)]);
-        return Ok(Answer::permission(Decision::Allow).with_notes(&failed));
+        let failed = events::note(world, &run, &[EventKind::Permission(allowed)]);
+        return Ok(HookOutput::permission(Decision::Allow).with_notes(&failed));
     }
     // Elsewhere than in the terminal's interface another program asks, or the client denies at once.
     let wait_ms = settings.permission_wait_ms;
     if wait_ms == 0 || !super::is_interactive() {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     Prompt { call, run_id: &run.run_id, tool, resolved, wait_ms, by_subagent }.ask()
 }
 
 impl Prompt<'_> {
-    fn ask(&self) -> Result<Answer> {
+    fn ask(&self) -> Result<HookOutput> {
         let parent = pid::parent();
         if self.by_subagent && self.is_hidden(parent) {
             return Ok(self.deny(None, Reason::Subagent));
@@ -81,12 +83,16 @@ impl Prompt<'_> {
         let noted = self.note_wait()?;
         let end = self.wait(noted.as_ref(), parent, was_open);
         if !matches!(end, End::NoAnswer) {
-            if let Some(run) = self.settle(noted.as_ref(), |_| ())?
+            if let Some(run) = self.finish_wait(noted.as_ref(), |_| ())?
                 && matches!(end, End::Answered)
             {
-                events::note(&self.now(), &run, &[self.event(Verdict::Answered, String::new(), 0)]);
+                events::note(
+                    &self.now(),
+                    &run,
+                    &[self.event(PermissionDecision::Answered, String::new(), 0)],
+                );
             }
-            return Ok(Answer::silent());
+            return Ok(HookOutput::silent());
         }
         Ok(self.deny(noted.as_ref(), Reason::NoAnswer(self.wait_ms)))
     }
@@ -122,12 +128,12 @@ impl Prompt<'_> {
             return Ok(None);
         }
         let until = Some(world.now.plus_ms(self.wait_ms));
-        let awaited = Awaited { what: self.tool.shown(), until };
+        let awaited = BackgroundWait { what: self.tool.shown(), until };
         let what = match self.tool.question() {
             Some(_) => WaitingFor::Question(awaited),
             None => WaitingFor::Permission(awaited),
         };
-        let event = What::Waiting(Wait::of(&what));
+        let event = EventKind::Waiting(WaitEvent::of(&what));
         let waiting = Waiting { what, since: world.now };
         run.session.waiting = Some(waiting.clone());
         state.document.set_loop(self.call.session, &run)?;
@@ -189,7 +195,7 @@ impl Prompt<'_> {
     }
 
     /// Removes the note of the wait and changes the loop, if it still runs. Returns it.
-    fn settle(
+    fn finish_wait(
         &self,
         noted: Option<&Waiting>,
         change: impl FnOnce(&mut ArmedLoop),
@@ -209,17 +215,17 @@ impl Prompt<'_> {
     }
 
     /// Denies the call. A state that cannot be saved must not keep the prompt open.
-    fn deny(&self, noted: Option<&Waiting>, reason: Reason) -> Answer {
+    fn deny(&self, noted: Option<&Waiting>, reason: Reason) -> HookOutput {
         let mut count = 1;
-        let settled = self.settle(noted, |run| match self.tool.question() {
+        let settled = self.finish_wait(noted, |run| match self.tool.question() {
             Some(question) => run.pending.question = Some(question.to_owned()),
             None => count = permission::count(run, &self.tool),
         });
         let mut notes = Vec::new();
         match settled {
-            Ok(None) => return Answer::silent(),
+            Ok(None) => return HookOutput::silent(),
             Ok(Some(run)) => {
-                let event = self.event(Verdict::Denied, reason.words(), count);
+                let event = self.event(PermissionDecision::Denied, reason.words(), count);
                 notes.extend(events::note(&self.now(), &run, &[event]));
             }
             Err(error) => notes.push(format!("could not note the denial: {error:#}")),
@@ -235,12 +241,12 @@ impl Prompt<'_> {
         };
         notes.insert(0, told);
         let denial = permission::denial(&self.tool, reason, count);
-        Answer::permission(Decision::Deny(denial)).with_notes(&notes)
+        HookOutput::permission(Decision::Deny(denial)).with_notes(&notes)
     }
 
-    fn event(&self, decision: Verdict, reason: String, denials: u64) -> What {
+    fn event(&self, decision: PermissionDecision, reason: String, denials: u64) -> EventKind {
         let (call, rule) = (event::text(&self.tool.shown()), self.tool.rule().unwrap_or_default());
-        What::Permission(Permission { call, decision, rule, reason, denials })
+        EventKind::Permission(Permission { call, decision, rule, reason, denials })
     }
 
     /// Returns what the user is asked, and until when.

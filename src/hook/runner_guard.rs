@@ -2,8 +2,8 @@
 //! iteration leaves its work in order.
 
 use super::Call;
-use crate::claude::hook::answer::Answer;
-use crate::claude::hook::input::Event;
+use crate::claude::hook::answer::HookOutput;
+use crate::claude::hook::input::HookEvent;
 use crate::core::decide::completion;
 use crate::store::config;
 use crate::store::runner::runner_guard;
@@ -12,19 +12,19 @@ use anyhow::Result;
 /// An agent that cannot fix the problems must come to an end all the same.
 const MAX_BLOCKS: u64 = 3;
 
-pub fn stop(call: &Call) -> Result<Answer> {
+pub fn stop(call: &Call) -> Result<HookOutput> {
     let Call { world, project, session, input, .. } = *call;
-    let Event::Stop { message, .. } = &input.event else { return Ok(Answer::silent()) };
+    let HookEvent::Stop { message, .. } = &input.event else { return Ok(HookOutput::silent()) };
     let settings = config::load(world, project).settings();
     // An agent that is blocked or asks a question has nothing to finish.
     if message.as_deref().is_some_and(|message| completion::asks_for_person(message, &settings)) {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let problems = runner_guard::runner_check(world, project)?;
     if problems.is_empty() || runner_guard::count_block(world, session) >= MAX_BLOCKS {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let told = format!("Before this iteration may end:\n- {}", problems.join("\n- "));
-    let answer = Answer::continue_turn(told, None, super::takes_stop_context());
-    Ok(answer.also(&format!("Ralph: {}", problems.join("; "))))
+    let answer = HookOutput::continue_turn(told, None, super::takes_stop_context());
+    Ok(answer.add_line(&format!("Ralph: {}", problems.join("; "))))
 }

@@ -1,41 +1,41 @@
 //! A session starts, ends, or a turn of it fails with an error.
 
 use super::Call;
-use crate::claude::hook::answer::Answer;
+use crate::claude::hook::answer::HookOutput;
 use crate::claude::hook::failure;
 use crate::claude::transcript;
 use crate::core::decide::turn::Turn;
 use crate::core::decide::{account, handover};
 use crate::core::event::notice::Notice;
-use crate::core::event::{self, Warning, What};
+use crate::core::event::{self, EventKind, Warning};
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Carried, LoopState, StoredLoop, Waiting, WaitingFor};
+use crate::core::record::{ArmedLoop, CarriedToolCounts, LoopState, StoredLoop, Waiting, WaitingFor};
 use crate::core::settings::Settings;
 use crate::core::text::clean;
 use crate::core::time::outage::{Outage, Passing};
-use crate::core::time::runtime::Mark;
+use crate::core::time::runtime::HookKind;
 use crate::core::{guidance, message, prompt, signal};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::process::notify;
 use crate::store::state::{self, Document, Locked, StateError};
 use crate::store::state::{ending, expiry};
-use crate::store::user::{armed, figures, given, ledger};
+use crate::store::user::{armed, figures, given_guidance, ledger};
 use crate::store::{World, config, events, world};
 use anyhow::Result;
 
-pub fn started(call: &Call, source: &str) -> Result<Answer> {
+pub fn started(call: &Call, source: &str) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let settings = config::load(world, project).settings();
     if !anything_to_do(call, source, &settings)? {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let mut state = Locked::open(project, world.now)?;
     let mut told: Vec<String> = state.moved_aside.iter().cloned().collect();
     told.extend(purge_guidance(call, &mut state.document)?);
     let expiration_ms = settings.session_expiration_ms;
     let expired = expiry::close(world, project, session, &mut state.document, expiration_ms)?;
-    let mut answer = Answer::silent();
+    let mut answer = HookOutput::silent();
     if let Some(mut run) = armed::load_armed(world, project, session, &state.document)? {
         match run.state {
             LoopState::Running => {
@@ -61,10 +61,10 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
     }
     for line in told {
         let line = if line.starts_with("Ralph") { line } else { format!("Ralph: {line}") };
-        answer = answer.also(&line);
+        answer = answer.add_line(&line);
     }
     state.save()?;
-    given::settle(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     drop(state);
     ending::announce_all(world, project, &expired);
     Ok(answer)
@@ -72,12 +72,12 @@ pub fn started(call: &Call, source: &str) -> Result<Answer> {
 
 fn purge_guidance(call: &Call, document: &mut Document) -> Result<Vec<String>> {
     let Call { world, project, .. } = *call;
-    let mut guidance = given::guidance(world, project, document)?;
+    let mut guidance = given_guidance::guidance(world, project, document)?;
     if guidance.is_empty() {
         return Ok(Vec::new());
     }
     let brought_back = guidance.bring_back_to(world.now);
-    let restored = given::restored_note(project, &guidance);
+    let restored = given_guidance::restored_note(project, &guidance);
     let purged = guidance.purge_over_age(world.now, config::guidance_max_age_ms(world, project, document));
     if brought_back || restored.is_some() || !purged.is_empty() {
         document.set_guidance(&guidance)?;
@@ -108,8 +108,8 @@ fn reopen_running(
     let settings = resolved.settings();
     let compacted = source == "compact";
     let before = run.clone();
-    observe(call, run, if compacted { Mark::Seen } else { Mark::Reopened }, &settings);
-    let mut happened = event::turn::around(&before, run, None, &settings);
+    observe(call, run, if compacted { HookKind::Running } else { HookKind::Reopened }, &settings);
+    let mut happened = event::turn::state_change_events(&before, run, None, &settings);
     reopen(run, source);
     run.session.work_tree = project.name_of(work_tree);
     let enabled = resolved.is_on("scan.enabled");
@@ -154,7 +154,7 @@ fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool
     if own || others() {
         return Ok(true);
     }
-    let mut guidance = given::guidance(world, project, &seen)?;
+    let mut guidance = given_guidance::guidance(world, project, &seen)?;
     let max_age_ms = || config::guidance_max_age_ms(world, project, &seen);
     Ok(!guidance.restored.is_empty()
         || guidance.bring_back_to(world.now)
@@ -182,9 +182,9 @@ fn orphans(call: &Call, document: &Document) -> Result<Vec<String>> {
     Ok(told)
 }
 
-pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
+pub fn ended(call: &Call, reason: &str) -> Result<HookOutput> {
     with_own_running_loop(call, |run, settings| {
-        observe(call, run, Mark::Seen, settings);
+        observe(call, run, HookKind::Running, settings);
         run.session.waiting = None;
         run.session.closed_at = Some(call.world.now);
         if reason == "clear" {
@@ -196,11 +196,11 @@ pub fn ended(call: &Call, reason: &str) -> Result<Answer> {
 
 /// Handles a turn that ended with an API error. If the error is temporary, the asynchronous hook wakes the agent for
 /// another attempt; any other error ends the loop.
-pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
+pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<HookOutput> {
     with_own_running_loop(call, |run, settings| {
         // A turn began, so what the loop had waited for is over.
         run.session.waiting = None;
-        observe(call, run, Mark::Seen, settings);
+        observe(call, run, HookKind::Running, settings);
         // The transcript tells when a usage limit resets; where it does not, the client's message does. A hook does not
         // carry the table of time zones, so for most of them the client's words are shown.
         let limit = signal::usage_limit(message).filter(|_| run.session.waiting.is_none());
@@ -229,7 +229,7 @@ pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<Answer> {
             wait_for_service(call.world, run, failure::passing(&error), words, settings.max_outage_ms);
         }
         run.session.last_error = Some(error);
-        Some(What::Warning(Warning { iteration: run.iteration, message }))
+        Some(EventKind::Warning(Warning { iteration: run.iteration, message }))
     })
 }
 
@@ -251,8 +251,8 @@ fn wait_for_service(world: &World, run: &mut ArmedLoop, passing: Passing, words:
 /// Changes the loop of this session if it runs, and notes what happened to it.
 fn with_own_running_loop(
     call: &Call,
-    change: impl FnOnce(&mut ArmedLoop, &Settings) -> Option<What>,
-) -> Result<Answer> {
+    change: impl FnOnce(&mut ArmedLoop, &Settings) -> Option<EventKind>,
+) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let seen = match state::peek(project) {
         // A Stop or a start moves it aside and says so.
@@ -261,15 +261,15 @@ fn with_own_running_loop(
     };
     if seen.is_none_or(|document| document.loop_of(session).is_none_or(|run| run.state != LoopState::Running))
     {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let mut state = Locked::open(project, world.now)?;
     let own = armed::load_armed(world, project, session, &state.document)?;
     if let Some(mut run) = own.filter(|run| run.state == LoopState::Running) {
         let settings = config::load_for(world, project, &run).settings();
         let before = run.clone();
-        let mut happened: Vec<What> = change(&mut run, &settings).into_iter().collect();
-        happened.extend(event::turn::around(&before, &run, None, &settings));
+        let mut happened: Vec<EventKind> = change(&mut run, &settings).into_iter().collect();
+        happened.extend(event::turn::state_change_events(&before, &run, None, &settings));
         events::note_once(world, &mut run, &happened);
         let notice = notice_of_outage(call, &mut run);
         let ends_now = !run.is_alive();
@@ -286,10 +286,10 @@ fn with_own_running_loop(
         } else if let Some(notice) = notice {
             notify::send(project, &notice, &resolved.notify());
         }
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     state.save()?;
-    Ok(Answer::silent())
+    Ok(HookOutput::silent())
 }
 
 /// Returns what the user is told of an outage that lasts, once.
@@ -304,15 +304,15 @@ fn notice_of_outage(call: &Call, run: &mut ArmedLoop) -> Option<Notice> {
     Some(notice.in_session(session))
 }
 
-fn observe(call: &Call, run: &mut ArmedLoop, mark: Mark, settings: &Settings) {
+fn observe(call: &Call, run: &mut ArmedLoop, hook: HookKind, settings: &Settings) {
     let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, run));
-    let carried = gained.as_ref().map(|gained| Carried {
+    let carried = gained.as_ref().map(|gained| CarriedToolCounts {
         tools_used: gained.tools_used,
         tools_that_write: gained.tools_that_write,
         edits: gained.edits,
     });
     let figures = figures::load(call.world, call.session);
-    let turn = Turn { mark, gained, figures, slept_ms: call.world.slept_ms, ..Turn::default() };
+    let turn = Turn { hook, gained, figures, slept_ms: call.world.slept_ms, ..Turn::default() };
     let used = run.usage.clone();
     account(run, &turn, settings, call.world.now);
     // The Stop that follows says so if the user's folder cannot be written.

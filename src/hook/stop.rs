@@ -1,11 +1,11 @@
 //! A turn ended: load the armed loop, gather facts, decide, record, answer.
 
 use super::{Call, wake};
-use crate::claude::hook::answer::Answer;
-use crate::claude::hook::input::{Event, Input};
+use crate::claude::hook::answer::HookOutput;
+use crate::claude::hook::input::{HookEvent, HookInput};
 use crate::claude::transcript;
-use crate::core::decide::turn::{Gained, Turn};
-use crate::core::decide::{Course, Decision};
+use crate::core::decide::turn::{TranscriptGain, Turn};
+use crate::core::decide::{Decision, NextTurn};
 use crate::core::event;
 use crate::core::event::notice::Notice;
 use crate::core::guidance::merge::GuidanceLists;
@@ -13,21 +13,21 @@ use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, LoopState};
 use crate::core::settings::Settings;
 use crate::core::time::Stamp;
-use crate::core::time::runtime::Mark;
+use crate::core::time::runtime::HookKind;
 use crate::core::{message, prompt};
 use crate::engine::{self, facts::Facts};
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::process::checks::CheckRun;
 use crate::store::process::notify;
 use crate::store::state::{self, Locked, ending, stop as stops};
-use crate::store::user::{armed, figures, given, handoff, ledger};
+use crate::store::user::{armed, figures, given_guidance, handoff, ledger};
 use crate::store::{Project, World, config, events, tasks};
 use anyhow::Result;
 
-pub fn stop(call: &Call, kill_switch: bool) -> Result<Answer> {
+pub fn stop(call: &Call, kill_switch: bool) -> Result<HookOutput> {
     if is_gone(call.project)? && !can_be_restored(call)? {
         stops::clear_kill_switch(call.project);
-        return Ok(end_lost(call, "is missing")?.map_or_else(Answer::silent, |(answer, _)| answer));
+        return Ok(end_lost(call, "is missing")?.map_or_else(HookOutput::silent, |(answer, _)| answer));
     }
     let mut state = Locked::open(call.project, call.world.now)?;
     let Some(run) = load(call, &state)? else { return without_loop(call, state, kill_switch) };
@@ -136,7 +136,7 @@ fn record(
         notes.extend(events::note_once(world, &mut after, &std::mem::take(&mut happened)));
     }
     notes.extend(engine::record::turn(world, project, session, before, &after));
-    notes.extend(turn.gained.as_ref().and_then(Gained::passed_over));
+    notes.extend(turn.gained.as_ref().and_then(TranscriptGain::skipped_note));
     if ends_now && after.outcome == Some(Outcome::Complete) && !facts.checks.withheld.is_empty() {
         notes.push("the project's checks did not run: `ralph trust` shows them".into());
     }
@@ -158,7 +158,7 @@ fn record(
     notes.extend(handoff::take(world, session, wake::WOKEN));
     let told = std::mem::replace(&mut after.told.warnings, warnings.join("\n"));
     notes.extend(warnings.into_iter().filter(|warning| !told.lines().any(|line| line == warning)));
-    let hands_over = decision.note().is_some_and(|note| note.course == Course::NewContext);
+    let hands_over = decision.note().is_some_and(|note| note.next_turn == NextTurn::NewContext);
     if hands_over {
         notes.push(message::TYPE_COMPACT.into());
     }
@@ -180,7 +180,7 @@ fn record(
         Err(error) => Some(format!("could not update what you have spent today: {error:#}")),
     });
     if ends_now || *decision == Decision::Ended {
-        ending::settle(world, project, session, &after);
+        ending::disarm_recorded(world, project, session, &after);
     }
     let root = project.root.to_string_lossy();
     let notice = match without_progress {
@@ -198,18 +198,18 @@ fn record(
 }
 
 /// Answers with what the agent and the user should read.
-fn answer(recorded: &Recorded, settings: &Settings, decision: &Decision, now: Stamp) -> Answer {
+fn answer(recorded: &Recorded, settings: &Settings, decision: &Decision, now: Stamp) -> HookOutput {
     let Recorded { run, lists, notes, unsaved } = recorded;
     let answer = match decision {
-        Decision::Silent | Decision::RunChecks => Answer::silent(),
-        Decision::Ended => Answer::tell(message::ended(run, settings, now)),
-        Decision::Paused => Answer::tell(message::paused(run, settings, now)),
-        Decision::Wait => Answer::tell(message::waiting(run, settings, now)),
+        Decision::Silent | Decision::RunChecks => HookOutput::silent(),
+        Decision::Ended => HookOutput::message(message::ended(run, settings, now)),
+        Decision::Paused => HookOutput::message(message::paused(run, settings, now)),
+        Decision::Wait => HookOutput::message(message::waiting(run, settings, now)),
         Decision::Continue(note) => {
             let prompt = prompt::continuation(run, note, lists, settings, now);
             let lost = note.repeat_task.then(|| prompt::whole_task(run, settings, now));
-            let answer = Answer::continue_turn(prompt, lost, super::takes_stop_context());
-            answer.also(&message::continuing(run, note, settings, now))
+            let answer = HookOutput::continue_turn(prompt, lost, super::takes_stop_context());
+            answer.add_line(&message::continuing(run, note, settings, now))
         }
     };
     match unsaved {
@@ -217,13 +217,13 @@ fn answer(recorded: &Recorded, settings: &Settings, decision: &Decision, now: St
         // What was decided is still told, but a loop that cannot count must not continue.
         Some(error) => {
             let told = answer.with_notes(notes).without_continuing();
-            told.also(&format!("Ralph could not save the loop and allowed the stop: {error:#}"))
+            told.add_line(&format!("Ralph could not save the loop and allowed the stop: {error:#}"))
         }
     }
 }
 
 /// Answers for a session whose loop is not in the state: one that is armed has ended by that.
-fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Answer> {
+fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let is_armed = armed::exists(world, project, session)?;
     if is_armed {
@@ -232,11 +232,11 @@ fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Ans
     if is_armed && is_elsewhere(call, &state)? {
         // A start that was adopting the loop was killed halfway.
         armed::disarm(world, project, session);
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     let how = if state.moved_aside.is_some() { "was damaged" } else { "does not contain the loop" };
     let lost = if is_armed { end_lost(call, how)? } else { None };
-    let mut answer = Answer::silent();
+    let mut answer = HookOutput::silent();
     if let Some((told, run)) = lost {
         answer = told;
         state.document.set_loop(session, &run)?;
@@ -244,7 +244,7 @@ fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Ans
     answer = answer.with_notes(&state.moved_aside);
     Ok(match save(call, state, kill_switch) {
         Ok(()) => answer,
-        Err(error) => answer.also(&format!("Ralph could not save the state: {error:#}")),
+        Err(error) => answer.add_line(&format!("Ralph could not save the state: {error:#}")),
     })
 }
 
@@ -260,12 +260,12 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
     let Call { world, project, session, .. } = *call;
     if !kill_switch {
         state.save()?;
-        given::settle(world, project, &state.document);
+        given_guidance::prune(world, project, &state.document);
         return Ok(());
     }
     let killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     state.save()?;
-    given::settle(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     drop(state);
     killed.clear_switch(project);
     ending::announce_all(world, project, &killed.ended);
@@ -273,16 +273,16 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
 }
 
 /// Ends a loop that is armed but not in the state file. What is known of it is how it was started.
-fn end_lost(call: &Call, how: &str) -> Result<Option<(Answer, ArmedLoop)>> {
+fn end_lost(call: &Call, how: &str) -> Result<Option<(HookOutput, ArmedLoop)>> {
     let Call { world, project, session, .. } = *call;
     let Some(mut run) = armed::load_from_record(world, project, session)? else { return Ok(None) };
     let reason = format!("{} {how}; the counts are those of its start", project.state().display());
     run.end(Outcome::Error, reason, world.now);
     run.told.ending = true;
     let resolved = config::load_for(world, project, &run);
-    let answer = Answer::tell(message::ended(&run, &resolved.settings(), world.now));
+    let answer = HookOutput::message(message::ended(&run, &resolved.settings(), world.now));
     let answer = answer.with_notes(&ending::record(world, project, session, &run));
-    ending::settle(world, project, session, &run);
+    ending::disarm_recorded(world, project, session, &run);
     ending::announce(world, project, session, &run, &resolved);
     Ok(Some((answer, run)))
 }
@@ -313,8 +313,8 @@ fn is_gone(project: &Project) -> Result<bool> {
 }
 
 /// Returns what the hook's input and the transcript tell about the turn.
-fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bool) -> Result<Turn> {
-    let Event::Stop { message, continued, background } = &input.event else { return Ok(Turn::default()) };
+fn told_by_client(world: &World, input: &HookInput, run: &ArmedLoop, kill_switch: bool) -> Result<Turn> {
+    let HookEvent::Stop { message, continued, background } = &input.event else { return Ok(Turn::default()) };
     let gained = input.transcript.as_deref().and_then(|path| transcript::read(path, run));
     let message = message.clone().or_else(|| gained.as_ref()?.last_text.clone());
     Ok(Turn {
@@ -323,7 +323,7 @@ fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bo
         stopped_all_at: stops::stopped_all_at(world)?,
         background: background.clone(),
         slept_ms: world.slept_ms,
-        mark: mark(input, gained.as_ref(), *continued),
+        hook: hook_kind(input, gained.as_ref(), *continued),
         gained,
         ..Turn::default()
     })
@@ -331,11 +331,11 @@ fn told_by_client(world: &World, input: &Input, run: &ArmedLoop, kill_switch: bo
 
 /// Returns what this Stop says about time. It means that the model has answered, even if the transcript does
 /// not show that yet; but if a newer prompt is missing there, the time between is unknown.
-fn mark(input: &Input, gained: Option<&Gained>, continued: bool) -> Mark {
-    let Some(gained) = gained else { return Mark::Seen };
+fn hook_kind(input: &HookInput, gained: Option<&TranscriptGain>, continued: bool) -> HookKind {
+    let Some(gained) = gained else { return HookKind::Running };
     let shown = match &input.prompt_id {
         Some(id) if !gained.reading.prompt_id.is_empty() => *id == gained.reading.prompt_id,
         _ => continued,
     };
-    if shown { Mark::Answered } else { Mark::Seen }
+    if shown { HookKind::TurnEnded } else { HookKind::Running }
 }

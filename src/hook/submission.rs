@@ -2,14 +2,14 @@
 //! question with which a loop ended. Nothing else concerns us.
 
 use super::Call;
-use super::expansion::{self, Ran};
+use super::expansion::{self, SlashResult};
 use super::module;
-use crate::claude::hook::answer::Answer;
+use crate::claude::hook::answer::HookOutput;
 use crate::cli::loops::answer;
-use crate::cli::loops::slash::{self, Reply};
+use crate::cli::loops::slash::{self, SlashReply};
 use crate::core::text::clean;
 use crate::store::World;
-use crate::store::user::{asked, handoff};
+use crate::store::user::{handoff, open_question};
 use anyhow::Result;
 
 /// From about here on, the client submits a pasted text that begins with a slash command as plain text.
@@ -24,7 +24,7 @@ const CONTINUED_BY_CLIENT: &str = "Your claude.ai usage limit has reset.";
 const MAX_QUESTION_CHARS: usize = 2_000;
 
 /// Why a prompt may concern us.
-pub enum Concern<'a> {
+pub enum PromptKind<'a> {
     /// A command that was pasted: its name and its text.
     Command(&'a str, &'a str),
     /// A message to a session that asked a question, after the reply that the user was asked about, if any.
@@ -33,30 +33,30 @@ pub enum Concern<'a> {
 
 /// Returns why a prompt may concern us, and takes the mark of a session that asked. Every prompt of every session
 /// comes here.
-pub fn concern<'a>(world: &World, session: &str, prompt: &'a str) -> Option<Concern<'a>> {
+pub fn classify_prompt<'a>(world: &World, session: &str, prompt: &'a str) -> Option<PromptKind<'a>> {
     if world.run_id.is_some() {
         // The prompts of a runner's agent are ours.
         return None;
     }
     if let Some((name, text)) = pasted_command(prompt) {
-        return Some(Concern::Command(name, text));
+        return Some(PromptKind::Command(name, text));
     }
-    let earlier = is_reply(prompt).then(|| asked::take(world, session)).flatten()?;
-    Some(Concern::Reply { prompt, earlier })
+    let earlier = is_reply(prompt).then(|| open_question::take(world, session)).flatten()?;
+    Some(PromptKind::Reply { prompt, earlier })
 }
 
 /// Answers a prompt that concerns us.
-pub fn submitted(call: &Call, concern: Concern) -> Result<Answer> {
+pub fn submitted(call: &Call, concern: PromptKind) -> Result<HookOutput> {
     match concern {
-        Concern::Command(name, text) => match slash::find(name) {
+        PromptKind::Command(name, text) => match slash::find(name) {
             Some(command) => run_pasted(call, command, text),
             // The client would send it to the agent, as a task.
-            None => Ok(Answer::block(slash::unknown(name).to_string())),
+            None => Ok(HookOutput::block(slash::unknown(name).to_string())),
         },
-        Concern::Reply { prompt, earlier } if earlier.is_empty() => ask_about(call, prompt),
-        Concern::Reply { prompt, earlier } if is_yes(prompt) => take_answer(call, &earlier),
+        PromptKind::Reply { prompt, earlier } if earlier.is_empty() => ask_about(call, prompt),
+        PromptKind::Reply { prompt, earlier } if is_yes(prompt) => take_answer(call, &earlier),
         // It was asked about once.
-        Concern::Reply { .. } => Ok(Answer::silent()),
+        PromptKind::Reply { .. } => Ok(HookOutput::silent()),
     }
 }
 
@@ -95,39 +95,39 @@ fn pasted_command(prompt: &str) -> Option<(&str, &str)> {
 
 /// Runs a pasted command. If the client takes it for a command after all, it expands too, before or after this event;
 /// the id of the prompt tells that.
-fn run_pasted(call: &Call, command: &str, text: &str) -> Result<Answer> {
+fn run_pasted(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
     if was_run(call, EXPANDED, text) {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
     if call.input.prompt_id.is_none() {
         return Ok(say_how_to_type(command));
     }
-    let Ran { told, for_agent, failed } = expansion::run(call, command, text)?;
-    let Some(for_agent) = for_agent else { return Ok(Answer::block(told)) };
+    let SlashResult { told, for_agent, failed } = expansion::run(call, command, text)?;
+    let Some(for_agent) = for_agent else { return Ok(HookOutput::block(told)) };
     note_run(call, SUBMITTED, text);
     let context = expansion::in_context(call, for_agent);
     let note = if failed { "" } else { "\nRalph ran the pasted command." };
-    let answer = Answer::tell(format!("{told}{note}"));
-    Ok(Answer { context: Some(("UserPromptSubmit", context)), ..answer })
+    let answer = HookOutput::message(format!("{told}{note}"));
+    Ok(HookOutput { context: Some(("UserPromptSubmit", context)), ..answer })
 }
 
 /// Answers a pasted command of a client that gives prompts no id (before 2.1.196) and has not expanded it yet. It may
 /// still do that, so the command is neither run here nor blocked.
-fn say_how_to_type(command: &str) -> Answer {
+fn say_how_to_type(command: &str) -> HookOutput {
     let how = format!("type `/ralph:{command} ` and paste the rest after it");
-    let answer = Answer::tell(format!(
+    let answer = HookOutput::message(format!(
         "Ralph: Claude Code may take a long pasted command for text. If nothing was run: {how}."
     ));
     let context = format!(
         "Ralph: Claude Code may have taken the user's /ralph:{command} command for text. If Ralph has told you nothing \
          else about it, the command was not run: do not do what it says, but tell the user to {how}."
     );
-    Answer { context: Some(("UserPromptSubmit", context)), ..answer }
+    HookOutput { context: Some(("UserPromptSubmit", context)), ..answer }
 }
 
 /// Notes that the command of this prompt was run at this event.
 pub fn note_run(call: &Call, event: &str, text: &str) {
-    let _ = handoff::leave(call.world, call.session, event, prompt_of(call, text));
+    let _ = handoff::save(call.world, call.session, event, prompt_of(call, text));
 }
 
 /// Returns whether the command of this prompt was run at this event.
@@ -141,22 +141,24 @@ fn prompt_of<'a>(call: &Call<'a>, text: &'a str) -> &'a str {
 }
 
 /// Has the agent ask whether a reply is the answer to the question with which the loop of this session ended.
-fn ask_about(call: &Call, reply: &str) -> Result<Answer> {
+fn ask_about(call: &Call, reply: &str) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     let Some(open) = answer::of_session(world, project, session)? else {
         let told = |other| {
-            Answer::tell(format!("Ralph: the question of this session's loop is no longer open; {other}"))
+            HookOutput::message(format!(
+                "Ralph: the question of this session's loop is no longer open; {other}"
+            ))
         };
-        return Ok(answer::asked_by(world, project)?.map_or_else(Answer::silent, told));
+        return Ok(answer::asked_by(world, project)?.map_or_else(HookOutput::silent, told));
     };
     if !open.answer.is_empty() {
-        return Ok(Answer::silent());
+        return Ok(HookOutput::silent());
     }
-    asked::mark(world, session, reply)?;
+    open_question::record(world, session, reply)?;
     let asked = open.asked();
     let short = clean::excerpt(asked, 160);
     let asked: String = asked.chars().take(MAX_QUESTION_CHARS).collect();
-    let answer = Answer::tell(format!(
+    let answer = HookOutput::message(format!(
         "Ralph: the loop ended with \"{short}\". If this is the answer, reply yes or type /ralph:answer TEXT: that saves it \
          and resumes the loop."
     ));
@@ -166,17 +168,17 @@ fn ask_about(call: &Call, reply: &str) -> Result<Answer> {
          plain yes, or /ralph:answer TEXT, saves it and resumes the loop. Do not save it yourself and do not work on \
          the loop's task until then. If the message is about something else, just reply to it."
     );
-    Ok(Answer { context: Some(("UserPromptSubmit", context)), ..answer })
+    Ok(HookOutput { context: Some(("UserPromptSubmit", context)), ..answer })
 }
 
 /// Saves the reply that the user was asked about, and resumes the loop.
-fn take_answer(call: &Call, reply: &str) -> Result<Answer> {
+fn take_answer(call: &Call, reply: &str) -> Result<HookOutput> {
     let Call { world, project, session, .. } = *call;
     match answer::in_session(world, project, session, reply, false, "session") {
-        Ok(Reply { user, agent }) => {
+        Ok(SlashReply { user, agent }) => {
             let context = agent.map(|agent| ("UserPromptSubmit", expansion::in_context(call, agent)));
-            Ok(Answer { context, ..Answer::tell(user) })
+            Ok(HookOutput { context, ..HookOutput::message(user) })
         }
-        Err(failure) => Ok(Answer::block(failure.to_string())),
+        Err(failure) => Ok(HookOutput::block(failure.to_string())),
     }
 }

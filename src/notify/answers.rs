@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The service's clock may differ from ours.
 const CLOCK_MARGIN_SECONDS: f64 = 600.0;
 /// The pauses between two looks grow to this: a public service limits how often it may be asked.
-const MAX_PAUSE: Duration = Duration::from_secs(15);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The topic, and how far it was read.
 pub struct Topic {
@@ -40,22 +40,22 @@ impl Topic {
 
     /// Returns how long to wait before the next look.
     pub fn pause(&mut self) -> Duration {
-        self.pause = (self.pause * 2).min(MAX_PAUSE);
+        self.pause = (self.pause * 2).min(MAX_POLL_INTERVAL);
         self.pause
     }
 
-    /// Looks for the answer. What was read is not read again.
-    pub fn look(&mut self) -> Result<Option<String>, String> {
+    /// Polls for the answer. What was read is not read again.
+    pub fn poll(&mut self) -> Result<Option<String>, String> {
         let url = self.address.ntfy_poll(&self.since)?;
         let answer = http::get(&url, self.limit)?;
         if answer.status != 200 {
             return Err(format!("status {}", answer.status));
         }
         for line in answer.body.split(|byte| *byte == b'\n') {
-            let heard = reply::hear(line, &self.token);
-            self.since = heard.id.unwrap_or_else(|| std::mem::take(&mut self.since));
-            if heard.answer.is_some() {
-                return Ok(heard.answer);
+            let message = reply::parse_message(line, &self.token);
+            self.since = message.id.unwrap_or_else(|| std::mem::take(&mut self.since));
+            if message.answer.is_some() {
+                return Ok(message.answer);
             }
         }
         Ok(None)

@@ -31,7 +31,7 @@ pub fn send(delivery: &Delivery) -> Result<u16, String> {
     let body = delivery.body.to_string();
     let limit = Duration::from_millis(delivery.timeout_ms);
     let attempt = || http::post(&delivery.url, body.as_bytes(), limit);
-    let is_transient = |sent: &Result<http::Answer, String>| match sent {
+    let is_transient = |sent: &Result<http::Response, String>| match sent {
         Ok(answer) => answer.status >= 500 || matches!(answer.status, 408 | 429),
         Err(_) => true,
     };

@@ -12,7 +12,7 @@ const MAX_CERTIFICATES_BYTES: u64 = 16 << 20;
 
 /// What a service answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     /// The beginning of it.
     pub body: Vec<u8>,
@@ -49,22 +49,22 @@ fn certificates(path: &Path) -> Result<RootCerts, String> {
     }
 }
 
-pub fn post(url: &str, json: &[u8], limit: Duration) -> Result<Answer, String> {
+pub fn post(url: &str, json: &[u8], limit: Duration) -> Result<Response, String> {
     let request = agent(limit)?.post(url).header("Content-Type", "application/json");
     answer(request.send(json))
 }
 
-pub fn get(url: &str, limit: Duration) -> Result<Answer, String> {
+pub fn get(url: &str, limit: Duration) -> Result<Response, String> {
     answer(agent(limit)?.get(url).call())
 }
 
-fn answer(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Answer, String> {
+fn answer(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Response, String> {
     use std::io::Read;
     let mut answer = answer.map_err(words)?;
     let mut body = Vec::new();
     let read = answer.body_mut().as_reader().take(MAX_ANSWER_BYTES).read_to_end(&mut body);
     read.map_err(|error| format!("the answer broke off: {error}"))?;
-    Ok(Answer { status: answer.status().as_u16(), body })
+    Ok(Response { status: answer.status().as_u16(), body })
 }
 
 /// Returns an error in words, without the address: its path may be a secret.

@@ -1,7 +1,7 @@
 //! Everything the runner waits for arrives here, so that every wait ends at once if there is a reason.
 
 #[cfg(unix)]
-use super::process::pipes::{Piece, Pipes};
+use super::process::pipes::{OutputChunk, Pipes};
 use super::terminal;
 use crate::store::project::Project;
 use crate::store::state;
@@ -55,7 +55,7 @@ impl StopSignal {
 }
 
 /// How many messages may wait: times the size of a chunk this bounds the memory.
-const MAX_WAITING: usize = 32;
+const MAX_WAITING_MESSAGES: usize = 32;
 /// How often to look for a stop given elsewhere.
 const STOP_POLL: Duration = Duration::from_millis(250);
 
@@ -75,7 +75,7 @@ pub enum Interruption {
 
 impl Inbox {
     pub fn new() -> Inbox {
-        let (sender, messages) = sync_channel(MAX_WAITING);
+        let (sender, messages) = sync_channel(MAX_WAITING_MESSAGES);
         Inbox { sender, messages }
     }
 
@@ -178,8 +178,10 @@ impl Inbox {
         let mut pipes = Pipes::new(stdout.map(Into::into), stderr.map(Into::into));
         self.watch(move |sender| {
             let _ = pipes.try_for_each(|piece| match piece {
-                Piece::Output { chunk, is_stderr } => sender.send(Message::Output { of, chunk, is_stderr }),
-                Piece::Closed => sender.send(Message::Closed { of }),
+                OutputChunk::Output { chunk, is_stderr } => {
+                    sender.send(Message::Output { of, chunk, is_stderr })
+                }
+                OutputChunk::Closed => sender.send(Message::Closed { of }),
             });
         })
     }

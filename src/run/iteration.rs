@@ -1,13 +1,13 @@
 //! The steps of one iteration around the decision: prepare, run the agent, gather, run the checks.
 
-use super::agent::{Failure, Report};
+use super::agent::{AgentFailure, AgentReport};
 use super::pace::{self, Wait, Waited};
 use super::process::supervisor::{self, AgentEnd, Launch, Observer};
 use super::trouble::Trouble;
 use super::{Runner, SESSION, messages};
-use crate::core::decide::turn::{Gained, Tasks, Turn};
+use crate::core::decide::turn::{Tasks, TranscriptGain, Turn};
 use crate::core::decide::{account, completion};
-use crate::core::event::{IterationStarted, What};
+use crate::core::event::{EventKind, IterationStarted};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::prompt;
@@ -16,21 +16,21 @@ use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::signal::Ignored;
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
-use crate::core::time::runtime::{self, Event, Mark};
+use crate::core::time::runtime::{self, HookKind};
 use crate::core::time::{self, Stamp};
 use crate::engine::facts::Facts;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{self, ScanBudget};
 use crate::store::process::checks::CheckRun;
-use crate::store::process::program::Ended;
+use crate::store::process::program::ProgramEnd;
 use crate::store::project::{Project, git};
 use crate::store::runner::logs::{self, Log};
 use crate::store::runner::run_lock::HeldProject;
 use crate::store::runner::runner_guard;
-use crate::store::runner::snapshot::{self, Rules, Snapshot};
+use crate::store::runner::snapshot::{self, TaskListSnapshot, TaskRules};
 use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
-use crate::store::user::{armed, given, ledger, stalls};
+use crate::store::user::{armed, given_guidance, ledger, stalls};
 use crate::store::world::{Instant, World, milliseconds};
 use anyhow::Result;
 use serde_json::json;
@@ -44,7 +44,7 @@ pub struct Prepared {
     pub(super) resolved: Resolved,
     pub(super) prompt: String,
     /// The task list before the iteration.
-    pub(super) before: Option<Snapshot>,
+    pub(super) before: Option<TaskListSnapshot>,
     /// The commit it begins at.
     pub(super) head: Option<String>,
 }
@@ -55,7 +55,7 @@ pub struct Iteration {
     pub(super) started_at: Stamp,
     pub(super) took: Duration,
     pub(super) end: AgentEnd,
-    pub(super) report: Report,
+    pub(super) report: AgentReport,
     /// Why its agent may still be running.
     pub(super) left: Option<String>,
     pub(super) usage: Usage,
@@ -74,8 +74,8 @@ impl Iteration {
 
     /// Returns what stood in the way of the agent, as far as the next iteration will meet it again.
     fn trouble<'a>(&'a self, error: Option<&'a str>) -> Trouble<'a> {
-        let is_ours = matches!(self.end, AgentEnd::Stalled(_) | AgentEnd::Ended(Ended::TimedOut(_)));
-        let is_transient = self.report.failure.as_ref().is_some_and(Failure::is_transient);
+        let is_ours = matches!(self.end, AgentEnd::Stalled(_) | AgentEnd::Ended(ProgramEnd::TimedOut(_)));
+        let is_transient = self.report.failure.as_ref().is_some_and(AgentFailure::is_transient);
         match error {
             Some(_) if is_ours || is_transient => Trouble::None,
             Some(error) => Trouble::Error(error),
@@ -146,13 +146,13 @@ impl Runner<'_> {
         }
         let number = self.run.iteration + 1;
         let before = self.take_snapshot(&run_settings);
-        let mode = before.as_ref().map_or(Mode::Implement, Snapshot::mode);
+        let mode = before.as_ref().map_or(Mode::Implement, TaskListSnapshot::mode);
         let prompt = self.prompt(&resolved, &settings, before.as_ref())?;
         self.screen.iteration = number;
         self.screen.position = messages::position(&self.run, &settings, number);
         self.screen.say(&messages::iteration_started(number, &settings, mode));
         let begun = IterationStarted { iteration: number, mode: mode.name().into() };
-        self.emit(What::IterationStarted(begun));
+        self.emit(EventKind::IterationStarted(begun));
         let head = git::head(&self.project.root);
         Ok(Some(Prepared { number, mode, resolved, prompt, before, head }))
     }
@@ -167,7 +167,7 @@ impl Runner<'_> {
 
     /// Takes a snapshot of the task list. One that the agent broke it must fix first, and until then it is compared with
     /// the list before that: nothing is forgotten by waiting an iteration.
-    fn take_snapshot(&mut self, run_settings: &RunSettings) -> Option<Snapshot> {
+    fn take_snapshot(&mut self, run_settings: &RunSettings) -> Option<TaskListSnapshot> {
         let earlier = match snapshot::load(self.world, self.project, &self.run.run_id) {
             Ok(earlier) => earlier,
             Err(error) => {
@@ -183,7 +183,7 @@ impl Runner<'_> {
                 return Some(before).filter(|before| !before.text.is_empty());
             }
         }
-        let rules = Rules {
+        let rules = TaskRules {
             run_id: self.run.run_id.clone(),
             skip_review: self.plan.options.skip_review,
             review_cap: run_settings.review_cap,
@@ -214,7 +214,7 @@ impl Runner<'_> {
         &mut self,
         resolved: &Resolved,
         settings: &Settings,
-        before: Option<&Snapshot>,
+        before: Option<&TaskListSnapshot>,
     ) -> Result<String> {
         let lists = self.lists(resolved)?;
         let run = StoredLoop { task: self.plan.task.clone(), ..StoredLoop::clone(&self.run) };
@@ -222,7 +222,7 @@ impl Runner<'_> {
         let continues = self.plan.conversation.is_some() && self.attempts > 0;
         let write = if continues { prompt::continuation } else { prompt::fresh };
         let mut text = write(&run, &self.note, &lists, settings, self.now());
-        if let Some(Snapshot { tasks, rules, .. }) = before {
+        if let Some(TaskListSnapshot { tasks, rules, .. }) = before {
             let work = stories::assignment(tasks, rules.skip_review, rules.review_cap);
             text.push_str(&format!("\n\n{work}"));
         }
@@ -251,7 +251,7 @@ impl Runner<'_> {
         let brief = briefing::prepare(&context, &mut state.document, scan)?;
         self.scanned_at = state.document.scanned_at();
         match state.save() {
-            Ok(()) => given::settle(world, project, &state.document),
+            Ok(()) => given_guidance::prune(world, project, &state.document),
             Err(error) => self.screen.warn(&format!("could not save the state: {error:#}")),
         }
         brief.notes.iter().for_each(|note| self.screen.note(note));
@@ -285,7 +285,7 @@ impl Runner<'_> {
             run_id: &self.run.run_id,
             iteration: prepared.number,
         };
-        let supervisor::Outcome { end, report, left } =
+        let supervisor::ProcessOutcome { end, report, left } =
             supervisor::run(launch, &self.inbox, &mut *reader, &mut log, &mut self.screen, &observer);
         self.logged_bytes += log.length();
         if let Some(left) = &left {
@@ -316,7 +316,7 @@ impl Runner<'_> {
                 self.count_time(iteration);
                 return Ok(Attempt::Ended);
             }
-            AgentEnd::Ended(Ended::NotStarted(why)) => {
+            AgentEnd::Ended(ProgramEnd::NotStarted(why)) => {
                 let reason = format!("the agent could not be started: {why}");
                 match self.has_started.then(|| pace::wait_for_program(self, &reason)).flatten() {
                     Some(wait) => return Ok(Attempt::Repeat(wait)),
@@ -327,13 +327,13 @@ impl Runner<'_> {
             // A second agent beside it would be worse than none.
             _ => iteration.left.as_ref().map(|left| (Outcome::Error, left.clone())),
         };
-        if !matches!(iteration.end, AgentEnd::Ended(Ended::NotStarted(_))) {
+        if !matches!(iteration.end, AgentEnd::Ended(ProgramEnd::NotStarted(_))) {
             (self.has_started, self.failed_starts) = (true, None);
         }
         let outage = self.run.session.outage.take();
         let ended = match &iteration.report.failure {
             _ if ended.is_some() => ended,
-            Some(Failure::UsageLimit { resets }) => {
+            Some(AgentFailure::UsageLimit { resets }) => {
                 let wait = Wait::for_limit(resets.as_ref(), &iteration.report, self.now());
                 if !iteration.prepared.resolved.settings().quota.stops {
                     self.count_time(iteration);
@@ -352,7 +352,7 @@ impl Runner<'_> {
                     }
                 }
             }
-            Some(failure @ (Failure::Authentication | Failure::Billing)) => {
+            Some(failure @ (AgentFailure::Authentication | AgentFailure::Billing)) => {
                 Some((Outcome::Error, iteration.report.with_words(failure.to_string())))
             }
             _ => None,
@@ -400,7 +400,7 @@ impl Runner<'_> {
     /// Counts the time of an attempt that nothing is decided about.
     pub(super) fn count_time(&mut self, iteration: &Iteration) {
         let now = self.now();
-        let turn = Turn { mark: Mark::Answered, gained: Some(self.gained(iteration)), ..self.turn() };
+        let turn = Turn { hook: HookKind::TurnEnded, gained: Some(self.gained(iteration)), ..self.turn() };
         let settings = iteration.prepared.resolved.settings_for(self.run.engine);
         account(&mut self.run, &turn, &settings, now);
     }
@@ -418,14 +418,14 @@ impl Runner<'_> {
             Some(failure) => Some(format!("error: the agent failed: {failure}")),
             None => Some(format!("error: the agent failed: {end}")),
         };
-        let gained = Gained { last_text: message.clone(), ..self.gained(iteration) };
+        let gained = TranscriptGain { last_text: message.clone(), ..self.gained(iteration) };
         let claimed = report.message().is_some_and(|text| completion::claims(text, &settings));
         let failed = end.is_failure() || report.failure.is_some();
         let ignored = (failed && claimed).then_some(Ignored::AgentFailed);
         let turn = Turn {
             message,
             ignored,
-            mark: Mark::Answered,
+            hook: HookKind::TurnEnded,
             gained: Some(gained),
             figures: Some(self.figures(report)),
             // What this iteration used is in it already.
@@ -454,16 +454,17 @@ impl Runner<'_> {
         Turn { slept_ms: self.world.later().slept_ms, ..Turn::default() }
     }
 
-    fn gained(&self, iteration: &Iteration) -> Gained {
-        let event = |at, event| runtime::Evidence { at, event };
+    fn gained(&self, iteration: &Iteration) -> TranscriptGain {
+        use runtime::TranscriptEvent::{Answer, Prompt};
+        let event = |at, event| runtime::TimedEvent { at, event };
         // An agent that does not report its tools is not idle for that.
         let unreported = u64::from(!self.plan.options.agent.program().abilities().reports_tools);
-        Gained {
-            evidence: vec![event(iteration.started_at, Event::Prompt), event(self.now(), Event::Answer)],
+        TranscriptGain {
+            evidence: vec![event(iteration.started_at, Prompt), event(self.now(), Answer)],
             tools_used: iteration.report.tools_used.max(unreported),
             tools_that_write: 1,
             edits: iteration.report.edits,
-            ..Gained::default()
+            ..TranscriptGain::default()
         }
     }
 
@@ -483,16 +484,16 @@ impl Runner<'_> {
             interruption.is_some_and(|interruption| runner.is_ended_by(interruption).unwrap_or(false))
         };
         let mut report = |check: &CheckRun| {
-            if check.run.ended != Ended::Cancelled {
+            if check.run.ended != ProgramEnd::Cancelled {
                 let runner = &mut *runner.borrow_mut();
                 let event = runner.screen.check(check);
-                runner.emit(What::Check(event));
+                runner.emit(EventKind::Check(event));
             }
         };
         let results = facts.checks.run(root, &cancelled, &mut report);
         let runner = runner.into_inner();
         let now = runner.now();
-        let ran = results.iter().filter(|check| check.run.ended != Ended::Cancelled);
+        let ran = results.iter().filter(|check| check.run.ended != ProgramEnd::Cancelled);
         runner.checked = ran.map(|check| check.result(now)).collect();
         runner.run.is_alive().then_some(results)
     }

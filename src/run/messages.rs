@@ -8,7 +8,7 @@ use crate::core::settings::{RunSettings, Settings};
 use crate::core::tasks::Mode;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::store::runner::summary::Row;
+use crate::store::runner::summary::SummaryRow;
 use crate::store::tasks;
 
 /// Returns `Ralph 12/50 · Runtime: 3.2h/9.0h · $4.10 · circuit closed`, short enough for what the screen adds to it.
@@ -29,7 +29,7 @@ pub fn iteration_started(number: u64, settings: &Settings, mode: Mode) -> String
     format!("── iteration {number}{of}{what} ──")
 }
 
-pub fn iteration_ended(row: &Row) -> String {
+pub fn iteration_ended(row: &SummaryRow) -> String {
     let outcome = row.outcome.map_or("", IterationOutcome::name);
     let mut text = format!("── iteration {} {outcome} · {}", row.iteration, span(row.duration_seconds));
     if row.attempts > 1 {

@@ -29,8 +29,8 @@ use screen::Screen;
 use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;
-use crate::core::decide::{self, Course, Decision, Note};
-use crate::core::event::{self, Ended, Event, What};
+use crate::core::decide::{self, Decision, NextTurn, Note};
+use crate::core::event::{self, Event, EventKind, RunEnded};
 use crate::core::outcome::{Exit, Outcome};
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::settings::{Resolved, Settings};
@@ -40,7 +40,7 @@ use crate::engine;
 use crate::store::project::Project;
 use crate::store::runner::run_lock::HeldProject;
 use crate::store::runner::{runner_guard, snapshot, summary};
-use crate::store::state::ending::{self, Killed};
+use crate::store::state::ending::{self, KillSwitchResult};
 use crate::store::state::{self, Locked, StateError, stop as stops};
 use crate::store::world::{Instant, World};
 use crate::store::{config, events};
@@ -224,7 +224,7 @@ impl<'a> Runner<'a> {
     pub fn run(mut self) -> Exit {
         loop {
             let next = self.iterate();
-            state::take_untold("").iter().for_each(|note| self.screen.warn(note));
+            state::take_damage_notices("").iter().for_each(|note| self.screen.warn(note));
             match next {
                 Ok(Next::Continue) => {}
                 Ok(Next::Over) => match self.wait_for_answer() {
@@ -266,7 +266,7 @@ impl<'a> Runner<'a> {
         // The wait notes itself when it begins.
         let held = after.session.waiting.take().and(after.quota.held.clone());
         let before = std::mem::replace(&mut self.run, after);
-        let around = event::turn::around(&before, &self.run, decision.note(), &facts.settings);
+        let around = event::turn::state_change_events(&before, &self.run, decision.note(), &facts.settings);
         self.note_trouble(&iteration, before);
         self.report_violations(&facts);
         self.note = match decision {
@@ -274,7 +274,7 @@ impl<'a> Runner<'a> {
             Decision::Wait => Note { earlier_advice: self.run.pending.advice.take(), ..Note::default() },
             _ => Note::default(),
         };
-        if self.note.course == Course::NewContext {
+        if self.note.next_turn == NextTurn::NewContext {
             self.plan.conversation = None;
             self.run.session.handover = None;
         }
@@ -288,7 +288,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Adds what happened to the events of the run, and prints it for scripts.
-    fn emit(&mut self, what: What) {
+    fn emit(&mut self, what: EventKind) {
         let event = Event::new(self.now(), what);
         let added = events::append(&self.world.later(), &self.run.run_id, std::slice::from_ref(&event.what));
         self.screen.emit(&event);
@@ -355,7 +355,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Ends the other loops of the project for the kill switch, which means all of them.
-    fn kill_others(&self) -> Result<Killed> {
+    fn kill_others(&self) -> Result<KillSwitchResult> {
         let world = self.world.later();
         let mut state = Locked::open(self.project, world.now)?;
         let killed = ending::kill_all(&world, self.project, Some(SESSION), &mut state.document)?;
@@ -414,7 +414,7 @@ impl<'a> Runner<'a> {
             state.save()
         });
         match saved {
-            Ok(()) => ending::settle(&world, self.project, SESSION, &self.run),
+            Ok(()) => ending::disarm_recorded(&world, self.project, SESSION, &self.run),
             // It stays armed, so that the next call ends it in the state too.
             Err(error) => self.screen.warn(&format!("could not save the ending: {error:#}")),
         }
@@ -432,7 +432,7 @@ impl<'a> Runner<'a> {
         }
         let table = messages::table(&self, &settings, world.now);
         let exit = self.run.outcome.unwrap_or(Outcome::Error).exit();
-        self.screen.emit(&Event::new(world.now, What::Ended(Ended::of(&self.run, world.now))));
+        self.screen.emit(&Event::new(world.now, EventKind::Ended(RunEnded::of(&self.run, world.now))));
         self.screen.conclude(&table);
         exit
     }

@@ -4,7 +4,7 @@ use super::inbox::{Interruption, Message};
 use super::{Runner, SESSION};
 use crate::core::decide::limits;
 use crate::core::event::notice::{Notice, terminal};
-use crate::core::event::{self, Answered, What};
+use crate::core::event::{self, Answered, EventKind};
 use crate::core::record::{ArmedLoop, LoopState, Waiting, WaitingFor};
 use crate::core::settings::{NotifySettings, Resolved};
 use crate::core::text::clean;
@@ -206,7 +206,7 @@ impl Runner<'_> {
             "Ralph: {reason}, or `ralph answer TEXT`, for {}; Ctrl-C ends the run",
             span(limit)
         ));
-        self.emit(What::Waiting(event::Wait {
+        self.emit(EventKind::Waiting(event::WaitEvent {
             what: "answer".into(),
             reason: event::text(asked),
             error: None,
@@ -266,7 +266,7 @@ impl Runner<'_> {
                 if let Some(question) = given {
                     found = Some((question.clone(), "terminal".to_owned()));
                 } else if Instant::now() >= next {
-                    let looked = topic.look();
+                    let looked = topic.poll();
                     next = Instant::now() + topic.pause();
                     let trouble = looked.as_ref().err().cloned().unwrap_or_default();
                     lock(&heard).trouble = trouble;
@@ -295,7 +295,7 @@ impl Runner<'_> {
         reply::close(&world, self.project, SESSION);
         self.asked = false;
         self.screen.note(&format!("answer from {from}: \"{}\"", clean::excerpt(&question.answer, 160)));
-        self.emit(What::Answered(Answered {
+        self.emit(EventKind::Answered(Answered {
             question: event::text(question.asked()),
             answer: event::text(&question.answer),
             from: from.to_owned(),

@@ -1,14 +1,14 @@
 //! The waits between iterations: the limit of calls, the usage limit, a service that fails, a pause. Ctrl-C or a stop ends every
 //! wait at once, and Enter skips it: the limit of calls is the user's own.
 
-use super::agent::{Failure, Report};
+use super::agent::{AgentFailure, AgentReport};
 use super::inbox::Interruption;
 use super::{Runner, SESSION, terminal};
 use crate::core::decide::figures::MAX_RESET_MS;
-use crate::core::decide::quota::{self, CLOCK_MARGIN_MS, UNKNOWN_RESET_MS, Verdict};
-use crate::core::event::{self, What};
+use crate::core::decide::quota::{self, CLOCK_MARGIN_MS, QuotaVerdict, UNKNOWN_RESET_MS};
+use crate::core::event::{self, EventKind};
 use crate::core::outcome::Outcome;
-use crate::core::record::{Held, LoopState, PAUSED_BY_USER, Waiting, WaitingFor};
+use crate::core::record::{LoopState, PAUSED_BY_USER, QuotaWait, Waiting, WaitingFor};
 use crate::core::settings::{QuotaSettings, RunSettings};
 use crate::core::signal::Reset;
 use crate::core::time::outage::{Outage, Passing};
@@ -52,7 +52,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
 impl Wait {
-    pub fn for_limit(resets: Option<&Reset>, report: &Report, now: Stamp) -> Wait {
+    pub fn for_limit(resets: Option<&Reset>, report: &AgentReport, now: Stamp) -> Wait {
         let until = resets.and_then(|reset| zone::moment(reset, now)).filter(|at| *at - now <= MAX_RESET_MS);
         let ms = until.map_or(UNKNOWN_RESET_MS, |until| until - now + CLOCK_MARGIN_MS);
         let span = world::milliseconds(ms);
@@ -60,12 +60,12 @@ impl Wait {
     }
 
     /// Waits for the reset of a window of which too much is used.
-    pub fn for_quota(held: &Held, now: Stamp) -> Wait {
+    pub fn for_quota(held: &QuotaWait, now: Stamp) -> Wait {
         let span = world::milliseconds(held.until - now + CLOCK_MARGIN_MS);
         Wait::new(WaitingFor::UsageLimit, held.words.clone(), span, Some(held.until))
     }
 
-    fn after_failure(ms: i64, reason: String, report: &Report) -> Wait {
+    fn after_failure(ms: i64, reason: String, report: &AgentReport) -> Wait {
         Wait::new(WaitingFor::Service, reason, world::milliseconds(ms), None).said_by(report)
     }
 
@@ -78,7 +78,7 @@ impl Wait {
         Wait { what, reason, error: None, words: String::new(), span, until }
     }
 
-    fn said_by(self, report: &Report) -> Wait {
+    fn said_by(self, report: &AgentReport) -> Wait {
         Wait { error: report.error(), words: report.with_words(String::new()), ..self }
     }
 
@@ -115,7 +115,7 @@ impl Wait {
         let words = &self.words;
         runner.screen.say(&format!("Ralph: {reason}; continuing in {}{offer}{words}", span(self.span)));
         let what = runner.run.session.waiting.as_ref().map_or("", |waiting| waiting.what.name());
-        runner.emit(What::Waiting(event::Wait {
+        runner.emit(EventKind::Waiting(event::WaitEvent {
             what: what.into(),
             reason: event::text(reason),
             error: self.error.as_deref().map(event::text),
@@ -160,7 +160,7 @@ impl Wait {
 pub fn wait_for_service(
     runner: &mut Runner,
     earlier: Option<Outage>,
-    (failure, report): (&Failure, &Report),
+    (failure, report): (&AgentFailure, &AgentReport),
     max_ms: i64,
 ) -> Result<Wait, String> {
     let World { now, slept_ms, .. } = runner.world.later();
@@ -186,7 +186,7 @@ pub fn wait_for_program(runner: &mut Runner, reason: &str) -> Option<Wait> {
     let failed = Outage::after(runner.failed_starts, now, slept_ms);
     runner.failed_starts = Some(failed);
     let ms = failed.wait_ms(Passing::Yes, failed.lasted_ms(now, slept_ms), MAX_AWAY_MS, world::random())?;
-    Some(Wait::after_failure(ms, reason.to_owned(), &Report::default()))
+    Some(Wait::after_failure(ms, reason.to_owned(), &AgentReport::default()))
 }
 
 /// Waits, before this runner's first agent, for the reset of a window of which too much is known to be used.
@@ -195,7 +195,7 @@ pub fn wait_for_known_quota(runner: &mut Runner, settings: &QuotaSettings) -> Re
         return Ok(Waited::Elapsed);
     }
     let now = runner.now();
-    if let Verdict::End(reason) = quota::judge_known(&mut runner.run.quota, settings, now) {
+    if let QuotaVerdict::End(reason) = quota::judge_known(&mut runner.run.quota, settings, now) {
         runner.end(Outcome::UsageLimit, reason);
         return Ok(Waited::Over);
     }

@@ -1,19 +1,19 @@
 //! Writing an iteration down: its row, its line on the screen, its event, and the state between two iterations.
 
-use super::agent::Report;
+use super::agent::AgentReport;
 use super::iteration::Iteration;
 use super::process::supervisor::AgentEnd;
 use super::{Context, Runner, SESSION, messages};
 use crate::core::decide::figures::{FigureSource, Figures};
-use crate::core::event::{self, IterationEnded, What};
+use crate::core::event::{self, EventKind, IterationEnded};
 use crate::core::message;
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::record::{LoopState, PAUSED_BY_USER, Usage};
 use crate::core::time::Stamp;
 use crate::engine;
-use crate::store::process::program::Ended;
+use crate::store::process::program::ProgramEnd;
 use crate::store::project::git;
-use crate::store::runner::summary::{self, Row};
+use crate::store::runner::summary::{self, SummaryRow};
 use crate::store::runner::{logs, runner_guard};
 use crate::store::state::{Locked, StateError};
 use crate::store::tasks;
@@ -43,8 +43,8 @@ impl Runner<'_> {
         let denied = &iteration.report.denied;
         let remarks = message::remarks(&self.note);
         let mut line = messages::iteration_ended(&row);
-        let in_tool =
-            matches!(iteration.end, AgentEnd::Ended(Ended::TimedOut(_))) && iteration.report.running() > 0;
+        let in_tool = matches!(iteration.end, AgentEnd::Ended(ProgramEnd::TimedOut(_)))
+            && iteration.report.running() > 0;
         let hint = if in_tool { " while a tool ran (--timeout is the limit)" } else { "" };
         let how = Some(format!("{}{hint}", iteration.end))
             .filter(|how| iteration.end.is_failure() && error.as_ref() != Some(how));
@@ -55,7 +55,7 @@ impl Runner<'_> {
         }
         self.screen.say(&line);
         let ended = self.iteration_ended(iteration, row, (error.clone(), log, remarks));
-        self.emit(What::IterationEnded(Box::new(ended)));
+        self.emit(EventKind::IterationEnded(Box::new(ended)));
         self.run.session.last_error = error;
         if self.run.is_alive() { self.save() } else { Ok(()) }
     }
@@ -63,7 +63,7 @@ impl Runner<'_> {
     fn iteration_ended(
         &self,
         iteration: &Iteration,
-        row: Row,
+        row: SummaryRow,
         (error, log, remarks): (Option<String>, Option<String>, Vec<String>),
     ) -> IterationEnded {
         let report = &iteration.report;
@@ -100,7 +100,7 @@ impl Runner<'_> {
         }
     }
 
-    fn row(&mut self, iteration: &Iteration) -> Row {
+    fn row(&mut self, iteration: &Iteration) -> SummaryRow {
         let tasks = tasks::read(self.project, &self.run.tasks);
         let (stories_complete, stories_total) = tasks.map_or((0, 0), |tasks| (tasks.passing, tasks.total));
         let head = git::head(&self.project.root)
@@ -109,7 +109,7 @@ impl Runner<'_> {
         let tally = &self.run.tally;
         let duration_seconds = iteration.took.as_secs();
         let unrecorded = tally.duration_seconds.saturating_sub(tally.recorded_seconds);
-        Row {
+        SummaryRow {
             iteration: iteration.prepared.number,
             mode: iteration.prepared.mode.name().into(),
             duration_seconds,
@@ -134,7 +134,7 @@ impl Runner<'_> {
         }
         match &iteration.end {
             AgentEnd::Stalled(_) => IterationOutcome::Stalled,
-            AgentEnd::Ended(Ended::TimedOut(_)) => IterationOutcome::TimedOut,
+            AgentEnd::Ended(ProgramEnd::TimedOut(_)) => IterationOutcome::TimedOut,
             end if end.is_failure() || iteration.error().is_some() => IterationOutcome::Failed,
             _ if !iteration.report.denied.is_empty() => IterationOutcome::Denied,
             _ if self.note.rejected.is_some() => IterationOutcome::Rejected,
@@ -186,7 +186,7 @@ impl Runner<'_> {
 
     /// Adds up what the agent used, whatever else comes of the iteration. A continued conversation reports its
     /// whole cost, and nothing if it was cut off.
-    pub(super) fn charge(&mut self, report: &Report) -> Usage {
+    pub(super) fn charge(&mut self, report: &AgentReport) -> Usage {
         let mut usage = report.usage.clone();
         let (id, before) = self.plan.conversation.take().map_or((None, 0.0), |(id, cost)| (Some(id), cost));
         usage.cost_usd = usage.cost_usd.map(|cost| (cost - before).max(0.0));
@@ -208,7 +208,7 @@ impl Runner<'_> {
     }
 
     /// Returns what the agent told of quota and context. A fresh context is empty again, however full this one was.
-    pub(super) fn figures(&self, report: &Report) -> Figures {
+    pub(super) fn figures(&self, report: &AgentReport) -> Figures {
         let continues = self.plan.options.context == Context::Continue;
         let now = self.now();
         Figures {

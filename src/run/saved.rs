@@ -23,7 +23,7 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// A run that can be continued.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Saved {
+pub struct SavedRun {
     pub run: StoredLoop,
     pub commands: Map<String, Value>,
     pub options: RunOptions,
@@ -62,7 +62,7 @@ pub fn update(world: &World, project: &Project, plan: &RunPlan, run: &ArmedLoop)
 }
 
 fn bytes(plan: &RunPlan, run: &ArmedLoop) -> Result<Vec<u8>> {
-    Ok(serde_json::to_vec(&Saved {
+    Ok(serde_json::to_vec(&SavedRun {
         run: StoredLoop::clone(run),
         commands: run.commands.clone(),
         options: plan.options.clone(),
@@ -82,8 +82,8 @@ pub fn backup(world: &World, project: &Project) -> Result<Backup> {
 
 /// Returns the last run of this project, if it did not complete. A record that cannot be read is an error: another run
 /// in its place would have none of its checks.
-pub fn unfinished(world: &World, project: &Project) -> Result<Option<Saved>> {
-    let saved: Option<Saved> = file::read_record(&path(world, project)?, MAX_FILE_BYTES)?;
+pub fn unfinished(world: &World, project: &Project) -> Result<Option<SavedRun>> {
+    let saved: Option<SavedRun> = file::read_record(&path(world, project)?, MAX_FILE_BYTES)?;
     let Some(saved) = saved else { return Ok(None) };
     // A runner may have died after it recorded the ending and before it forgot the run.
     let is_complete =
@@ -104,7 +104,7 @@ pub fn lost(world: &World, project: &Project, document: &Document) -> Result<Opt
         return Ok(None);
     }
     // The armed record has it as it was at its start, this one as it was after its last iteration.
-    let saved: Option<Saved> = file::read_json(&path(world, project)?, MAX_FILE_BYTES);
+    let saved: Option<SavedRun> = file::read_json(&path(world, project)?, MAX_FILE_BYTES);
     if let Some(saved) = saved.filter(|saved| saved.run.run_id == run_id)
         && let Some(run) = armed::attach(world, project, SESSION, saved.run)?
     {

@@ -2,13 +2,13 @@
 
 use super::agent::AgentEvent;
 use super::terminal;
-use crate::core::event::{self, Event, Warning, What};
+use crate::core::event::{self, Event, EventKind, Warning};
 use crate::core::text::clean;
 use crate::core::time;
-use crate::core::time::heartbeat::Beat;
+use crate::core::time::heartbeat::SilenceReport;
 use crate::store::events;
 use crate::store::process::checks::CheckRun;
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::world::World;
 use crate::view::paint;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ impl Screen {
     pub fn warn(&mut self, text: &str) {
         self.say(&format!("Ralph: {text}"));
         let warning = Warning { iteration: self.iteration, message: event::text(text) };
-        let event = Event::new(self.world.later().now, What::Warning(warning));
+        let event = Event::new(self.world.later().now, EventKind::Warning(warning));
         // The first failure to add an event is such a warning itself.
         let _ = events::append(&self.world.later(), &self.run_id, std::slice::from_ref(&event.what));
         self.emit(&event);
@@ -197,7 +197,7 @@ impl Screen {
             iteration: self.iteration,
             command: event::text(command),
             passed,
-            exit_code: if let Ended::Exit(code) = run.ended { Some(code) } else { None },
+            exit_code: if let ProgramEnd::Exit(code) = run.ended { Some(code) } else { None },
             seconds: run.took.as_secs_f64(),
             tail: event::tail(&run.tail),
         }
@@ -216,7 +216,7 @@ impl Screen {
     }
 
     /// Reports a silence on stderr: stdout is the agent's.
-    pub fn beat(&mut self, beat: &Beat) {
+    pub fn beat(&mut self, beat: &SilenceReport) {
         let (message, (kind, elapsed, missed)) = (beat.message(self.iteration), beat.parts());
         self.event(
             kind,

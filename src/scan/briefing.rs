@@ -1,7 +1,7 @@
 //! What the agent is told beside its task: current guidance and current findings, merged.
 
 use super::Scan;
-use crate::core::event::{What, changes};
+use crate::core::event::{EventKind, changes};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::guidance::{self, Guidance, GuidanceScope};
@@ -9,7 +9,7 @@ use crate::core::record::{ArmedLoop, StoredLoop};
 use crate::core::settings::Resolved;
 use crate::core::time;
 use crate::store::state::Document;
-use crate::store::user::{armed, given};
+use crate::store::user::{armed, given_guidance};
 use crate::store::{Project, World};
 use anyhow::Result;
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ pub struct Briefing {
     /// Critical findings that the user did not allow.
     pub critical: Vec<Finding>,
     /// What changed since the last briefing.
-    pub events: Vec<What>,
+    pub events: Vec<EventKind>,
 }
 
 /// More findings are not kept in the state; `ralph scan` shows all.
@@ -46,8 +46,8 @@ const MAX_FINDINGS: usize = 100;
 pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<Scan>) -> Result<Briefing> {
     let BriefingContext { world, run, resolved, .. } = *context;
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
-    let before = given::guidance(world, context.project, document)?;
-    notes.extend(given::restored_note(context.project, &before));
+    let before = given_guidance::guidance(world, context.project, document)?;
+    notes.extend(given_guidance::restored_note(context.project, &before));
     let max_age = resolved.guidance_max_age_ms();
     let guidance = freshen(context, document, before.clone(), max_age, &mut notes)?;
     let own = guidance.fresh_for(&scope(context.session, run), world.now, max_age);
@@ -75,7 +75,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
             Vec::new()
         }
     };
-    let waived = own.waived();
+    let allowed_ids = own.allowed_findings();
     let lists = GuidanceLists::merge(&own, context.session, &findings);
     let told = if context.told { lists.told() } else { HashSet::new() };
     let mut guidance = guidance;
@@ -84,7 +84,7 @@ pub fn prepare(context: &BriefingContext, document: &mut Document, scan: Option<
     document.set_guidance(&guidance)?;
     let mut events = changes::guidance(&before, &guidance, context.session, run.iteration);
     events.extend(changed);
-    findings.retain(|finding| finding.severity == Severity::Critical && !waived.contains(&finding.id));
+    findings.retain(|finding| finding.severity == Severity::Critical && !allowed_ids.contains(&finding.id));
     Ok(Briefing { lists, notes, warnings, critical: findings, events })
 }
 
@@ -143,13 +143,13 @@ fn keep(
 pub fn news(
     context: &BriefingContext,
     document: &mut Document,
-) -> Result<Option<(GuidanceLists, Vec<What>)>> {
+) -> Result<Option<(GuidanceLists, Vec<EventKind>)>> {
     let BriefingContext { world, project, session, run, .. } = *context;
     let lists = stored(context, document)?.news();
     if lists.is_empty() {
         return Ok(None);
     }
-    let before = given::guidance(world, project, document)?;
+    let before = given_guidance::guidance(world, project, document)?;
     let mut guidance = before.clone();
     guidance.note_told(session, &lists.told());
     document.set_guidance(&guidance)?;
@@ -161,7 +161,7 @@ pub fn news(
 pub fn stored(context: &BriefingContext, document: &Document) -> Result<GuidanceLists> {
     let BriefingContext { world, project, session, run, resolved, .. } = *context;
     let max_age = resolved.guidance_max_age_ms();
-    let guidance = given::guidance(world, project, document)?;
+    let guidance = given_guidance::guidance(world, project, document)?;
     let own = guidance.fresh_for(&scope(session, run), world.now, max_age);
     Ok(GuidanceLists::merge(&own, session, &document.findings()))
 }

@@ -131,14 +131,14 @@ fn scan_until(
     let mut ids = std::collections::HashSet::new();
     findings.retain(|finding| ids.insert(finding.id.clone()));
     let mut warnings = rules.warnings;
-    warnings.extend(told(&snapshot.left_out));
+    warnings.extend(left_out_notes(&snapshot.left_out));
     Scan { findings, files: snapshot.files().count(), complete, at, tree, warnings }
 }
 
 /// Says what is left out because of its ignore files, the first few by name.
-fn told(left_out: &BTreeMap<String, u64>) -> Vec<String> {
+fn left_out_notes(left_out: &BTreeMap<String, u64>) -> Vec<String> {
     let mut told: Vec<String> =
-        left_out.keys().take(MAX_NAMED).map(|path| ignore_budget::told(path)).collect();
+        left_out.keys().take(MAX_NAMED).map(|path| ignore_budget::left_out_note(path)).collect();
     if left_out.len() > MAX_NAMED {
         told.push(format!("scan: {} more directories are left out", left_out.len() - MAX_NAMED));
     }

@@ -10,7 +10,7 @@ use super::rules::check;
 use super::snapshot::{Directory, File, Snapshot, is_ignore_file, join};
 use super::walk::{self, Depth, Walk, threads};
 use crate::core::guidance::finding::Finding;
-use crate::store::project::{Project, fingerprint as hash, ignores};
+use crate::store::project::{Project, ignores, stable_hash as hash};
 use crate::store::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

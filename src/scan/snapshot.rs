@@ -9,7 +9,7 @@ use crate::core::guidance::finding::Finding;
 use crate::core::record::is_default;
 use crate::core::time::Stamp;
 use crate::store::file;
-use crate::store::project::{Project, fingerprint as hash};
+use crate::store::project::{Project, stable_hash as hash};
 use crate::store::world::{self, World};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

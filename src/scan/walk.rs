@@ -4,7 +4,7 @@ use super::fingerprint::{Fingerprint, Stat, mix};
 use super::ignore_budget::{self, Admission, IgnoreBudget};
 use super::snapshot::{Directory, File};
 use crate::store::file;
-use crate::store::project::{fingerprint as hash, git, ignores, layout};
+use crate::store::project::{git, ignores, layout, stable_hash as hash};
 use ignore::overrides::OverrideBuilder;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ pub enum Depth {
 
 /// What the threads of a walk write together.
 #[derive(Default)]
-struct Found {
+struct SharedListing {
     listing: Listing,
     /// Directories that were found or asked for, and not listed yet, with the bytes of their ignore files.
     waiting: BTreeMap<String, u64>,
@@ -77,7 +77,7 @@ impl Walk<'_> {
 
     /// Lists these directories, as far as there is time: every directory is listed as a whole or is late.
     pub fn list(&self, roots: &BTreeSet<String>, depth: Depth) -> Listing {
-        let mut found = Found::default();
+        let mut found = SharedListing::default();
         if roots.is_empty() {
             return found.listing;
         }
@@ -104,7 +104,7 @@ impl Walk<'_> {
         roots: &[&String],
         depth: Depth,
         with_lists: bool,
-        found: &Arc<Mutex<Found>>,
+        found: &Arc<Mutex<SharedListing>>,
         first: &AtomicBool,
     ) -> Option<()> {
         let mut paths = Vec::new();
@@ -157,7 +157,7 @@ impl Walk<'_> {
     }
 
     /// Begins the listing of a directory. The walker has read its names already, and passes each to `take` after this.
-    fn begin(&self, entry: &DirEntry, found: &Mutex<Found>) -> Option<()> {
+    fn begin(&self, entry: &DirEntry, found: &Mutex<SharedListing>) -> Option<()> {
         let path = self.relative(entry.path())?;
         let fingerprint = self.fingerprint(entry.path());
         let mut found = found.lock().ok()?;
@@ -183,7 +183,7 @@ impl Walk<'_> {
         roots: &[PathBuf],
         depth: Depth,
         with_lists: bool,
-        found: &Arc<Mutex<Found>>,
+        found: &Arc<Mutex<SharedListing>>,
     ) -> Option<WalkBuilder> {
         let (first, others) = roots.split_first()?;
         let mut builder = WalkBuilder::new(first);
@@ -225,7 +225,7 @@ impl Walk<'_> {
             .require_git(false)
             .follow_links(false)
             .threads(threads());
-        let taker = Taker {
+        let taker = DirectoryVisitor {
             root: self.root.to_owned(),
             has_worktrees: git::has_worktrees(self.root),
             budget: (depth == Depth::All && with_lists).then(|| self.budget.clone()),
@@ -244,17 +244,17 @@ impl Walk<'_> {
 
 /// Takes what the walker finds in a directory while it lists it. A file is not passed on, so that a walk that is given up
 /// leaves no directory half listed.
-struct Taker {
+struct DirectoryVisitor {
     root: PathBuf,
     has_worktrees: bool,
     /// Nothing where no ignore files are used, or none below.
     budget: Option<Arc<IgnoreBudget>>,
     depth: Depth,
     deadline: Instant,
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<SharedListing>>,
 }
 
-impl Taker {
+impl DirectoryVisitor {
     /// Notes an entry. Returns `Some` if it is a directory that must be listed now.
     fn take(&self, entry: &DirEntry) -> Option<()> {
         let (name, kind) = (entry.file_name(), entry.file_type()?);

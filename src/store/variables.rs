@@ -43,7 +43,7 @@ fn names() -> impl Iterator<Item = String> {
 
 /// Says which variables the project's own settings set.
 pub fn foreign_notes(project: &Project) -> Vec<String> {
-    FILES.iter().filter_map(|name| Foreign::read(project, name)?.note()).collect()
+    FILES.iter().filter_map(|name| ProjectEnvFile::read(project, name)?.note()).collect()
 }
 
 /// Says which variables of this process were ignored.
@@ -52,7 +52,7 @@ pub fn ignored() -> Vec<String> {
     if foreign().is_empty() || !names().any(|name| is_foreign(&name)) {
         return Vec::new();
     }
-    foreign().iter().filter_map(Foreign::note).collect()
+    foreign().iter().filter_map(ProjectEnvFile::note).collect()
 }
 
 fn is_foreign(name: &str) -> bool {
@@ -63,12 +63,12 @@ fn is_foreign(name: &str) -> bool {
 }
 
 /// Returns the files of settings that set variables which this process may have been given.
-fn foreign() -> &'static [Foreign] {
-    static FOREIGN: OnceLock<Vec<Foreign>> = OnceLock::new();
+fn foreign() -> &'static [ProjectEnvFile] {
+    static FOREIGN: OnceLock<Vec<ProjectEnvFile>> = OnceLock::new();
     FOREIGN.get_or_init(|| {
         let projects = projects();
         let files = projects.iter().flat_map(|project| FILES.iter().map(move |file| (project, file)));
-        files.filter_map(|(project, file)| Foreign::read(project, file)).collect()
+        files.filter_map(|(project, file)| ProjectEnvFile::read(project, file)).collect()
     })
 }
 
@@ -89,7 +89,7 @@ fn projects() -> Vec<Project> {
 }
 
 /// A file of the project's settings that sets variables of ours.
-struct Foreign {
+struct ProjectEnvFile {
     path: PathBuf,
     sets: Sets,
 }
@@ -100,14 +100,14 @@ enum Sets {
     Any(String),
 }
 
-impl Foreign {
-    fn read(project: &Project, name: &str) -> Option<Foreign> {
+impl ProjectEnvFile {
+    fn read(project: &Project, name: &str) -> Option<ProjectEnvFile> {
         let path = project.claude_dir().join(name);
         // Links are followed, as the client follows them: nothing but the names is taken from it. Which links the user
         // allows is unknown before the data folder is.
         let sets = match file::read_bounded(&path, MAX_FILE_BYTES).map(|bytes| bytes.unwrap_or_default()) {
             Ok(bytes) if bytes.trim_ascii().is_empty() => return None,
-            Ok(bytes) => match serde_json::from_slice::<ClientSettings>(&bytes) {
+            Ok(bytes) => match serde_json::from_slice::<SettingsEnv>(&bytes) {
                 Ok(settings) => Sets::Named(settings.env.unwrap_or_default().names),
                 Err(error) => Sets::Any(format!("Ralph cannot read its line {}", error.line())),
             },
@@ -115,7 +115,7 @@ impl Foreign {
             Err(_) => Sets::Any("Ralph cannot read it".into()),
         };
         let sets_none = matches!(&sets, Sets::Named(names) if names.is_empty());
-        (!sets_none).then_some(Foreign { path, sets })
+        (!sets_none).then_some(ProjectEnvFile { path, sets })
     }
 
     /// Says what it sets, unless that is unknown and there is nothing to ignore.
@@ -145,27 +145,27 @@ impl Foreign {
 /// twice is an error: of the two the client takes one.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ClientSettings {
-    env: Option<OurNames>,
+struct SettingsEnv {
+    env: Option<RalphVariables>,
 }
 
 #[derive(Default)]
-struct OurNames {
+struct RalphVariables {
     names: BTreeSet<String>,
 }
 
-impl<'de> Deserialize<'de> for OurNames {
+impl<'de> Deserialize<'de> for RalphVariables {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Names;
         impl<'de> Visitor<'de> for Names {
-            type Value = OurNames;
+            type Value = RalphVariables;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OurNames, A::Error> {
-                let mut ours = OurNames::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RalphVariables, A::Error> {
+                let mut ours = RalphVariables::default();
                 while let Some((name, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
                     if name.starts_with(PREFIX) {
                         ours.names.insert(name);

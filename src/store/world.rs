@@ -50,11 +50,11 @@ impl World {
     /// Reads the environment of a command.
     pub fn from_env() -> Result<Self> {
         FOLDERS.iter().try_for_each(|name| folder(name).map(drop))?;
-        World::of_hook()
+        World::for_hook()
     }
 
     /// Reads the environment of a hook, which ignores what would refuse a command.
-    pub fn of_hook() -> Result<Self> {
+    pub fn for_hook() -> Result<Self> {
         let relative = FOLDERS.iter().filter_map(|name| folder(name).err());
         let relative = relative.map(|error| format!("{error}, ignored"));
         let home = dirs::home_dir();

@@ -1,7 +1,7 @@
 //! What a loop is doing, and why: one name for it in `ralph status`, the status line and every other view.
 
 use crate::core::outcome::Outcome;
-use crate::core::record::{Awaited, ClientStatus, Engine, LoopState, StoredLoop, WaitingFor};
+use crate::core::record::{BackgroundWait, ClientStatus, Engine, LoopState, StoredLoop, WaitingFor};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ impl<'a> Activity<'a> {
         let until = |what: &str, until: &Stamp| {
             format!("{what} until {}, {} left", until.minute(), time::span(*until - now))
         };
-        let awaited = |what: &str, awaited: &Awaited| {
+        let awaited = |what: &str, awaited: &BackgroundWait| {
             let left = awaited.until.map(|until| format!(", {} left", time::span(until - now)));
             format!("{what}: {}{}", clean::excerpt(&awaited.what, 30), left.unwrap_or_default())
         };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const WIDTH: usize = 80;
 
-pub fn human(scan: &Scan, waived: &[String], paint: Paint) -> String {
+pub fn human(scan: &Scan, allowed_ids: &[String], paint: Paint) -> String {
     let mut out = String::new();
     let mut group = |title: String, consequence: &str, findings: &[&Finding]| {
         if !findings.is_empty() {
@@ -17,7 +17,7 @@ pub fn human(scan: &Scan, waived: &[String], paint: Paint) -> String {
         }
     };
     let (allowed, standing): (Vec<_>, Vec<_>) =
-        scan.findings.iter().partition(|finding| waived.contains(&finding.id));
+        scan.findings.iter().partition(|finding| allowed_ids.contains(&finding.id));
     for severity in SEVERITIES {
         let findings = standing.iter().copied().filter(|finding| finding.severity == severity);
         let findings: Vec<&Finding> = findings.collect();
@@ -67,21 +67,21 @@ fn metadata(scan: &Scan) -> Value {
     })
 }
 
-fn shown(finding: &Finding, waived: &[String]) -> Value {
+fn shown(finding: &Finding, allowed_ids: &[String]) -> Value {
     let mut value = json!(finding);
-    value["allowed"] = waived.contains(&finding.id).into();
+    value["allowed"] = allowed_ids.contains(&finding.id).into();
     value
 }
 
-pub fn json(scan: &Scan, waived: &[String]) -> String {
-    let findings: Vec<Value> = scan.findings.iter().map(|finding| shown(finding, waived)).collect();
+pub fn json(scan: &Scan, allowed_ids: &[String]) -> String {
+    let findings: Vec<Value> = scan.findings.iter().map(|finding| shown(finding, allowed_ids)).collect();
     format!("{}\n", json!({"metadata": metadata(scan), "findings": findings}))
 }
 
-pub fn ndjson(scan: &Scan, waived: &[String]) -> String {
+pub fn ndjson(scan: &Scan, allowed_ids: &[String]) -> String {
     let mut out = format!("{}\n", json!({"type": "metadata", "metadata": metadata(scan)}));
     for finding in &scan.findings {
-        out.push_str(&format!("{}\n", shown(finding, waived)));
+        out.push_str(&format!("{}\n", shown(finding, allowed_ids)));
     }
     out
 }

@@ -18,17 +18,17 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 #[derive(Debug)]
-pub struct Status {
+pub struct StatusView {
     pub project: PathBuf,
     pub now: Stamp,
-    pub loops: Vec<Shown>,
+    pub loops: Vec<LoopView>,
     pub guidance: Guidance,
     pub constraints: Value,
     pub notes: Vec<String>,
 }
 
 #[derive(Debug)]
-pub struct Shown {
+pub struct LoopView {
     pub session_id: String,
     /// It belongs to the session that asks.
     pub own: bool,
@@ -64,11 +64,11 @@ const MAX_GUIDANCE: usize = 10;
 /// The columns that the text of an entry gets before its notes move to the next row.
 const MIN_TEXT: usize = 24;
 
-impl Status {
+impl StatusView {
     /// Returns the status of a project that cannot be read, with the reason.
-    pub fn unreadable(project: PathBuf, why: String, now: Stamp) -> Status {
+    pub fn unreadable(project: PathBuf, why: String, now: Stamp) -> StatusView {
         let (guidance, constraints) = (Guidance::default(), json!([]));
-        Status { project, now, loops: Vec::new(), guidance, constraints, notes: vec![why] }
+        StatusView { project, now, loops: Vec::new(), guidance, constraints, notes: vec![why] }
     }
 
     pub fn human(&self, paint: Paint) -> String {
@@ -102,8 +102,8 @@ impl Status {
 
     /// Returns whether a loop is shown in full: this session's own, and those that have not ended. If there is neither,
     /// the one that ended last.
-    fn is_full(&self, shown: &Shown) -> bool {
-        let is_current = |shown: &Shown| shown.own || shown.run.is_alive();
+    fn is_full(&self, shown: &LoopView) -> bool {
+        let is_current = |shown: &LoopView| shown.own || shown.run.is_alive();
         is_current(shown)
             || self.loops.first().is_some_and(|first| !is_current(first) && std::ptr::eq(first, shown))
     }
@@ -112,7 +112,7 @@ impl Status {
     pub fn brief(&self, paint: Paint) -> String {
         let title = clean::excerpt(&format!("Ralph · {}", self.project.display()), WIDTH);
         let notes: String = self.notes.iter().map(|note| clean::excerpt(note, WIDTH) + "\n").collect();
-        let loops: Vec<&Shown> = self.loops.iter().collect();
+        let loops: Vec<&LoopView> = self.loops.iter().collect();
         format!("{}\n{}{notes}", paint.bold(title), lines(&loops, self.now, paint))
     }
 
@@ -144,9 +144,9 @@ impl Status {
     fn constraint_rows(&self, paint: Paint) -> Vec<(&'static str, String)> {
         let findings: Vec<Finding> = serde_json::from_value(self.constraints.clone()).unwrap_or_default();
         let shown: Vec<_> = findings.iter().filter(|finding| finding.severity > Severity::Low).collect();
-        let waived = self.guidance.waived();
+        let allowed_ids = self.guidance.allowed_findings();
         let row = |finding: &&Finding| {
-            let allowed = if waived.contains(&finding.id) { ", allowed" } else { "" };
+            let allowed = if allowed_ids.contains(&finding.id) { ", allowed" } else { "" };
             let tail = format!(" ({}{allowed})", finding.severity.name());
             let text = format!("{}: {}", finding.place(), finding.description);
             clean::excerpt(text.trim_start_matches(": "), VALUE - tail.len()) + &paint.dim(tail)
@@ -170,7 +170,7 @@ impl Status {
     }
 }
 
-fn lines(loops: &[&Shown], now: Stamp, paint: Paint) -> String {
+fn lines(loops: &[&LoopView], now: Stamp, paint: Paint) -> String {
     loops.iter().map(|shown| shown.line(now, paint) + "\n").collect()
 }
 
@@ -183,7 +183,7 @@ fn table(rows: &[(&str, String)], paint: Paint) -> String {
     out
 }
 
-impl Shown {
+impl LoopView {
     fn activity(&self, now: Stamp) -> Activity<'_> {
         Activity::of(&self.run, &self.client, now)
     }
@@ -219,7 +219,7 @@ impl Shown {
     }
 
     fn rows(&self, now: Stamp, paint: Paint) -> Vec<(&'static str, String)> {
-        let Shown { run, settings, .. } = self;
+        let LoopView { run, settings, .. } = self;
         let fit = |text: &str| clean::excerpt(text, VALUE);
         let mut rows = vec![("Task", fit(&run.task))];
         if !self.own {

@@ -19,7 +19,7 @@ use crate::skip::skip;
 pub const DONE: &str = "All of it is there.\n\n<promise>COMPLETE</promise>";
 /// Its price is known to the client.
 pub const SONNET: &str = "claude-sonnet-4-5";
-const PATIENCE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// A user whose project is a repository with one commit, or nothing where there is no client. The client does not
 /// try again by itself: waiting is the runner's part here.
@@ -53,7 +53,7 @@ pub fn start(session: &Session, args: &[&str]) -> Running {
         command.arg("--claude-arg").arg(arg);
     }
     command.args(args).env_clear().envs(session.variables()).current_dir(session.project());
-    Running::start(command, session.root(), PATIENCE)
+    Running::start(command, session.root(), DEADLINE)
 }
 
 fn run(session: &Session, args: &[&str]) -> Output {
@@ -67,7 +67,7 @@ pub fn shell(session: &Session, bin: &Path, line: &str) -> Running {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", line]).env_clear().envs(session.variables()).env("PATH", path);
     command.current_dir(session.project());
-    Running::start(command, session.root(), PATIENCE)
+    Running::start(command, session.root(), DEADLINE)
 }
 
 pub fn bash(command: &str) -> Reply {
@@ -307,7 +307,7 @@ fn let_it_stall(running: &mut Running, clock: &Clock, iteration: u32) {
 }
 
 #[test]
-fn a_stream_that_hangs_stalls_its_iteration_and_the_run_goes_on() {
+fn a_stream_that_hangs_stalls_its_iteration_and_the_run_continues() {
     let never = Reply::text("never arrives").delay(Duration::from_secs(600));
     let api = Api::start(vec![never, Reply::text(DONE)]);
     let Some(session) = session(&api) else { return };
@@ -315,7 +315,7 @@ fn a_stream_that_hangs_stalls_its_iteration_and_the_run_goes_on() {
     let (session, clock) = with_clock(session);
 
     let mut running = start(&session, &HEARTBEAT);
-    api.wait_for_requests(1, PATIENCE);
+    api.wait_for_requests(1, DEADLINE);
     let_it_stall(&mut running, &clock, 1);
     let output = running.wait();
 
@@ -357,7 +357,7 @@ fn a_long_generation_with_pauses_is_a_sign_of_life() {
     // The input comes in five pieces, between two events and three; so does the text.
     for (request, first) in [(1, 3), (2, 13)] {
         api.send_events(first);
-        api.wait_for_requests(request, PATIENCE);
+        api.wait_for_requests(request, DEADLINE);
         for piece in 1..=3 {
             let warnings =
                 |running: &Running| running.so_far().stderr.matches("event=heartbeat_warning").count();
@@ -412,7 +412,7 @@ fn a_conversation_goes_on_by_its_id_and_is_paid_for_once() {
 
     let args = [&["--context", "continue", "--model", SONNET][..], &HEARTBEAT].concat();
     let mut running = start(&session, &args);
-    api.wait_for_requests(3, PATIENCE);
+    api.wait_for_requests(3, DEADLINE);
     let_it_stall(&mut running, &clock, 2);
     let output = running.wait();
 

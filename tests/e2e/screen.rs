@@ -51,7 +51,7 @@ pub fn queue(session: &Session, screen: &Screen, line: &str) {
 }
 
 #[test]
-fn status_typed_in_mid_loop_is_shown_at_the_end_of_the_turn_and_the_loop_goes_on() {
+fn status_typed_in_mid_loop_is_shown_at_the_end_of_the_turn_and_the_loop_continues() {
     let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
 
@@ -141,7 +141,7 @@ fn a_command_that_brings_no_turn_does_not_put_the_loop_to_sleep() {
 }
 
 #[test]
-fn text_typed_in_mid_loop_reaches_the_agent_and_the_loop_goes_on() {
+fn text_typed_in_mid_loop_reaches_the_agent_and_the_loop_continues() {
     let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
 

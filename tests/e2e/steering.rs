@@ -42,7 +42,7 @@ fn a_forbidden_thing_arrives_to_the_letter_and_runs_nothing() {
 }
 
 #[test]
-fn guidance_typed_in_mid_loop_is_in_the_next_prompt_and_the_loop_goes_on() {
+fn guidance_typed_in_mid_loop_is_in_the_next_prompt_and_the_loop_continues() {
     // In its second turn the agent waits for its reply, and the user types.
     let api = Api::start_holding((0..30).flat_map(|_| working("going on")).collect(), 3);
     let Some(session) = session(&api) else { return };

@@ -72,8 +72,8 @@ fn a_session_tells_its_turns_checks_and_guidance_in_order() {
     env.guidance(&["forbid", "--session", SESSION, "touch x"]).ok();
     let transcript = env.transcript();
     transcript.worked(10);
-    env.at(20).stop(SESSION).with(&transcript).says("one").run().goes_on();
-    env.at(30).turn(SESSION, DONE).goes_on();
+    env.at(20).stop(SESSION).with(&transcript).says("one").run().continues();
+    env.at(30).turn(SESSION, DONE).continues();
     env.write("done", "");
     env.at(40).turn(SESSION, DONE).ended("complete");
     let expected = [
@@ -148,7 +148,7 @@ fn waits_pauses_limits_and_the_breaker_are_told() {
     env.at(30).stop(SESSION).with(&transcript).says("fine").run();
     env.at(40).ralph(&["config", "loop_limits.max_iterations", "40"]).ok();
     transcript.worked(45).prompt(HOUR, "p2", "continue").text(HOUR + 2, "y");
-    env.at(HOUR + 3).stop(SESSION).with(&transcript).says("y").run().goes_on();
+    env.at(HOUR + 3).stop(SESSION).with(&transcript).says("y").run().continues();
     transcript.esc(HOUR + 5);
     env.at(HOUR + 6).stop(SESSION).with(&transcript).says("y").run();
     let sequence = sequence(&env);
@@ -270,7 +270,7 @@ fn a_killed_runner_is_continued_in_the_same_file() {
 fn a_torn_line_costs_only_itself_and_what_is_unknown_is_passed_over() {
     let env = Env::new();
     env.start("the task", &[]);
-    env.turn(SESSION, "one").goes_on();
+    env.turn(SESSION, "one").continues();
     let path = env.own_events_file(None);
     let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(b"\n{\"v\":9,\"timestamp\":\"2026-11-16T08:00:00Z\",\"event\":\"dreamt\",\"of\":1}\n")
@@ -306,7 +306,7 @@ fn every_view(env: &Env) {
 fn a_gigabyte_of_events_costs_no_view_its_memory() {
     let env = Env::new();
     env.start("the task", &[]);
-    env.turn(SESSION, "one").goes_on();
+    env.turn(SESSION, "one").continues();
     let path = env.own_events_file(None);
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
     env.at(5).turn(SESSION, DONE).ended("complete");
@@ -361,7 +361,7 @@ fn events_that_cannot_be_written_cost_the_loop_nothing_and_are_told_once() {
     let answers: Vec<_> =
         (1..=3).map(|turn| env.at(turn * 10).turn(SESSION, &format!("turn {turn}"))).collect();
     let told = |answer: &crate::env::Answer| {
-        answer.goes_on();
+        answer.continues();
         answer.message.as_ref().unwrap().contains("could not add to the events of this run")
     };
     assert_eq!(answers.iter().map(told).collect::<Vec<_>>(), [true, false, false], "{answers:#?}");
@@ -398,7 +398,7 @@ fn a_file_at_its_bound_takes_only_the_ending() {
         file.write_all(line.as_bytes()).unwrap();
     }
     let before = path.metadata().unwrap().len();
-    env.at(5).turn(SESSION, "one").goes_on();
+    env.at(5).turn(SESSION, "one").continues();
     assert_eq!(path.metadata().unwrap().len(), before);
     env.at(9).turn(SESSION, DONE).ended("complete");
     assert_eq!(sequence(&env).last().unwrap(), "ended complete");
@@ -434,10 +434,10 @@ fn history_shows_one_run_in_full() {
     let env = Env::git();
     env.start("the task", &["--verify", "test -f done"]);
     env.guidance(&["forbid", "--session", SESSION, "touch x"]).ok();
-    env.at(10).turn(SESSION, "one").goes_on();
+    env.at(10).turn(SESSION, "one").continues();
     let id = env.record(SESSION)["run_id"].as_str().unwrap().to_owned();
     assert!(env.ralph(&["history", &id]).ok().starts_with("not ended · 1 iteration"));
-    env.at(20).turn(SESSION, DONE).goes_on();
+    env.at(20).turn(SESSION, DONE).continues();
     env.write("done", "");
     env.at(40).turn(SESSION, DONE).ended("complete");
     let told = env.at(MINUTE).ralph(&["history", &id[..6]]).ok();

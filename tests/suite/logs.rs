@@ -95,7 +95,7 @@ fn a_session_reads_as_its_transcript_between_start_and_ending() {
             {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "cargo test"}}
         ]}}),
     );
-    env.at(30).stop(SESSION).with(&transcript).says("first I look").run().goes_on();
+    env.at(30).stop(SESSION).with(&transcript).says("first I look").run().continues();
     transcript.text(40, "second turn");
     env.at(50).stop(SESSION).with(&transcript).says(DONE).run().ended("complete");
     transcript.text(60, "words after the loop");
@@ -124,7 +124,7 @@ fn a_transcript_that_moved_is_found_by_its_session() {
     let transcript = env.transcript();
     env.start("the task", &[]);
     transcript.text(20, "before the move");
-    env.at(30).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(30).stop(SESSION).with(&transcript).says("x").run().continues();
     fs::rename(&transcript.path, folder.join(format!("{SESSION}.jsonl"))).unwrap();
     assert!(env.ralph(&["logs"]).ok().contains("before the move"));
 }

@@ -64,7 +64,7 @@ fn a_watched_status_follows_the_loop_and_gives_the_screen_back() {
         watch.until("9 iterations left");
         watch.until("q quits");
         assert!(watch.text.contains("\u{1b}[?1049h"), "a screen of its own");
-        env.at(10).turn(SESSION, "x").goes_on();
+        env.at(10).turn(SESSION, "x").continues();
         watch.until("8 iterations left");
         watch.keyboard.write_all(key).unwrap();
         let (code, text) = watch.end();

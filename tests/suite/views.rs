@@ -23,7 +23,7 @@ fn fits(what: &str, text: &str) {
 fn status_json_has_the_fields_of_the_contract() {
     let env = Env::new();
     env.start("the task", &["--max-iterations", "9"]);
-    env.at(100).turn(SESSION, "x").goes_on();
+    env.at(100).turn(SESSION, "x").continues();
     let entry = json!({"text": "small commits", "timestamp": crate::env::stamp(50)});
     env.set_guidance(json!({"encouraged": [entry], "forbidden": []}));
     env.edit_state(|state| state["constraints"] = json!([{"id": "c1"}]));
@@ -197,7 +197,7 @@ fn status_shows_state_task_iterations_and_times() {
     env.start("make the suite green", &["--max-iterations", "10", "--max-hours", "4"]);
     let transcript = env.transcript();
     transcript.prompt(1, "p", "go").call(2, "t").result(HOUR, "t").text(HOUR + 5, "x");
-    env.at(HOUR + 6).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(HOUR + 6).stop(SESSION).with(&transcript).says("x").run().continues();
     let text = env.at(2 * HOUR).ralph(&["status", "--session", SESSION]).ok();
     for part in [
         "working",
@@ -263,7 +263,7 @@ fn the_client_is_open_or_closed_as_its_last_hook_said() {
     env.start("x", &[]);
     let client = || env.shown(SESSION)["client"].clone();
     assert_eq!(client(), "unknown", "no hook since the start");
-    env.at(10).turn(SESSION, "On it.").goes_on();
+    env.at(10).turn(SESSION, "On it.").continues();
     assert_eq!(client(), "open");
     env.at(20).event(Program::StopHook, SESSION, "SessionEnd").field("reason", "other").run();
     assert_eq!(client(), "closed");

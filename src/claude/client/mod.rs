@@ -16,8 +16,8 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Without a network, Claude Code waits about twenty seconds per call before it works.
-const LIMIT: Duration = Duration::from_secs(180);
-const VERSION_LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(180);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Variables that make Claude Code believe it runs inside a session.
 const SESSION_VARIABLES: [&str; 4] =
     ["CLAUDECODE", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT"];
@@ -60,7 +60,7 @@ impl Client {
 
     /// Returns the version, e.g. `2.1.325`.
     pub fn version(&self) -> Result<String> {
-        let answer = self.run(&["--version"], VERSION_LIMIT);
+        let answer = self.run(&["--version"], VERSION_TIMEOUT);
         ensure!(answer.passed(), "{} does not run: {}", self.program.display(), answer.complaint());
         let version = answer.stdout.split(" (").next().unwrap_or_default();
         Ok(crate::core::text::clean::excerpt(version, 40))
@@ -98,14 +98,14 @@ impl Client {
     fn plugin(&self, args: &[impl AsRef<OsStr>]) -> Result<()> {
         let args: Vec<&OsStr> =
             std::iter::once("plugin".as_ref()).chain(args.iter().map(AsRef::as_ref)).collect();
-        let answer = self.run(&args, LIMIT);
+        let answer = self.run(&args, TIMEOUT);
         let shown = args.join(" ".as_ref());
         ensure!(answer.passed(), "`claude {}` failed: {}", shown.display(), answer.complaint());
         Ok(())
     }
 
     fn list<T: DeserializeOwned>(&self, args: &[&str]) -> Result<Vec<T>> {
-        let answer = self.run(args, LIMIT);
+        let answer = self.run(args, TIMEOUT);
         let list = plugins::parse(&answer.stdout).filter(|_| answer.passed());
         list.with_context(|| format!("`claude {}` printed no list: {}", args.join(" "), answer.complaint()))
     }

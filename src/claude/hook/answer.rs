@@ -4,10 +4,10 @@ use crate::core::text::clean;
 use serde_json::{Map, Value, json};
 
 /// The client replaces a longer context by a file and a preview. It counts UTF-16 units.
-const MAX_CONTEXT_UNITS: usize = 10_000;
+const MAX_CONTEXT_UTF16: usize = 10_000;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct HookOutput {
     /// Continues the agent with this prompt, or refuses a command with this answer.
     pub block: Option<String>,
     /// Shown to the user.
@@ -15,58 +15,58 @@ pub struct Answer {
     /// Added to the agent's context: the event and the text.
     pub context: Option<(&'static str, String)>,
     /// Answers a permission prompt; without it the prompt is left to the user.
-    pub permission: Option<Permission>,
+    pub permission: Option<PermissionAnswer>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Permission {
+pub enum PermissionAnswer {
     Allow,
     /// Denies it with this text for the agent.
     Deny(String),
 }
 
-impl Answer {
+impl HookOutput {
     pub fn silent() -> Self {
-        Answer::default()
+        HookOutput::default()
     }
 
-    pub fn tell(message: impl Into<String>) -> Self {
-        Answer { message: Some(message.into()), ..Answer::default() }
+    pub fn message(message: impl Into<String>) -> Self {
+        HookOutput { message: Some(message.into()), ..HookOutput::default() }
     }
 
     pub fn block(reason: impl Into<String>) -> Self {
-        Answer { block: Some(reason.into()), ..Answer::default() }
+        HookOutput { block: Some(reason.into()), ..HookOutput::default() }
     }
 
-    pub fn permission(decision: Permission) -> Self {
-        Answer { permission: Some(decision), ..Answer::default() }
+    pub fn permission(decision: PermissionAnswer) -> Self {
+        HookOutput { permission: Some(decision), ..HookOutput::default() }
     }
 
     /// Continues a turn with this prompt, and with what the agent may have lost. `takes_context` says that the client
     /// continues by context, which it shows as feedback and sends once; it calls a block an error and sends it twice.
     /// A text that would not arrive whole as context goes into a block.
     pub fn continue_turn(prompt: String, lost: Option<String>, takes_context: bool) -> Self {
-        let fits = |text: &str| text.encode_utf16().count() <= MAX_CONTEXT_UNITS;
+        let fits = |text: &str| text.encode_utf16().count() <= MAX_CONTEXT_UTF16;
         let whole = lost.as_ref().map(|lost| format!("{prompt}\n\n{lost}"));
         let text = whole.as_ref().unwrap_or(&prompt);
         if takes_context && fits(text) {
-            return Answer { context: Some(("Stop", text.clone())), ..Answer::default() };
+            return HookOutput { context: Some(("Stop", text.clone())), ..HookOutput::default() };
         }
         match (whole, lost) {
             (Some(_), Some(lost)) if fits(&lost) => {
-                Answer { context: Some(("Stop", lost)), ..Answer::block(prompt) }
+                HookOutput { context: Some(("Stop", lost)), ..HookOutput::block(prompt) }
             }
-            (whole, _) => Answer::block(whole.unwrap_or(prompt)),
+            (whole, _) => HookOutput::block(whole.unwrap_or(prompt)),
         }
     }
 
     /// Lets the turn end, and keeps what the user is told.
     pub fn without_continuing(self) -> Self {
-        Answer { block: None, context: None, ..self }
+        HookOutput { block: None, context: None, ..self }
     }
 
     /// Adds a line for the user.
-    pub fn also(mut self, line: &str) -> Self {
+    pub fn add_line(mut self, line: &str) -> Self {
         self.message = Some(match self.message {
             Some(message) => format!("{message}\n{line}"),
             None => line.to_owned(),
@@ -76,7 +76,7 @@ impl Answer {
 
     /// Adds notes for the user, a line each.
     pub fn with_notes<'a>(self, notes: impl IntoIterator<Item = &'a String>) -> Self {
-        notes.into_iter().fold(self, |answer, note| answer.also(&format!("Ralph: {note}")))
+        notes.into_iter().fold(self, |answer, note| answer.add_line(&format!("Ralph: {note}")))
     }
 
     /// Returns the text for stdout; empty if there is nothing to say. The client shows it on a terminal, so text from
@@ -96,8 +96,8 @@ impl Answer {
         }
         if let Some(permission) = &self.permission {
             let decision = match permission {
-                Permission::Allow => json!({"behavior": "allow"}),
-                Permission::Deny(why) => json!({"behavior": "deny", "message": clean::block(why)}),
+                PermissionAnswer::Allow => json!({"behavior": "allow"}),
+                PermissionAnswer::Deny(why) => json!({"behavior": "deny", "message": clean::block(why)}),
             };
             let output = json!({"hookEventName": "PermissionRequest", "decision": decision});
             fields.insert("hookSpecificOutput".into(), output);
@@ -113,9 +113,10 @@ mod tests {
     #[test]
     fn a_turn_continues_by_context_as_long_as_the_text_fits() {
         let text = |units: usize| "x".repeat(units);
-        let block = |prompt: &str| Answer::block(prompt);
-        let context = |text: &str| Answer { context: Some(("Stop", text.to_owned())), ..Answer::default() };
-        let both = |prompt: &str, lost: &str| Answer { block: Some(prompt.to_owned()), ..context(lost) };
+        let block = |prompt: &str| HookOutput::block(prompt);
+        let context =
+            |text: &str| HookOutput { context: Some(("Stop", text.to_owned())), ..HookOutput::default() };
+        let both = |prompt: &str, lost: &str| HookOutput { block: Some(prompt.to_owned()), ..context(lost) };
         let (fits, long) = (text(10_000), text(10_001));
         // One character, two of the client's units.
         let wide = "😀".repeat(5_001);
@@ -132,10 +133,10 @@ mod tests {
             ("a long task", "p", Some(&*long), true, block(&format!("p\n\n{long}"))),
             ("a long task, an older client", "p", Some(&*long), false, block(&format!("p\n\n{long}"))),
         ] {
-            let answer = Answer::continue_turn(prompt.to_owned(), lost.map(str::to_owned), takes_context);
+            let answer = HookOutput::continue_turn(prompt.to_owned(), lost.map(str::to_owned), takes_context);
             assert!(answer == expected, "{name}");
-            let told = answer.also("line").without_continuing();
-            assert!(told == Answer::tell("line"), "{name}: what is not saved must not continue");
+            let told = answer.add_line("line").without_continuing();
+            assert!(told == HookOutput::message("line"), "{name}: what is not saved must not continue");
         }
     }
 }

@@ -10,17 +10,17 @@ use std::path::PathBuf;
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct HookInput {
     pub session_id: Option<String>,
     pub transcript: Option<PathBuf>,
     pub cwd: Option<PathBuf>,
     pub prompt_id: Option<String>,
     pub permission_mode: Option<String>,
-    pub event: Event,
+    pub event: HookEvent,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum HookEvent {
     Stop {
         message: Option<String>,
         /// The turn continues a blocked one.
@@ -69,16 +69,16 @@ pub enum Event {
     Other(String),
 }
 
-impl Input {
+impl HookInput {
     /// Returns the tasks that run in the background at the end of a turn.
     pub fn background(&self) -> &[Task] {
-        if let Event::Stop { background, .. } = &self.event { background } else { &[] }
+        if let HookEvent::Stop { background, .. } = &self.event { background } else { &[] }
     }
 }
 
 /// Parses the input of a hook; `assumed` is the event if the input names none. Only input that is not a JSON object,
 /// or a request for a permission of an absurd size, is an error.
-pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
+pub fn parse(bytes: &[u8], assumed: &str) -> Result<HookInput, String> {
     // Replacing what is no text is slow, and nearly all input is text.
     let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     if text.trim().is_empty() {
@@ -89,31 +89,35 @@ pub fn parse(bytes: &[u8], assumed: &str) -> Result<Input, String> {
     let text = |name: &str| fields.text(name).unwrap_or_default();
     let path = |name: &str| fields.text(name).filter(|text| !text.is_empty()).map(PathBuf::from);
     let event = match fields.text("hook_event_name").as_deref().unwrap_or(assumed) {
-        "Stop" => Event::Stop {
+        "Stop" => HookEvent::Stop {
             message: fields.text("last_assistant_message"),
             continued: fields.is_true("stop_hook_active"),
             background: background(&fields),
         },
-        "StopFailure" => Event::StopFailure { error: text("error"), message: text("last_assistant_message") },
-        "SessionStart" => Event::SessionStart { source: text("source") },
-        "SessionEnd" => Event::SessionEnd { reason: text("reason") },
-        "UserPromptExpansion" => {
-            Event::Expansion { command: text("command_name"), arguments: text("command_args") }
+        "StopFailure" => {
+            HookEvent::StopFailure { error: text("error"), message: text("last_assistant_message") }
         }
-        "Notification" => Event::Notification { kind: text("notification_type"), message: text("message") },
+        "SessionStart" => HookEvent::SessionStart { source: text("source") },
+        "SessionEnd" => HookEvent::SessionEnd { reason: text("reason") },
+        "UserPromptExpansion" => {
+            HookEvent::Expansion { command: text("command_name"), arguments: text("command_args") }
+        }
+        "Notification" => {
+            HookEvent::Notification { kind: text("notification_type"), message: text("message") }
+        }
         "PermissionRequest" if bytes.len() > MAX_REQUEST_BYTES => {
             return Err("the request for a permission is larger than 16 MB; it is left to Claude Code".into());
         }
-        "PermissionRequest" => Event::Permission {
+        "PermissionRequest" => HookEvent::Permission {
             tool: text("tool_name"),
             input: fields.read("tool_input").unwrap_or_default(),
             by_subagent: !text("agent_id").is_empty(),
         },
-        "UserPromptSubmit" => Event::Prompt { text: text("prompt") },
-        "PostToolBatch" => Event::ToolBatch { of_subagent: fields.text("agent_id").is_some() },
-        other => Event::Other(other.to_owned()),
+        "UserPromptSubmit" => HookEvent::Prompt { text: text("prompt") },
+        "PostToolBatch" => HookEvent::ToolBatch { of_subagent: fields.text("agent_id").is_some() },
+        other => HookEvent::Other(other.to_owned()),
     };
-    Ok(Input {
+    Ok(HookInput {
         session_id: fields.text("session_id"),
         transcript: path("transcript_path"),
         cwd: path("cwd"),
@@ -141,16 +145,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn stop(message: Option<&str>, continued: bool, background: &[(&str, &str, bool)]) -> Event {
+    fn stop(message: Option<&str>, continued: bool, background: &[(&str, &str, bool)]) -> HookEvent {
         let task =
             |&(id, name, is_agent): &(&str, &str, bool)| Task { id: id.into(), name: name.into(), is_agent };
         let background = background.iter().map(task).collect();
-        Event::Stop { message: message.map(str::to_owned), continued, background }
+        HookEvent::Stop { message: message.map(str::to_owned), continued, background }
     }
 
     #[test]
     fn real_payloads_are_read() {
-        let cases: &[(&str, &str, Option<&str>, Event)] = &[
+        let cases: &[(&str, &str, Option<&str>, HookEvent)] = &[
             (
                 "a whole stop",
                 r#"{"session_id":"s","transcript_path":"/t.jsonl","cwd":"/p","prompt_id":"q","permission_mode":"auto",
@@ -191,7 +195,7 @@ mod tests {
                 "an unknown event",
                 r#"{"session_id":"s","hook_event_name":"Later"}"#,
                 Some("s"),
-                Event::Other("Later".into()),
+                HookEvent::Other("Later".into()),
             ),
             ("no event", r#"{}"#, None, stop(None, false, &[])),
             (
@@ -199,14 +203,17 @@ mod tests {
                 r#"{"session_id":"s","hook_event_name":"UserPromptExpansion","command_name":"ralph:start",
                    "command_args":"do \"it\" $(x)\n`y`"}"#,
                 Some("s"),
-                Event::Expansion { command: "ralph:start".into(), arguments: "do \"it\" $(x)\n`y`".into() },
+                HookEvent::Expansion {
+                    command: "ralph:start".into(),
+                    arguments: "do \"it\" $(x)\n`y`".into(),
+                },
             ),
             (
                 "a permission prompt",
                 r#"{"session_id":"s","hook_event_name":"Notification","notification_type":"permission_prompt",
                    "message":"Claude needs your permission to use Bash"}"#,
                 Some("s"),
-                Event::Notification {
+                HookEvent::Notification {
                     kind: "permission_prompt".into(),
                     message: "Claude needs your permission to use Bash".into(),
                 },
@@ -216,7 +223,7 @@ mod tests {
                 r#"{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"x"},
                    "permission_suggestions":[{"type":"addDirectories"}],"agent_id":"a1"}"#,
                 Some("s"),
-                Event::Permission {
+                HookEvent::Permission {
                     tool: "Bash".into(),
                     input: serde_json::json!({"command": "x"}),
                     by_subagent: true,
@@ -226,13 +233,13 @@ mod tests {
                 "a request for a permission without anything",
                 r#"{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":7,"tool_input":null}"#,
                 Some("s"),
-                Event::Permission { tool: String::new(), input: Value::Null, by_subagent: false },
+                HookEvent::Permission { tool: String::new(), input: Value::Null, by_subagent: false },
             ),
             (
                 "a prompt",
                 r#"{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt_id":"q","prompt":"yes,\ntabs"}"#,
                 Some("s"),
-                Event::Prompt { text: "yes,\ntabs".into() },
+                HookEvent::Prompt { text: "yes,\ntabs".into() },
             ),
         ];
         for (name, payload, session, event) in cases {

@@ -5,17 +5,17 @@ use crate::core::time::Stamp;
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct ModuleInput {
     pub session_id: String,
     /// A turn of the agent is running.
     pub running: bool,
-    pub event: Event,
+    pub event: ModuleEvent,
     /// Cost, context and usage limits, as the input of a status line has them. What the client does not tell is left out.
     pub figures: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ModuleEvent {
     /// The module is loaded, or the session has a new id.
     Session,
     /// Something may have changed: the figures, the loop or its guidance.
@@ -27,19 +27,19 @@ pub enum Event {
 }
 
 /// Parses an event; `None` if it is none that we know, or names no session.
-pub fn parse(bytes: &[u8]) -> Option<Input> {
+pub fn parse(bytes: &[u8]) -> Option<ModuleInput> {
     let text = String::from_utf8_lossy(bytes);
     let fields: Object = serde_json::from_str(&text).ok()?;
     let text = |name: &str| fields.text(name).unwrap_or_default();
     let event = match text("event").as_str() {
-        "session" => Event::Session,
-        "refresh" => Event::Refresh,
-        "aborted" => Event::Aborted { last: text("last") },
-        "command" => Event::Command { name: text("command"), text: text("args") },
+        "session" => ModuleEvent::Session,
+        "refresh" => ModuleEvent::Refresh,
+        "aborted" => ModuleEvent::Aborted { last: text("last") },
+        "command" => ModuleEvent::Command { name: text("command"), text: text("args") },
         _ => return None,
     };
     let session_id = fields.text("session_id")?;
-    Some(Input {
+    Some(ModuleInput {
         session_id,
         running: fields.is_true("running"),
         event,
@@ -85,7 +85,7 @@ mod tests {
             "rateLimits":[{"kind":"five_hour","percentUsed":92.5,"resetsAt":"2026-11-18T15:00:00.000Z"},{"kind":"seven_day","percentUsed":7}],
             "cost":{"usd":0.00028}}}"#;
         let input = parse(seen.as_bytes()).unwrap();
-        assert_eq!(input.event, Event::Command { name: "forbid".into(), text: "a \"b\" $(c)".into() });
+        assert_eq!(input.event, ModuleEvent::Command { name: "forbid".into(), text: "a \"b\" $(c)".into() });
         assert_eq!((input.session_id.as_str(), input.running), ("s", true));
         let expected = json!({
             "cost": {"total_cost_usd": 0.00028, "started_at": 1_795_012_486_541.0},

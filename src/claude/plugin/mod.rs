@@ -8,7 +8,7 @@ use crate::store::file::swap;
 use crate::store::file::{self, Privacy};
 use crate::store::process::names;
 use anyhow::{Context, Result, bail, ensure};
-use record::Record;
+use record::InstallRecord;
 use std::path::{Path, PathBuf};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -40,7 +40,7 @@ const PROGRAMS: [&str; 4] = [names::RALPH, names::STOP_HOOK, names::SESSION_STAR
 pub struct PluginFiles {
     /// Each program's file name and path.
     programs: Vec<(String, PathBuf)>,
-    record: Record,
+    record: InstallRecord,
 }
 
 /// What is in the folder to which the plugin is copied.
@@ -65,7 +65,7 @@ impl PluginFiles {
             Ok((name, path))
         };
         let programs = PROGRAMS.iter().map(find).collect::<Result<Vec<_>>>()?;
-        let record = Record::of(FILES, &programs)?;
+        let record = InstallRecord::of(FILES, &programs)?;
         Ok(PluginFiles { programs, record })
     }
 
@@ -84,7 +84,7 @@ impl PluginFiles {
         if target.join("Cargo.toml").exists() {
             bail!("{} is Ralph's own source: name another folder", target.display());
         }
-        let Some(found) = Record::read(target) else { return Ok(TargetState::Other(version)) };
+        let Some(found) = InstallRecord::read(target) else { return Ok(TargetState::Other(version)) };
         let edited = found.edited(target)?;
         Ok(match edited.is_empty() {
             false => TargetState::Edited(edited),
@@ -135,7 +135,7 @@ pub fn version_of_ours(folder: &Path) -> Option<String> {
 
 /// Returns the files of our plugin that were changed or added after it was installed.
 pub fn edited(folder: &Path) -> Vec<String> {
-    Record::read(folder).and_then(|record| record.edited(folder).ok()).unwrap_or_default()
+    InstallRecord::read(folder).and_then(|record| record.edited(folder).ok()).unwrap_or_default()
 }
 
 /// Removes what a killed install left.

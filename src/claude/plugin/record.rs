@@ -11,21 +11,21 @@ const MAX_BYTES: u64 = 1 << 20;
 const MAX_PROGRAM_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct InstallRecord {
     version: String,
     /// The digest of each file, by its path with `/`.
     files: BTreeMap<String, String>,
 }
 
-impl Record {
-    pub fn of(files: &[(&str, &str)], programs: &[(String, PathBuf)]) -> Result<Record> {
+impl InstallRecord {
+    pub fn of(files: &[(&str, &str)], programs: &[(String, PathBuf)]) -> Result<InstallRecord> {
         let texts = files.iter().map(|(name, text)| Ok(((*name).to_owned(), digest(text.as_bytes()))));
         let programs = programs.iter().map(|(name, path)| Ok((format!("bin/{name}"), digest_of(path)?)));
         let files: Result<BTreeMap<String, String>> = texts.chain(programs).collect();
-        Ok(Record { version: super::VERSION.to_owned(), files: files? })
+        Ok(InstallRecord { version: super::VERSION.to_owned(), files: files? })
     }
 
-    pub fn read(folder: &Path) -> Option<Record> {
+    pub fn read(folder: &Path) -> Option<InstallRecord> {
         file::read_json(&folder.join(NAME), MAX_BYTES)
     }
 

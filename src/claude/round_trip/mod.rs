@@ -22,7 +22,7 @@ const PROMPT: &str = "/ralph:start prove that the loop continues --max-iteration
 const INTRODUCTIONS: [&str; 2] = ["Stop hook feedback", "Stop hook additional context"];
 /// A command that only the plugin's module registers.
 const MODULE_COMMAND: &str = "ralph-forbid";
-const MAX_QUOTE: usize = 200;
+const MAX_QUOTE_CHARS: usize = 200;
 
 /// The scripted model.
 pub struct Model {
@@ -170,7 +170,7 @@ impl RoundTrip {
                 (Some("system"), Some("hook_response")) => {
                     let passed = event["exit_code"].as_i64().is_none_or(|code| code == 0)
                         && event["outcome"].as_str().is_none_or(|outcome| outcome == "success");
-                    let stderr = clean::excerpt(&text(&event["stderr"]), MAX_QUOTE);
+                    let stderr = clean::excerpt(&text(&event["stderr"]), MAX_QUOTE_CHARS);
                     let error = (!passed).then(|| format!("{} {stderr}", text(&event["outcome"])));
                     events.hooks.push((text(&event["hook_event"]), error));
                 }
@@ -178,7 +178,7 @@ impl RoundTrip {
                     let errors = event["plugin_errors"].as_array().into_iter().flatten();
                     events.plugin_errors.extend(errors.map(|error| {
                         let text = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
-                        clean::excerpt(&text, MAX_QUOTE)
+                        clean::excerpt(&text, MAX_QUOTE_CHARS)
                     }));
                 }
                 (Some("system"), Some("commands_changed")) => {
@@ -195,7 +195,7 @@ impl RoundTrip {
     fn output(&self, events: &Events) -> String {
         let texts = [&self.stderr, &events.result, &self.stdout];
         let text = texts.into_iter().find(|text| !text.trim().is_empty());
-        text.map_or("no output".into(), |text| clean::excerpt(text, MAX_QUOTE))
+        text.map_or("no output".into(), |text| clean::excerpt(text, MAX_QUOTE_CHARS))
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Scope {
 
 /// One existing file.
 #[derive(Clone, Debug)]
-pub struct Layer {
+pub struct ClientLayer {
     pub scope: Scope,
     pub path: PathBuf,
     pub values: Map<String, Value>,
@@ -40,8 +40,8 @@ pub struct Layer {
 
 /// Strongest first.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
-    pub layers: Vec<Layer>,
+pub struct ClientSettings {
+    pub layers: Vec<ClientLayer>,
 }
 
 /// Returns the folder of the administrator's settings.
@@ -55,8 +55,8 @@ pub fn managed_folder() -> &'static Path {
     })
 }
 
-impl Settings {
-    pub fn read(world: &World, project: &Project, managed: &Path) -> Settings {
+impl ClientSettings {
+    pub fn read(world: &World, project: &Project, managed: &Path) -> ClientSettings {
         let parts = entries(&managed.join("managed-settings.d")).into_iter().rev();
         let parts = parts.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
         let user = world.claude_config.as_ref().map(|dir| (Scope::User, dir.join("settings.json")));
@@ -73,16 +73,16 @@ impl Settings {
             };
             layer(scope, path, bytes.transpose()?)
         };
-        Settings { layers: paths.filter_map(layer).collect() }
+        ClientSettings { layers: paths.filter_map(layer).collect() }
     }
 
     /// Returns the strongest boolean of this name, and its file.
-    fn switch(&self, name: &str) -> Option<(&Layer, bool)> {
+    fn switch(&self, name: &str) -> Option<(&ClientLayer, bool)> {
         self.layers.iter().find_map(|layer| Some((layer, layer.values.get(name)?.as_bool()?)))
     }
 
     /// Returns a variable that a file sets for Claude Code.
-    pub fn variable(&self, name: &str) -> Option<(&Layer, String)> {
+    pub fn variable(&self, name: &str) -> Option<(&ClientLayer, String)> {
         self.layers.iter().find_map(|layer| {
             let text = match layer.values.get("env")?.get(name)? {
                 Value::String(text) => text.clone(),
@@ -131,20 +131,20 @@ pub fn is_truthy(value: &str) -> bool {
     ["1", "true", "yes", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-fn layer(scope: Scope, path: PathBuf, bytes: Result<Vec<u8>>) -> Option<Layer> {
+fn layer(scope: Scope, path: PathBuf, bytes: Result<Vec<u8>>) -> Option<ClientLayer> {
     let values = bytes.and_then(|bytes| match bytes.trim_ascii() {
         b"" => Ok(Map::new()),
         bytes => file::parse_object(&path, bytes),
     });
     let fault = values.as_ref().err().map(|error| format!("{error:#}"));
-    Some(Layer { scope, path, values: values.unwrap_or_default(), fault })
+    Some(ClientLayer { scope, path, values: values.unwrap_or_default(), fault })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn settings(files: &[(&str, &str)]) -> (tempfile::TempDir, Settings) {
+    fn settings(files: &[(&str, &str)]) -> (tempfile::TempDir, ClientSettings) {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = dir.path().join(name);
@@ -154,7 +154,7 @@ mod tests {
         let mut world = World::at(dir.path(), dir.path());
         world.claude_config = Some(dir.path().join("user"));
         let project = Project { root: dir.path().join("project") };
-        let read = Settings::read(&world, &project, &dir.path().join("managed"));
+        let read = ClientSettings::read(&world, &project, &dir.path().join("managed"));
         (dir, read)
     }
 

@@ -1,7 +1,7 @@
 //! Whether Claude Code may edit files when it gets no answer to its questions. Tried on 2.1.325: without flags and settings
 //! `claude -p` is in mode `default` and denies every edit and every command that writes.
 
-use super::Settings;
+use super::ClientSettings;
 use serde_json::Value;
 
 /// Modes in which an edit needs a rule or an answer.
@@ -9,14 +9,14 @@ const ASKING_MODES: [&str; 2] = ["default", "dontAsk"];
 const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
 /// Returns the permission mode if nothing may be edited in it; `mode` is the one that was given for this session.
-pub fn mode_without_edits(settings: &Settings, mode: Option<&str>) -> Option<String> {
+pub fn mode_without_edits(settings: &ClientSettings, mode: Option<&str>) -> Option<String> {
     let stated = || settings.permissions().find_map(|permissions| permissions.get("defaultMode")?.as_str());
     let mode = mode.or_else(stated).unwrap_or("default");
     let asks = ASKING_MODES.contains(&mode) && !settings.allow_edits();
     (mode == "plan" || asks).then(|| mode.to_owned())
 }
 
-impl Settings {
+impl ClientSettings {
     fn permissions(&self) -> impl Iterator<Item = &Value> {
         self.layers.iter().filter_map(|layer| layer.values.get("permissions"))
     }
@@ -38,18 +38,18 @@ fn allows_edits(rule: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Layer, Scope};
+    use super::super::{ClientLayer, Scope};
     use super::*;
     use serde_json::json;
 
-    fn settings(files: &[Value]) -> Settings {
-        let layer = |values: &Value| Layer {
+    fn settings(files: &[Value]) -> ClientSettings {
+        let layer = |values: &Value| ClientLayer {
             scope: Scope::User,
             path: "settings.json".into(),
             values: values.as_object().unwrap().clone(),
             fault: None,
         };
-        Settings { layers: files.iter().map(layer).collect() }
+        ClientSettings { layers: files.iter().map(layer).collect() }
     }
 
     #[test]

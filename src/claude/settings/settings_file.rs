@@ -38,7 +38,7 @@ struct Before {
 }
 
 /// A change that is not written yet.
-pub struct Change {
+pub struct SettingsEdit {
     pub before: String,
     pub after: String,
 }
@@ -88,14 +88,14 @@ impl SettingsFile {
         }
     }
 
-    pub fn with_status_line(&self, command: &str) -> Result<Change> {
+    pub fn with_status_line(&self, command: &str) -> Result<SettingsEdit> {
         let new = || format!(r#"{{"type": "command", "command": {}}}"#, serde_json::Value::from(command));
         let is_ours = matches!(self.status_line(command), StatusLine::Ours { .. });
         let value = json_edit::get(self.text(), STATUS_LINE).filter(|_| is_ours).unwrap_or_else(new);
         let fields = value.trim_end().strip_suffix('}').unwrap_or(&value);
         let value = format!(r#"{}, "{REFRESH}": {REFRESH_SECONDS}}}"#, fields.trim_end());
         let after = json_edit::set(self.text(), STATUS_LINE, &value).map_err(|why| anyhow!(why))?;
-        Ok(Change { before: self.text.clone().unwrap_or_default(), after })
+        Ok(SettingsEdit { before: self.text.clone().unwrap_or_default(), after })
     }
 
     /// Records the state of the file before Claude Code or we write to it for the first time.
@@ -114,7 +114,7 @@ impl SettingsFile {
     }
 
     /// Writes a change, unless the file was changed since it was read.
-    pub fn write(&self, world: &World, change: &Change) -> Result<()> {
+    pub fn write(&self, world: &World, change: &SettingsEdit) -> Result<()> {
         let now = SettingsFile::read(world)?;
         if now.text.unwrap_or_default() != change.before {
             bail!("{} changed in the meantime; nothing was written, try again", self.path.display());
@@ -147,7 +147,7 @@ impl SettingsFile {
         if recorded.created && json_edit::parse(&after).is_ok_and(|fields| fields.is_empty()) {
             file::remove(&self.path)?;
         } else if after != before {
-            self.write(world, &Change { before, after })?;
+            self.write(world, &SettingsEdit { before, after })?;
         }
         Ok(done)
     }

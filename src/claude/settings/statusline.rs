@@ -1,6 +1,6 @@
 //! The input of a status line, and the command that Claude Code runs for it.
 
-use crate::core::decide::figures::{self, FigureSource, Told, Window};
+use crate::core::decide::figures::{self, ClientFigures, FigureSource, Window};
 use crate::core::time::Stamp;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Input {
     /// Where the session was started, or its current folder.
     pub folder: Option<PathBuf>,
     pub transcript: Option<PathBuf>,
-    pub told: Told,
+    pub told: ClientFigures,
 }
 
 /// Parses the input; `None` if it names no session. Fields may be absent, null or of an unexpected type.
@@ -22,12 +22,12 @@ pub fn parse(bytes: &[u8]) -> Option<Input> {
     let folder = folders.into_iter().filter_map(Value::as_str).find(|folder| !folder.is_empty());
     let transcript = input["transcript_path"].as_str().map(PathBuf::from);
     let session_id = input["session_id"].as_str()?.to_owned();
-    let told = told(&input);
+    let told = client_figures(&input);
     Some(Input { session_id, folder: folder.map(PathBuf::from), transcript, told })
 }
 
 /// Reads what the client tells of cost, context and quota. What is missing or cannot be true is unknown.
-fn told(input: &Value) -> Told {
+fn client_figures(input: &Value) -> ClientFigures {
     let cost = &input["cost"];
     let number = |value: &Value| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
     let context = &input["context_window"];
@@ -43,7 +43,7 @@ fn told(input: &Value) -> Told {
     let windows = windows.into_iter().flatten().filter_map(|(name, window)| {
         Window::new(name, number(&window["used_percentage"]), Stamp::of_client(&window["resets_at"]))
     });
-    Told {
+    ClientFigures {
         source: if input["module"] == true { FigureSource::Module } else { FigureSource::StatusLine },
         cost_usd: figures::usable_usd(number(&cost["total_cost_usd"])),
         began_at: Stamp::of_client(&cost["started_at"]),
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn figures_are_read_and_what_cannot_be_true_is_unknown() {
-        let told = |text: &str| parse(text.as_bytes()).unwrap().told;
-        let whole = told(
+        let figures_of = |text: &str| parse(text.as_bytes()).unwrap().told;
+        let whole = figures_of(
             r#"{"session_id":"s","cost":{"total_cost_usd":1.25,"total_duration_ms":9000,"total_api_duration_ms":4000},
                 "context_window":{"used_percentage":41},
                 "rate_limits":{"five_hour":{"used_percentage":92.5,"resets_at":1794816000},
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(whole.windows, [five], "250 % is no level");
         assert_eq!((whole.cost_usd, whole.context_percent), (Some(1.25), Some(41.0)));
         assert_eq!((whole.duration_ms, whole.api_duration_ms), (Some(9000), Some(4000)));
-        let counted = told(
+        let counted = figures_of(
             r#"{"session_id":"s","context_window":{"used_percentage":null,"context_window_size":200000,
                 "current_usage":{"input_tokens":1000,"cache_creation_input_tokens":0,"cache_read_input_tokens":99000}}}"#,
         );
@@ -117,7 +117,7 @@ mod tests {
             r#"{"session_id":"s","cost":{"total_cost_usd":-1},"context_window":{"used_percentage":"half"},"rate_limits":[1]}"#,
             r#"{"session_id":"s","cost":7,"rate_limits":{"five_hour":null,"seven_day":{"resets_at":5}}}"#,
         ] {
-            assert_eq!(told(odd), Told::default(), "{odd}");
+            assert_eq!(figures_of(odd), ClientFigures::default(), "{odd}");
         }
     }
 

@@ -21,7 +21,7 @@ pub const UNKNOWN_TOOL: &str = "an unknown tool";
 pub const PARTIAL_LINE: &[u8] = br#"{"type":"stream_event","#;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum StreamEvent {
     /// A turn begins. If background work wakes the agent there are several in one run.
     Init {
         session_id: Option<String>,
@@ -62,7 +62,7 @@ pub enum Event {
         kind: String,
         status: Option<u16>,
     },
-    Result(Box<Outcome>),
+    Result(Box<StreamResult>),
     Other,
 }
 
@@ -77,7 +77,7 @@ pub enum Limit {
 
 /// The client's account of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct StreamResult {
     /// Also true if `subtype` is `success`: an error of the API is not an error of the program.
     pub is_error: bool,
     pub subtype: String,

@@ -1,6 +1,6 @@
 //! Reads one line of the stream, leniently.
 
-use super::{Event, Limit, Outcome, UNKNOWN_TOOL};
+use super::{Limit, StreamEvent, StreamResult, UNKNOWN_TOOL};
 use crate::claude::object::Object;
 use crate::core::decide::figures::{self, Window};
 use crate::core::record::Usage;
@@ -10,11 +10,11 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// Returns what a line says: several events if it holds several blocks, none if it is blank.
-pub fn events(line: &str) -> Vec<Event> {
+pub fn events(line: &str) -> Vec<StreamEvent> {
     if line.trim().is_empty() {
         return Vec::new();
     }
-    let Ok(line) = serde_json::from_str::<Object>(line) else { return vec![Event::Other] };
+    let Ok(line) = serde_json::from_str::<Object>(line) else { return vec![StreamEvent::Other] };
     let found = match line.text("type").as_deref() {
         Some("system") => system(&line).into_iter().collect(),
         Some("assistant") => assistant(&line),
@@ -23,10 +23,10 @@ pub fn events(line: &str) -> Vec<Event> {
             let info = line.object("rate_limit_info");
             rate_limit(&info).into_iter().chain(quota(&info)).collect()
         }
-        Some("result") => vec![Event::Result(Box::new(outcome(&line)))],
+        Some("result") => vec![StreamEvent::Result(Box::new(outcome(&line)))],
         _ => Vec::new(),
     };
-    if found.is_empty() { vec![Event::Other] } else { found }
+    if found.is_empty() { vec![StreamEvent::Other] } else { found }
 }
 
 impl Object<'_> {
@@ -67,14 +67,14 @@ impl Object<'_> {
     }
 }
 
-fn system(line: &Object) -> Option<Event> {
+fn system(line: &Object) -> Option<StreamEvent> {
     match line.text("subtype")?.as_str() {
-        "init" => Some(Event::Init { session_id: line.session_id() }),
+        "init" => Some(StreamEvent::Init { session_id: line.session_id() }),
         "api_retry" => {
             let (attempt, error_status) = (line.count("attempt"), line.status("error_status"));
-            Some(Event::Retry { attempt, error_status })
+            Some(StreamEvent::Retry { attempt, error_status })
         }
-        "background_tasks_changed" => Some(Event::Background { running: line.length("tasks") }),
+        "background_tasks_changed" => Some(StreamEvent::Background { running: line.length("tasks") }),
         _ => None,
     }
 }
@@ -84,7 +84,7 @@ fn blocks<'a>(line: &Object<'a>) -> Vec<Object<'a>> {
     line.object("message").objects("content")
 }
 
-fn assistant(line: &Object) -> Vec<Event> {
+fn assistant(line: &Object) -> Vec<StreamEvent> {
     let is_sub_agent = line.raw("parent_tool_use_id").is_some();
     if line.is_true("is_api_error_message") || line.raw("error").is_some() {
         return api_error(line, is_sub_agent);
@@ -93,8 +93,8 @@ fn assistant(line: &Object) -> Vec<Event> {
     let is_synthetic = line.object("message").text("model").as_deref() == Some("<synthetic>");
     let is_own = !is_sub_agent && !is_synthetic;
     let event = |block: &Object| match block.text("type")?.as_str() {
-        "text" if is_own => block.text("text").filter(|text| !text.trim().is_empty()).map(Event::Text),
-        "tool_use" => Some(Event::ToolStarted {
+        "text" if is_own => block.text("text").filter(|text| !text.trim().is_empty()).map(StreamEvent::Text),
+        "tool_use" => Some(StreamEvent::ToolStarted {
             id: block.id("id"),
             name: block.word("name").unwrap_or_default(),
             summary: summary(&block.object("input")),
@@ -106,15 +106,15 @@ fn assistant(line: &Object) -> Vec<Event> {
 }
 
 /// Returns how many tokens were in the context of an answer.
-fn context(usage: &Object) -> Option<Event> {
+fn context(usage: &Object) -> Option<StreamEvent> {
     let parts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
     let tokens = parts.iter().map(|part| usage.count(part)).fold(0, u64::saturating_add);
-    (tokens > 0).then_some(Event::Context { tokens })
+    (tokens > 0).then_some(StreamEvent::Context { tokens })
 }
 
-fn api_error(line: &Object, is_sub_agent: bool) -> Vec<Event> {
+fn api_error(line: &Object, is_sub_agent: bool) -> Vec<StreamEvent> {
     let limit = rate_limit(&line.object("api_error_params").object("rate_limit_info"));
-    let error = Event::ApiError {
+    let error = StreamEvent::ApiError {
         kind: line.word("error").unwrap_or_default(),
         status: line.status("api_error_status"),
     };
@@ -146,13 +146,13 @@ pub fn summary(input: &Object) -> String {
     found.find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-fn tool_ended(block: &Object) -> Option<Event> {
+fn tool_ended(block: &Object) -> Option<StreamEvent> {
     (block.text("type")? == "tool_result")
-        .then(|| Event::ToolEnded { id: block.id("tool_use_id"), failed: block.is_true("is_error") })
+        .then(|| StreamEvent::ToolEnded { id: block.id("tool_use_id"), failed: block.is_true("is_error") })
 }
 
 /// Returns the windows of the user's plan whose level is told.
-fn quota(info: &Object) -> Option<Event> {
+fn quota(info: &Object) -> Option<StreamEvent> {
     let window = |name: &str, window: &Object| {
         let percent = window.number("utilization").map(|part| part * 100.0);
         let resets_at = window.read("resetsAt").as_ref().and_then(Stamp::of_client);
@@ -165,11 +165,11 @@ fn quota(info: &Object) -> Option<Event> {
     if !windows.iter().any(|window| window.name == main) {
         windows.extend(window(&main, info));
     }
-    (!windows.is_empty()).then_some(Event::Quota(windows))
+    (!windows.is_empty()).then_some(StreamEvent::Quota(windows))
 }
 
 /// Returns the state of the limits, if it is a known one.
-pub fn rate_limit(info: &Object) -> Option<Event> {
+pub fn rate_limit(info: &Object) -> Option<StreamEvent> {
     let status = match info.text("status")?.as_str() {
         "allowed" => Limit::Allowed,
         "allowed_warning" => Limit::Warning,
@@ -179,15 +179,15 @@ pub fn rate_limit(info: &Object) -> Option<Event> {
         _ => return None,
     };
     let resets_at = info.read("resetsAt").as_ref().and_then(Stamp::of_client);
-    Some(Event::RateLimit { status, resets_at })
+    Some(StreamEvent::RateLimit { status, resets_at })
 }
 
-fn outcome(line: &Object) -> Outcome {
+fn outcome(line: &Object) -> StreamResult {
     let subtype = line.word("subtype").unwrap_or_default();
     let errors: Vec<Value> = line.read("errors").unwrap_or_default();
     let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
     let tokens = line.object("usage");
-    Outcome {
+    StreamResult {
         is_error: line.read("is_error").unwrap_or_else(|| subtype.starts_with("error")),
         subtype,
         api_error_status: line.status("api_error_status"),
@@ -238,32 +238,32 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn tool(id: &str, name: &str, summary: &str) -> Event {
-        Event::ToolStarted { id: id.into(), name: name.into(), summary: summary.into() }
+    fn tool(id: &str, name: &str, summary: &str) -> StreamEvent {
+        StreamEvent::ToolStarted { id: id.into(), name: name.into(), summary: summary.into() }
     }
 
-    fn ended(id: &str, failed: bool) -> Event {
-        Event::ToolEnded { id: id.into(), failed }
+    fn ended(id: &str, failed: bool) -> StreamEvent {
+        StreamEvent::ToolEnded { id: id.into(), failed }
     }
 
     #[test]
     fn a_real_turn_with_tools() {
         let found = include_str!("samples/tools.jsonl").lines().flat_map(events);
-        let (context, found): (Vec<Event>, Vec<Event>) =
-            found.partition(|event| matches!(event, Event::Context { .. }));
-        assert!(context.iter().all(|event| *event == Event::Context { tokens: 11 }), "{context:?}");
+        let (context, found): (Vec<StreamEvent>, Vec<StreamEvent>) =
+            found.partition(|event| matches!(event, StreamEvent::Context { .. }));
+        assert!(context.iter().all(|event| *event == StreamEvent::Context { tokens: 11 }), "{context:?}");
         let cost_usd = Some(0.0005600000000000001);
         let usage = Usage { input_tokens: 40, output_tokens: 20, cost_usd, ..Usage::default() };
-        let outcome = Outcome {
+        let outcome = StreamResult {
             subtype: "success".into(),
             text: "finished".into(),
             usage,
             session_id: Some("s-tools".into()),
-            ..Outcome::default()
+            ..StreamResult::default()
         };
         let expected = [
-            Event::Init { session_id: Some("s-tools".into()) },
-            Event::Text("working".into()),
+            StreamEvent::Init { session_id: Some("s-tools".into()) },
+            StreamEvent::Text("working".into()),
             tool("t1_0", "Bash", "echo 1 >> f; ls"),
             tool("t2_0", "Write", "/proj/a.txt"),
             ended("t1_0", false),
@@ -276,8 +276,8 @@ mod tests {
             ended("t5_1", false),
             tool("t6_2", "Bash", "exit 3"),
             ended("t6_2", true),
-            Event::Text("finished".into()),
-            Event::Result(Box::new(outcome)),
+            StreamEvent::Text("finished".into()),
+            StreamEvent::Result(Box::new(outcome)),
         ];
         assert_eq!(found, expected);
     }
@@ -288,7 +288,9 @@ mod tests {
             let line = format!(r#"{{"type":"rate_limit_event","rate_limit_info":{info}}}"#);
             let found = events(&line).into_iter();
             found
-                .filter_map(|event| if let Event::Quota(windows) = event { Some(windows) } else { None })
+                .filter_map(
+                    |event| if let StreamEvent::Quota(windows) = event { Some(windows) } else { None },
+                )
                 .next()
         };
         let at = Some(Stamp(1_794_834_014_000));
@@ -322,56 +324,56 @@ mod tests {
         }
         let result = r#"{"type":"result","modelUsage":{"small":{"inputTokens":5,"contextWindow":200000},
             "main":{"inputTokens":2,"cacheReadInputTokens":90,"contextWindow":1000000},"odd":null}}"#;
-        let Some(Event::Result(outcome)) = events(result).pop() else { panic!() };
+        let Some(StreamEvent::Result(outcome)) = events(result).pop() else { panic!() };
         assert_eq!(outcome.context_window, Some(1_000_000));
     }
 
     #[test]
     fn lines_and_what_they_say() {
-        let limit = |status, at: Option<i64>| Event::RateLimit { status, resets_at: at.map(Stamp) };
-        let error = |kind: &str, status| Event::ApiError { kind: kind.into(), status };
+        let limit = |status, at: Option<i64>| StreamEvent::RateLimit { status, resets_at: at.map(Stamp) };
+        let error = |kind: &str, status| StreamEvent::ApiError { kind: kind.into(), status };
         let cases = [
-            ("garbage", "Warning: no stdin data received", vec![Event::Other]),
+            ("garbage", "Warning: no stdin data received", vec![StreamEvent::Other]),
             ("blank", " \t", vec![]),
-            ("cut off", r#"{"type":"assistant","message":{"#, vec![Event::Other]),
+            ("cut off", r#"{"type":"assistant","message":{"#, vec![StreamEvent::Other]),
             (
                 "another type",
                 r#"{"type":"stream_event","event":{"type":"message_stop"}}"#,
-                vec![Event::Other],
+                vec![StreamEvent::Other],
             ),
-            ("not an object", r#"["assistant"]"#, vec![Event::Other]),
-            ("no type", "{}", vec![Event::Other]),
-            ("nulls", r#"{"type":"system","subtype":null,"session_id":null}"#, vec![Event::Other]),
+            ("not an object", r#"["assistant"]"#, vec![StreamEvent::Other]),
+            ("no type", "{}", vec![StreamEvent::Other]),
+            ("nulls", r#"{"type":"system","subtype":null,"session_id":null}"#, vec![StreamEvent::Other]),
             (
                 "init of nulls",
                 r#"{"type":"system","subtype":"init","session_id":null,"model":7,"tools":{},"plugin_errors":null}"#,
-                vec![Event::Init { session_id: None }],
+                vec![StreamEvent::Init { session_id: None }],
             ),
             (
                 "an id that is an option",
                 r#"{"type":"system","subtype":"init","session_id":"--help"}"#,
-                vec![Event::Init { session_id: None }],
+                vec![StreamEvent::Init { session_id: None }],
             ),
             (
                 "several blocks",
                 r#"{"type":"assistant","message":{"content":[{"type":"text","text":"a"},7,{"type":"thinking"},{"type":"tool_use","id":"1","name":"Glob","input":{"pattern":"*.rs"}},{"type":"text","text":" "},{"type":"text","text":"b"}]}}"#,
-                vec![Event::Text("a".into()), tool("1", "Glob", "*.rs"), Event::Text("b".into())],
+                vec![StreamEvent::Text("a".into()), tool("1", "Glob", "*.rs"), StreamEvent::Text("b".into())],
             ),
             (
                 "several results",
                 r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"1"},{"type":"tool_result","tool_use_id":"2","is_error":true,"content":[{}]}]}}"#,
                 vec![ended("1", false), ended("2", true)],
             ),
-            ("a prompt", r#"{"type":"user","message":{"content":"go on"}}"#, vec![Event::Other]),
+            ("a prompt", r#"{"type":"user","message":{"content":"go on"}}"#, vec![StreamEvent::Other]),
             (
                 "content of another type",
                 r#"{"type":"assistant","message":{"content":{"type":"text"}}}"#,
-                vec![Event::Other],
+                vec![StreamEvent::Other],
             ),
             (
                 "a sub-agent's words",
                 r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#,
-                vec![Event::Other],
+                vec![StreamEvent::Other],
             ),
             (
                 "a sub-agent's tool",
@@ -381,7 +383,7 @@ mod tests {
             (
                 "the client in the agent's place",
                 r#"{"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}"#,
-                vec![Event::Other],
+                vec![StreamEvent::Other],
             ),
             (
                 "an error",
@@ -391,7 +393,7 @@ mod tests {
             (
                 "a sub-agent's error",
                 r#"{"type":"assistant","parent_tool_use_id":"t","error":"server_error","is_api_error_message":true}"#,
-                vec![Event::Other],
+                vec![StreamEvent::Other],
             ),
             (
                 "an error that names the limit",
@@ -401,17 +403,17 @@ mod tests {
             (
                 "a retry",
                 r#"{"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":604.5,"error_status":500,"error":"server_error"}"#,
-                vec![Event::Retry { attempt: 2, error_status: Some(500) }],
+                vec![StreamEvent::Retry { attempt: 2, error_status: Some(500) }],
             ),
             (
                 "a retry without an answer",
                 r#"{"type":"system","subtype":"api_retry","attempt":1,"retry_delay_ms":-5,"error_status":null}"#,
-                vec![Event::Retry { attempt: 1, error_status: None }],
+                vec![StreamEvent::Retry { attempt: 1, error_status: None }],
             ),
             (
                 "background",
                 r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"a"},{"task_id":"b"}]}"#,
-                vec![Event::Background { running: 2 }],
+                vec![StreamEvent::Background { running: 2 }],
             ),
             (
                 "allowed",
@@ -436,23 +438,26 @@ mod tests {
             (
                 "another state",
                 r#"{"type":"rate_limit_event","rate_limit_info":{"status":"dreaming"}}"#,
-                vec![Event::Other],
+                vec![StreamEvent::Other],
             ),
             (
                 "a limit of nothing",
                 r#"{"type":"rate_limit_event","rate_limit_info":null}"#,
-                vec![Event::Other],
+                vec![StreamEvent::Other],
             ),
-            ("an empty result", r#"{"type":"result"}"#, vec![Event::Result(Box::default())]),
+            ("an empty result", r#"{"type":"result"}"#, vec![StreamEvent::Result(Box::default())]),
             (
                 "half a character",
                 r#"{"type":"assistant","message":{"content":[{"type":"text","text":"a\ud83d b"}]}}"#,
-                vec![Event::Text("a\u{fffd} b".into())],
+                vec![StreamEvent::Text("a\u{fffd} b".into())],
             ),
             (
                 "a result with half a character",
                 r#"{"type":"result","result":"a\ud83d b"}"#,
-                vec![Event::Result(Box::new(Outcome { text: "a\u{fffd} b".into(), ..Outcome::default() }))],
+                vec![StreamEvent::Result(Box::new(StreamResult {
+                    text: "a\u{fffd} b".into(),
+                    ..StreamResult::default()
+                }))],
             ),
         ];
         for (name, line, expected) in cases {
@@ -465,28 +470,28 @@ mod tests {
         let cases = [
             (
                 json!({"subtype": "error_max_turns", "errors": ["Reached maximum number of turns (1)", 7]}),
-                Outcome {
+                StreamResult {
                     is_error: true,
                     subtype: "error_max_turns".into(),
                     text: "Reached maximum number of turns (1)".into(),
-                    ..Outcome::default()
+                    ..StreamResult::default()
                 },
             ),
             (
                 json!({"subtype": "success", "is_error": true, "api_error_status": 429, "api_error": "usage_limit_reached",
                 "result": null, "total_cost_usd": "free", "usage": 7, "num_turns": -1}),
-                Outcome {
+                StreamResult {
                     is_error: true,
                     subtype: "success".into(),
                     api_error_status: Some(429),
                     api_error: Some("usage_limit_reached".into()),
-                    ..Outcome::default()
+                    ..StreamResult::default()
                 },
             ),
             (
                 json!({"is_error": false, "result": "\u{1b}[1mdone", "permission_denials": [{"tool_name": "Bash"}, {}, {"tool_name": "Bash"}, {"tool_name": "x; rm -r /"}], "session_id": "a b",
                 "usage": {"input_tokens": 1, "cache_read_input_tokens": 2.0, "cache_creation_input_tokens": 3, "output_tokens": null}}),
-                Outcome {
+                StreamResult {
                     text: "\u{1b}[1mdone".into(),
                     denied_tools: vec!["Bash".into(), UNKNOWN_TOOL.into()],
                     usage: Usage {
@@ -495,13 +500,13 @@ mod tests {
                         cache_write_tokens: 3,
                         ..Usage::default()
                     },
-                    ..Outcome::default()
+                    ..StreamResult::default()
                 },
             ),
         ];
         for (mut line, expected) in cases {
             line["type"] = "result".into();
-            assert_eq!(events(&line.to_string()), [Event::Result(Box::new(expected))], "{line}");
+            assert_eq!(events(&line.to_string()), [StreamEvent::Result(Box::new(expected))], "{line}");
         }
     }
 

@@ -14,8 +14,8 @@ const MAX_LONG_BYTES: usize = 128 << 20;
 /// What is read in any case and as a whole, because the newest entries decide.
 const TAIL_BYTES: u64 = 4 << 20;
 /// Lines that `visit` took count against these: after so many bytes it is asked to take less.
-const MAX_WHOLE_BYTES: u64 = 32 << 20;
-const MAX_DECIDING_BYTES: u64 = 96 << 20;
+const MAX_EVERYTHING_BYTES: u64 = 32 << 20;
+const MAX_WITHOUT_RESULTS_BYTES: u64 = 96 << 20;
 /// Of a longer part the middle is not read.
 const MAX_SEARCHED_BYTES: u64 = 512 << 20;
 /// The longest line while only commands are looked for.
@@ -23,32 +23,32 @@ const MAX_COMMAND_BYTES: usize = 1 << 20;
 
 /// What is to be taken of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effort {
-    Whole,
+pub enum ReadLevel {
+    Everything,
     /// No long results of tools.
-    Deciding,
+    WithoutToolResults,
     /// What the user did: prompts, Esc and the queue.
-    Commands,
+    UserInputOnly,
 }
 
 /// What became of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum LineUse {
     /// It was parsed.
-    Whole,
+    Parsed,
     /// Nothing in it could matter.
-    Nothing,
+    Irrelevant,
     /// It may have said something that was not asked for.
-    PassedOver,
+    Skipped,
 }
 
 /// How a part of a file was read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct ReadExtent {
     /// Where the last whole line ends.
     pub end: u64,
     /// Bytes of lines that were searched for commands only.
-    pub passed_over: u64,
+    pub skipped: u64,
     /// Bytes that were not read at all.
     pub unread: u64,
 }
@@ -75,9 +75,9 @@ pub fn each_line(
     (from, to): (u64, u64),
     deadlines: Deadlines,
     is_skipped: impl Fn(&[u8]) -> bool,
-    mut visit: impl FnMut(&[u8], Effort) -> Taken,
-) -> Option<Extent> {
-    let mut extent = Extent { end: from, passed_over: 0, unread: 0 };
+    mut visit: impl FnMut(&[u8], ReadLevel) -> LineUse,
+) -> Option<ReadExtent> {
+    let mut extent = ReadExtent { end: from, skipped: 0, unread: 0 };
     file.seek(SeekFrom::Start(from)).ok()?;
     let mut buffer = Vec::with_capacity(usize::try_from((to - from).min(CHUNK_BYTES)).ok()?);
     // The buffer begins with a line, unless the rest of a skipped one is being read.
@@ -86,8 +86,8 @@ pub fn each_line(
         let late = if at > from { deadlines.passed() } else { None };
         // The newest part of what may be searched is more than the oldest.
         let mut resume_at = at;
-        if to - at > MAX_SEARCHED_BYTES && at - from >= MAX_WHOLE_BYTES {
-            resume_at = to - (MAX_SEARCHED_BYTES - MAX_WHOLE_BYTES);
+        if to - at > MAX_SEARCHED_BYTES && at - from >= MAX_EVERYTHING_BYTES {
+            resume_at = to - (MAX_SEARCHED_BYTES - MAX_EVERYTHING_BYTES);
         }
         if late == Some(Late::Commands) {
             resume_at = resume_at.max(to.saturating_sub(TAIL_BYTES));
@@ -98,13 +98,18 @@ pub fn each_line(
             buffer.clear();
             file.seek(SeekFrom::Start(at)).ok()?;
         }
-        let effort = match taken_bytes {
-            _ if to - at <= TAIL_BYTES => Effort::Whole,
-            bytes if bytes > MAX_DECIDING_BYTES || late >= Some(Late::Deciding) => Effort::Commands,
-            bytes if bytes > MAX_WHOLE_BYTES || late >= Some(Late::Whole) => Effort::Deciding,
-            _ => Effort::Whole,
+        let level = match taken_bytes {
+            _ if to - at <= TAIL_BYTES => ReadLevel::Everything,
+            bytes if bytes > MAX_WITHOUT_RESULTS_BYTES || late >= Some(Late::Deciding) => {
+                ReadLevel::UserInputOnly
+            }
+            bytes if bytes > MAX_EVERYTHING_BYTES || late >= Some(Late::Whole) => {
+                ReadLevel::WithoutToolResults
+            }
+            _ => ReadLevel::Everything,
         };
-        let max_line_bytes = if effort == Effort::Commands { MAX_COMMAND_BYTES } else { MAX_LINE_BYTES };
+        let max_line_bytes =
+            if level == ReadLevel::UserInputOnly { MAX_COMMAND_BYTES } else { MAX_LINE_BYTES };
         let read = file.take((to - at).min(CHUNK_BYTES)).read_to_end(&mut buffer).ok()?;
         if read == 0 {
             break;
@@ -118,10 +123,10 @@ pub fn each_line(
             let over =
                 line.len() > max_line_bytes || (line.len() > LONG_LINE_BYTES && long_bytes > MAX_LONG_BYTES);
             if !std::mem::take(&mut skipping) && !over {
-                match visit(line, effort) {
-                    Taken::Whole => taken_bytes += line.len() as u64,
-                    Taken::Nothing => {}
-                    Taken::PassedOver => extent.passed_over += line.len() as u64,
+                match visit(line, level) {
+                    LineUse::Parsed => taken_bytes += line.len() as u64,
+                    LineUse::Irrelevant => {}
+                    LineUse::Skipped => extent.skipped += line.len() as u64,
                 }
             }
             start = end + 1;
@@ -171,13 +176,13 @@ mod tests {
         let (mut lengths, deadlines) = (Vec::new(), Deadlines::each(Duration::from_secs(600)));
         let skipped = |line: &[u8]| line.starts_with(b"#");
         let part = (from, text.len() as u64);
-        let visit = |line: &[u8], effort| {
-            assert_eq!(effort, Effort::Whole);
+        let visit = |line: &[u8], level| {
+            assert_eq!(level, ReadLevel::Everything);
             lengths.push(line.len());
-            Taken::Whole
+            LineUse::Parsed
         };
         let extent = each_line(&mut file, part, deadlines, skipped, visit).unwrap();
-        assert_eq!((extent.passed_over, extent.unread), (0, 0));
+        assert_eq!((extent.skipped, extent.unread), (0, 0));
         (lengths, extent.end)
     }
 
@@ -194,12 +199,12 @@ mod tests {
         assert_eq!(read(b"no end", 0), (vec![], 0));
     }
 
-    /// Visits a file and returns how many lines were visited with each effort, and the extent.
-    fn efforts(file: &mut File, deadlines: Deadlines, taken: Taken) -> ([usize; 3], Extent) {
+    /// Visits a file and returns how many lines were visited at each level, and the extent.
+    fn read_levels(file: &mut File, deadlines: Deadlines, line_use: LineUse) -> ([usize; 3], ReadExtent) {
         let (mut counts, length) = ([0; 3], file.metadata().unwrap().len());
-        let visit = |_: &[u8], effort: Effort| {
-            counts[effort as usize] += 1;
-            taken
+        let visit = |_: &[u8], level: ReadLevel| {
+            counts[level as usize] += 1;
+            line_use
         };
         let extent = each_line(file, (0, length), deadlines, |_| false, visit).unwrap();
         assert_eq!(extent.end, length);
@@ -213,17 +218,18 @@ mod tests {
         (0..4 * 110).for_each(|_| file.write_all(chunk.as_bytes()).unwrap());
         let later = Deadlines::each(Duration::from_secs(600));
         let mb = |count: usize| count >> 10;
-        let (counts, extent) = efforts(&mut file, later, Taken::Whole);
+        let (counts, extent) = read_levels(&mut file, later, LineUse::Parsed);
         assert_eq!(counts.map(mb), [32 + 4, 64, 9], "{counts:?}");
-        assert_eq!((extent.passed_over, extent.unread), (0, 0));
-        let (counts, extent) = efforts(&mut file, later, Taken::Nothing);
-        assert_eq!((counts, extent.passed_over), ([110 << 10, 0, 0], 0), "what is not parsed costs little");
+        assert_eq!((extent.skipped, extent.unread), (0, 0));
+        let (counts, extent) = read_levels(&mut file, later, LineUse::Irrelevant);
+        assert_eq!((counts, extent.skipped), ([110 << 10, 0, 0], 0), "what is not parsed costs little");
         let now = Instant::now();
         let no_time = Deadlines { whole: now, deciding: now, ..later };
-        let (counts, extent) = efforts(&mut file, no_time, Taken::PassedOver);
+        let (counts, extent) = read_levels(&mut file, no_time, LineUse::Skipped);
         assert_eq!(counts, [256 + (4 << 10), 0, (106 << 10) - 256], "the first chunk is always taken");
-        assert_eq!((extent.passed_over >> 20, extent.unread), (109, 0));
-        let (counts, extent) = efforts(&mut file, Deadlines { commands: now, ..no_time }, Taken::Whole);
+        assert_eq!((extent.skipped >> 20, extent.unread), (109, 0));
+        let (counts, extent) =
+            read_levels(&mut file, Deadlines { commands: now, ..no_time }, LineUse::Parsed);
         // Where it begins again it is within a line.
         assert_eq!(counts, [256 + (4 << 10) - 1, 0, 0]);
         assert_eq!(extent.unread, (106 << 20) - CHUNK_BYTES);
@@ -237,7 +243,7 @@ mod tests {
         file.seek(SeekFrom::End(0)).unwrap();
         file.write_all(b"\nlast\n").unwrap();
         let later = Deadlines::each(Duration::from_secs(600));
-        let (counts, extent) = efforts(&mut file, later, Taken::Whole);
+        let (counts, extent) = read_levels(&mut file, later, LineUse::Parsed);
         assert_eq!(counts, [2, 0, 0]);
         assert_eq!(extent.unread >> 20, 2048 - 512);
     }

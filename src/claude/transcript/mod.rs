@@ -2,20 +2,20 @@
 //!
 //! The transcript lags behind the hooks, every version of Claude Code adds types, and lines can be megabytes long. Lines that
 //! do not parse are skipped. What decides (prompts, the queue, an interrupt, tokens) is found whatever lies between: a turn
-//! may be of any length, and the longer it is, the less is parsed of it (`lines::Effort`). What had to be passed over is told.
+//! may be of any length, and the longer it is, the less is parsed of it (`lines::ReadLevel`). What had to be passed over is told.
 
 mod lines;
 mod needles;
 
 use crate::core::decide::figures;
-use crate::core::decide::turn::Gained;
-use crate::core::record::{Queued, StoredLoop, Usage};
+use crate::core::decide::turn::TranscriptGain;
+use crate::core::record::{QueuedPrompt, StoredLoop, Usage};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::core::time::runtime::{Event, Evidence};
+use crate::core::time::runtime::{TimedEvent, TranscriptEvent};
 use crate::store::World;
 use crate::store::file::walk::entries;
-use lines::{Deadlines, Effort, Extent, Taken};
+use lines::{Deadlines, LineUse, ReadExtent, ReadLevel};
 use needles::Needles;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
@@ -30,14 +30,14 @@ use std::time::Duration;
 /// How long one read may take for all entries, how long more for those that decide, and again for commands.
 const READ_BUDGET: Duration = Duration::from_millis(100);
 /// More entries of one turn are not kept; the newest decide.
-const MAX_EVIDENCE: usize = 100_000;
+const MAX_TIMED_EVENTS: usize = 100_000;
 /// Edits without a result at one time.
-const MAX_EDITING: usize = 64;
+const MAX_OPEN_EDITS: usize = 64;
 /// Longer than any id.
 const MAX_ID_BYTES: usize = 256;
 /// The first read goes back in growing steps, starting with this one, until it is before the loop's start.
 const FIRST_STEP_BYTES: u64 = 32 << 10;
-const MAX_QUEUED: usize = 32;
+const MAX_QUEUED_PROMPTS: usize = 32;
 /// Results of tools up to this length are parsed while long ones are not, because they end a tool's time.
 const SHORT_ENTRY_BYTES: usize = 4 << 10;
 /// Tools that do not change the project; all others, also unknown ones, may write.
@@ -48,18 +48,22 @@ const READING_TOOLS: [&str; 9] =
 const EDITING_TOOLS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
 /// Returns what the transcript gained since the loop last read it; `None` if it cannot be read.
-pub fn read(path: &Path, run: &StoredLoop) -> Option<Gained> {
+pub fn read(path: &Path, run: &StoredLoop) -> Option<TranscriptGain> {
     read_until(path, run, Deadlines::each(READ_BUDGET))
 }
 
-fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gained> {
+fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<TranscriptGain> {
     let name = path.to_str()?;
     // Checked before opening, because opening a pipe would block.
     let length = path.metadata().ok().filter(|meta| meta.is_file())?.len();
     let mut file = File::open(path).ok()?;
     let known = &run.session.transcript;
-    let mut reader =
-        Reader { gained: Gained::default(), editing: Vec::new(), since: run.timing.armed_at, needles: None };
+    let mut reader = Reader {
+        gained: TranscriptGain::default(),
+        editing: Vec::new(),
+        since: run.timing.armed_at,
+        needles: None,
+    };
     // A session that moves into another checkout takes its transcript along, under the same name.
     let is_known = Path::new(&known.path).file_name() == path.file_name();
     reader.gained.reading = if is_known { known.clone() } else { known.anew() };
@@ -76,12 +80,12 @@ fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Gai
         None => position_before(&mut file, length, run.timing.armed_at)?,
     };
     // `from` may be inside a line, which then does not parse and is skipped.
-    let visit = |line: &[u8], effort| reader.visit(line, effort);
+    let visit = |line: &[u8], level| reader.visit(line, level);
     let read = lines::each_line(&mut file, (from, length), deadlines, is_irrelevant, visit)?;
-    let Extent { end, passed_over, unread } = read;
+    let ReadExtent { end, skipped, unread } = read;
     let mut gained = reader.gained;
-    (gained.uncounted_bytes, gained.unread_bytes) = (passed_over, unread);
-    if passed_over + unread > 0 {
+    (gained.uncounted_bytes, gained.unread_bytes) = (skipped, unread);
+    if skipped + unread > 0 {
         // What was skipped may have been anything.
         gained.tools_used = gained.tools_used.max(1);
         gained.tools_that_write = gained.tools_that_write.max(1);
@@ -225,12 +229,12 @@ struct Tokens {
 #[derive(Default)]
 struct Content<'a> {
     text: Option<Cow<'a, str>>,
-    calls: Vec<ToolCall>,
+    calls: Vec<TranscriptToolCall>,
     /// The id of each result, and whether the tool failed.
     results: Vec<(String, bool)>,
 }
 
-struct ToolCall {
+struct TranscriptToolCall {
     id: String,
     writes: bool,
     edits: bool,
@@ -287,7 +291,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
                         Some("text") => content.text = block.text.or(content.text),
                         Some("tool_use") => {
                             let name = block.name.unwrap_or_default();
-                            content.calls.push(ToolCall {
+                            content.calls.push(TranscriptToolCall {
                                 id: short(block.id),
                                 writes: !READING_TOOLS.contains(&name.as_ref()),
                                 edits: EDITING_TOOLS.contains(&name.as_ref()),
@@ -329,7 +333,7 @@ fn is_irrelevant(line: &[u8]) -> bool {
 }
 
 struct Reader {
-    gained: Gained,
+    gained: TranscriptGain,
     /// Ids of edits without a result so far.
     editing: Vec<String>,
     /// Entries before this time do not belong to the loop.
@@ -339,22 +343,22 @@ struct Reader {
 }
 
 impl Reader {
-    fn visit(&mut self, bytes: &[u8], effort: Effort) -> Taken {
+    fn visit(&mut self, bytes: &[u8], level: ReadLevel) -> LineUse {
         if is_irrelevant(bytes) {
-            return Taken::Nothing;
+            return LineUse::Irrelevant;
         }
-        if effort > Effort::Whole {
+        if level > ReadLevel::Everything {
             let needles = self.needles.get_or_insert_with(Needles::new);
-            let is_asked_for = match effort {
-                Effort::Commands => needles.is_command(bytes),
+            let is_asked_for = match level {
+                ReadLevel::UserInputOnly => needles.is_command(bytes),
                 _ => bytes.len() <= SHORT_ENTRY_BYTES || needles.decides(bytes),
             };
             if !is_asked_for {
-                return if needles.is_result(bytes) { Taken::Nothing } else { Taken::PassedOver };
+                return if needles.is_result(bytes) { LineUse::Irrelevant } else { LineUse::Skipped };
             }
         }
         self.line(bytes);
-        Taken::Whole
+        LineUse::Parsed
     }
 
     fn line(&mut self, bytes: &[u8]) {
@@ -367,14 +371,14 @@ impl Reader {
             Some("queue-operation") => self.queue(&line, at),
             Some("assistant") if line.is_sidechain != Some(true) => self.assistant(&line, at),
             Some("user") if line.is_sidechain != Some(true) => self.user(&line, at),
-            Some("attachment") if line.is_stop_context() => self.evidence(at, Event::Sent),
+            Some("attachment") if line.is_stop_context() => self.evidence(at, TranscriptEvent::Sent),
             _ => {}
         }
     }
 
     fn assistant(&mut self, line: &Line, at: Stamp) {
         let Some(message) = line.message() else { return };
-        self.evidence(at, Event::Answer);
+        self.evidence(at, TranscriptEvent::Answer);
         if line.is_api_error_message != Some(true) {
             self.gained.answered_at = self.gained.answered_at.max(Some(at));
         }
@@ -384,10 +388,10 @@ impl Reader {
             self.gained.tools_that_write += u64::from(call.writes);
             self.gained.edits += u64::from(call.edits);
             if call.edits {
-                self.editing.drain(..(self.editing.len() + 1).saturating_sub(MAX_EDITING));
+                self.editing.drain(..(self.editing.len() + 1).saturating_sub(MAX_OPEN_EDITS));
                 self.editing.push(call.id.clone());
             }
-            self.evidence(at, Event::Call(call.id));
+            self.evidence(at, TranscriptEvent::Call(call.id));
         }
         if let Some(text) = message.content.text {
             self.gained.last_text = Some(text.into_owned());
@@ -428,7 +432,7 @@ impl Reader {
                 // A failed edit changed nothing.
                 self.gained.edits -= u64::from(*failed);
             }
-            self.evidence(at, Event::Result(id.clone()));
+            self.evidence(at, TranscriptEvent::Result(id.clone()));
         }
         let Some(text) = content.text else { return };
         // Claude Code answers `/compact` and `/clear` itself; the agent does not read them.
@@ -437,19 +441,19 @@ impl Reader {
         }
         if is_interruption(&text) {
             self.gained.interrupted_at = Some(at);
-            self.evidence(at, Event::Interrupt);
+            self.evidence(at, TranscriptEvent::Interrupt);
         } else if line.is_meta == Some(true) {
-            self.evidence(at, Event::Sent);
+            self.evidence(at, TranscriptEvent::Sent);
         } else if content.results.is_empty() {
-            self.evidence(at, Event::Prompt);
+            self.evidence(at, TranscriptEvent::Prompt);
         }
     }
 
-    fn evidence(&mut self, at: Stamp, event: Event) {
-        if self.gained.evidence.len() == MAX_EVIDENCE {
-            self.gained.evidence.drain(..MAX_EVIDENCE / 2);
+    fn evidence(&mut self, at: Stamp, event: TranscriptEvent) {
+        if self.gained.evidence.len() == MAX_TIMED_EVENTS {
+            self.gained.evidence.drain(..MAX_TIMED_EVENTS / 2);
         }
-        self.gained.evidence.push(Evidence { at, event });
+        self.gained.evidence.push(TimedEvent { at, event });
     }
 
     /// Follows Claude Code's queue of what the user typed while the agent works.
@@ -458,7 +462,7 @@ impl Reader {
         let text = clean::excerpt(&text.unwrap_or_default(), 200);
         let queue = &mut self.gained.reading.queue;
         match line.operation.as_deref() {
-            Some("enqueue") if queue.len() < MAX_QUEUED => queue.push(Queued { text, at }),
+            Some("enqueue") if queue.len() < MAX_QUEUED_PROMPTS => queue.push(QueuedPrompt { text, at }),
             Some("dequeue") if !queue.is_empty() => drop(queue.remove(0)),
             Some("remove") => match queue.iter().position(|queued| queued.text == text) {
                 Some(at) => drop(queue.remove(at)),
@@ -487,7 +491,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::record::{LoopState, Reading, Timing};
+    use crate::core::record::{LoopState, Timing, TranscriptPosition};
     use std::io::Write;
 
     fn run() -> StoredLoop {
@@ -531,7 +535,7 @@ mod tests {
             self.0.write_all(lines.concat().as_bytes()).unwrap();
         }
 
-        fn read(&self, run: &StoredLoop) -> Gained {
+        fn read(&self, run: &StoredLoop) -> TranscriptGain {
             read_until(self.0.path(), run, Deadlines::each(Duration::from_secs(600))).unwrap()
         }
     }
@@ -551,10 +555,18 @@ mod tests {
         ]);
         let gained = transcript.read(&run());
         let kinds: Vec<_> = gained.evidence.iter().map(|e| e.event.clone()).collect();
-        let (call, result) = (Event::Call("t1".into()), Event::Result("t1".into()));
+        let (call, result) = (TranscriptEvent::Call("t1".into()), TranscriptEvent::Result("t1".into()));
         assert_eq!(
             kinds,
-            [Event::Prompt, Event::Answer, Event::Answer, call, result, Event::Answer, Event::Sent]
+            [
+                TranscriptEvent::Prompt,
+                TranscriptEvent::Answer,
+                TranscriptEvent::Answer,
+                call,
+                result,
+                TranscriptEvent::Answer,
+                TranscriptEvent::Sent
+            ]
         );
         assert_eq!(gained.tools_used, 1);
         assert_eq!(
@@ -575,7 +587,7 @@ mod tests {
             ) + "\n"
         };
         for (kind, event, expected) in [
-            ("hook_additional_context", "Stop", &[Event::Sent][..]),
+            ("hook_additional_context", "Stop", &[TranscriptEvent::Sent][..]),
             ("hook_additional_context", "SessionStart", &[]),
             ("hook_system_message", "Stop", &[]),
         ] {
@@ -684,10 +696,10 @@ mod tests {
         assert!(read(&dir.path().join("missing"), &run()).is_none());
         let mut shrunk = run();
         let transcript = Transcript::of(&[assistant(1, "m", CALL)]);
-        shrunk.session.transcript = Reading {
+        shrunk.session.transcript = TranscriptPosition {
             path: transcript.0.path().display().to_string(),
             offset: Some(1 << 40),
-            ..Reading::default()
+            ..TranscriptPosition::default()
         };
         assert_eq!(
             transcript.read(&shrunk).tools_used,
@@ -710,10 +722,10 @@ mod tests {
         let mut transcript =
             Transcript::of(&[assistant(1, "m1", TEXT), queue("enqueue", "/a"), user(2, esc)]);
         let mut known = run();
-        known.session.transcript = Reading {
+        known.session.transcript = TranscriptPosition {
             path: transcript.0.path().display().to_string(),
             offset: Some(0),
-            ..Reading::default()
+            ..TranscriptPosition::default()
         };
         add_megabytes(&mut transcript, 50);
         let output = format!(r#"{{"type":"file-history","x":"{}"}}"#, "y".repeat(1 << 20)) + "\n";
@@ -789,12 +801,12 @@ mod tests {
     #[test]
     fn entries_without_number_keep_the_newest() {
         let line = assistant(1, "m", r#"{"type":"tool_use","id":"t","name":"Edit"}"#);
-        let mut transcript = Transcript::of(&[line.repeat(MAX_EVIDENCE / 2 + 10)]);
+        let mut transcript = Transcript::of(&[line.repeat(MAX_TIMED_EVENTS / 2 + 10)]);
         transcript.add(&[assistant(5, "n", TEXT)]);
         let gained = transcript.read(&run());
-        assert!(gained.evidence.len() < MAX_EVIDENCE);
+        assert!(gained.evidence.len() < MAX_TIMED_EVENTS);
         assert_eq!(gained.evidence.last().unwrap().at, Stamp::parse("2026-11-16T08:00:05Z").unwrap());
-        assert_eq!(gained.tools_used, MAX_EVIDENCE as u64 / 2 + 10);
+        assert_eq!(gained.tools_used, MAX_TIMED_EVENTS as u64 / 2 + 10);
     }
 
     #[test]

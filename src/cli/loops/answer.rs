@@ -1,9 +1,9 @@
 //! `ralph answer`: shows or answers the question in `ralph/decide.txt` or `ralph/blocked.txt`.
 
-use super::slash::Reply;
+use super::slash::SlashReply;
 use super::start;
 use crate::cli::{Failure, Invocation, Project, World};
-use crate::core::event::{self, Answered, What};
+use crate::core::event::{self, Answered, EventKind};
 use crate::core::message::short_id;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
@@ -12,7 +12,7 @@ use crate::core::text::clean;
 use crate::store::events;
 use crate::store::state;
 use crate::store::state::question::{self, Question};
-use crate::store::user::{answers, armed, asked, reply};
+use crate::store::user::{answers, armed, open_question, reply};
 
 pub fn command(call: &Invocation) -> Result<String, Failure> {
     let text = call.text_or_stdin("text")?;
@@ -85,7 +85,7 @@ pub fn in_session(
     text: &str,
     replace: bool,
     from: &str,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     let question = match of_session(world, project, session)? {
         None => return Err(not_own(world, project, session)?),
         Some(question) => question,
@@ -95,7 +95,7 @@ pub fn in_session(
     }
     let question = save(world, project, &question, text, replace)?;
     note_answer(world, project, &question, from);
-    asked::take(world, session);
+    open_question::take(world, session);
     reply::close(world, project, session);
     let request = StartRequest { resume: true, ..StartRequest::default() };
     let resumed = start::start_with(world, project, session, &request, true, Some(question));
@@ -168,7 +168,7 @@ pub fn note_answer(world: &World, project: &Project, question: &Question, from: 
     if let Some((_, run)) = loops.iter().find(|(_, run)| asked(run)) {
         let (asked, answer) = (event::text(question.asked()), event::text(&question.answer));
         let answered = Answered { question: asked, answer, from: from.to_owned() };
-        events::note(world, run, &[What::Answered(answered)]);
+        events::note(world, run, &[EventKind::Answered(answered)]);
     }
 }
 

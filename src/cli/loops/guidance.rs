@@ -4,18 +4,18 @@ use crate::cli::{Failure, Project, World};
 use crate::core::event::changes;
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge::GuidanceLists;
-use crate::core::guidance::{self, Change, Entry, Guidance, List, MAX_TEXT_CHARS, Overruling};
+use crate::core::guidance::{self, AddResult, Entry, Guidance, List, MAX_TEXT_CHARS, Overruling};
 use crate::core::settings::Resolved;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp, duration};
 use crate::scan::{self, ScanBudget};
 use crate::store::state::{self, Document, Locked};
-use crate::store::user::{armed, given};
+use crate::store::user::{armed, given_guidance};
 use crate::store::{config, events};
 use crate::view;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+pub enum GuidanceCommand {
     Give { list: List, text: String, options: Options },
     List,
     Remove(String),
@@ -31,14 +31,14 @@ pub struct Options {
     pub replace: bool,
 }
 
-impl Request {
+impl GuidanceCommand {
     /// Returns the request for a text; without text or options it is the list.
-    pub fn give(list: List, text: &str, options: Options) -> Result<Request, Failure> {
+    pub fn give(list: List, text: &str, options: Options) -> Result<GuidanceCommand, Failure> {
         let text = clean::line(text);
         match text.chars().count() {
-            0 if options == Options::default() => Ok(Request::List),
+            0 if options == Options::default() => Ok(GuidanceCommand::List),
             0 => Err(Failure::usage("no text given")),
-            1..=MAX_TEXT_CHARS => Ok(Request::Give { list, text, options }),
+            1..=MAX_TEXT_CHARS => Ok(GuidanceCommand::Give { list, text, options }),
             count => {
                 Err(Failure::usage(format!("text too long: {count} characters (at most {MAX_TEXT_CHARS})")))
             }
@@ -46,19 +46,19 @@ impl Request {
     }
 
     /// Returns the request to remove an entry.
-    pub fn remove(which: &str) -> Result<Request, Failure> {
+    pub fn remove(which: &str) -> Result<GuidanceCommand, Failure> {
         match which.trim() {
             "" => {
                 Err(Failure::usage("no number given")
                     .hint("use --remove N; without a text, the list is shown"))
             }
-            which => Ok(Request::Remove(which.to_owned())),
+            which => Ok(GuidanceCommand::Remove(which.to_owned())),
         }
     }
 
     /// Parses the text of a slash command. Flags come before or after the text; a word with dashes within it is text,
     /// as in "never use --force".
-    pub fn from_text(list: List, text: &str) -> Result<Request, Failure> {
+    pub fn from_text(list: List, text: &str) -> Result<GuidanceCommand, Failure> {
         // White space is folded in the end, so nothing is lost by taking the text word by word.
         let mut words: &[&str] = &text.split_whitespace().collect::<Vec<_>>();
         let mut options = Options::default();
@@ -66,17 +66,17 @@ impl Request {
             && word.starts_with("--")
         {
             words = match *word {
-                "--" => return Request::give(list, &rest.join(" "), options),
+                "--" => return GuidanceCommand::give(list, &rest.join(" "), options),
                 "--for" => options.take_for(rest)?,
                 word if word.starts_with("--for=") => {
                     let value = [&[&word["--for=".len()..]], rest].concat();
                     let left = options.take_for(&value)?.len();
                     &rest[rest.len() - left..]
                 }
-                "--remove" => return Request::remove(&rest.join(" ")),
+                "--remove" => return GuidanceCommand::remove(&rest.join(" ")),
                 word if options.take(word) => rest,
                 word => match word.strip_prefix("--remove=") {
-                    Some(number) => return Request::remove(&[&[number], rest].concat().join(" ")),
+                    Some(number) => return GuidanceCommand::remove(&[&[number], rest].concat().join(" ")),
                     None => return Err(unknown(word)),
                 },
             };
@@ -95,7 +95,7 @@ impl Request {
             {
                 return Err(Failure::usage("a text and --remove were given").hint("use one of them"));
             } else {
-                return Request::give(list, &words.join(" "), options);
+                return GuidanceCommand::give(list, &words.join(" "), options);
             }
         }
     }
@@ -146,14 +146,14 @@ pub fn run(
     world: &World,
     project: &Project,
     session: Option<&str>,
-    request: &Request,
+    request: &GuidanceCommand,
     json: bool,
 ) -> Result<String, Failure> {
     let session = session.filter(|id| state::usable_session_id(id));
     let resolved = config::load(world, project);
-    if *request == Request::List {
+    if *request == GuidanceCommand::List {
         let document = state::peek(project)?.unwrap_or_default();
-        let guidance = given::guidance(world, project, &document)?;
+        let guidance = given_guidance::guidance(world, project, &document)?;
         return Ok(if json {
             format!("{}\n", view::guidance::json(&guidance, world.now))
         } else {
@@ -163,15 +163,15 @@ pub fn run(
     }
     let findings = findings(world, project, &resolved, request);
     let mut state = Locked::open(project, world.now)?;
-    let mut guidance = given::guidance(world, project, &state.document)?;
+    let mut guidance = given_guidance::guidance(world, project, &state.document)?;
     let before = guidance.clone();
-    let restored = given::restored_note(project, &guidance);
+    let restored = given_guidance::restored_note(project, &guidance);
     let notes: Vec<String> = state.moved_aside.iter().cloned().chain(restored).collect();
     guidance.bring_back_to(world.now);
     let max_age = config::guidance_max_age_ms(world, project, &state.document);
     let expired = guidance.purge_over_age(world.now, max_age);
     let mut answer = match request {
-        Request::Give { list, text, options } => {
+        GuidanceCommand::Give { list, text, options } => {
             let replaced = if options.replace { guidance.clear(*list, session) } else { Vec::new() };
             let mut entry = entry(world, session, text, *options);
             let overruled_by = overruled_by(&guidance, *list, &entry, &findings);
@@ -189,14 +189,14 @@ pub fn run(
                 overruled_by.as_deref(),
             )
         }
-        Request::Remove(which) => {
+        GuidanceCommand::Remove(which) => {
             let removed = guidance.remove(which, session).ok_or_else(|| {
                 Failure::refused(format!("no such guidance: '{}'", clean::excerpt(which, 60)))
                     .hint("`ralph-guidance list` shows all guidance with its numbers")
             })?;
             format!("removed: {}", clean::excerpt(&removed.text, 200))
         }
-        Request::Clear => {
+        GuidanceCommand::Clear => {
             let lists = [List::Encouraged, List::Forbidden, List::Allowed];
             let count: usize = match session {
                 Some(_) => lists.map(|list| guidance.clear(list, session).len()).iter().sum(),
@@ -204,18 +204,18 @@ pub fn run(
             };
             format!("cleared: {count} removed")
         }
-        Request::Allow(id) => {
+        GuidanceCommand::Allow(id) => {
             let finding = find(world, project, &state.document.findings(), id)?;
             guidance.give(List::Allowed, entry(world, session, &finding.id, Options::default()));
             refuse_full(&guidance, session)?;
             format!("allowed: {} ({}) until it changes", finding.id, clean::line(&finding.file))
         }
-        Request::Adopt => {
+        GuidanceCommand::Adopt => {
             let adopted = adopt(world, session, &mut guidance)?;
             refuse_full(&guidance, session)?;
             adopted
         }
-        Request::List => String::new(),
+        GuidanceCommand::List => String::new(),
     };
     answer.push_str(&format!("; {} active", guidance.count_for(session)));
     if !expired.is_empty() {
@@ -225,12 +225,12 @@ pub fn run(
             guidance::words::quoted(&expired)
         ));
     }
-    if matches!(request, Request::Give { .. } | Request::Allow(_) | Request::Adopt) {
+    if matches!(request, GuidanceCommand::Give { .. } | GuidanceCommand::Allow(_) | GuidanceCommand::Adopt) {
         let own =
             session.map(|id| armed::load_armed(world, project, id, &state.document)).transpose()?.flatten();
         answer.push_str(&format!("; {}", reach(request, session, own.is_some_and(|run| run.is_alive()))));
     }
-    given::save(world, project, &mut state, &guidance)?;
+    given_guidance::save(world, project, &mut state, &guidance)?;
     note_changes(world, project, &state.document, &before, &guidance);
     if json {
         let mut shown = view::guidance::json(&guidance, world.now);
@@ -272,8 +272,13 @@ fn adopt(world: &World, session: Option<&str>, guidance: &mut Guidance) -> Resul
 }
 
 /// Returns what can overrule the entry, as it is now. A first scan that takes longer continues at the next turn.
-fn findings(world: &World, project: &Project, resolved: &Resolved, request: &Request) -> Vec<Finding> {
-    let is_encouraged = matches!(request, Request::Give { list: List::Encouraged, .. });
+fn findings(
+    world: &World,
+    project: &Project,
+    resolved: &Resolved,
+    request: &GuidanceCommand,
+) -> Vec<Finding> {
+    let is_encouraged = matches!(request, GuidanceCommand::Give { list: List::Encouraged, .. });
     if !is_encouraged || !resolved.is_on("scan.enabled") {
         return Vec::new();
     }
@@ -300,13 +305,13 @@ fn refuse_full(guidance: &Guidance, session: Option<&str>) -> Result<(), Failure
 }
 
 /// Returns which loops an entry is for.
-fn reach(request: &Request, session: Option<&str>, has_loop: bool) -> String {
+fn reach(request: &GuidanceCommand, session: Option<&str>, has_loop: bool) -> String {
     let command = match request {
         _ if session.is_none() => return "for all loops of this project".into(),
         _ if has_loop => return "for this session's loop".into(),
-        Request::Give { list: List::Encouraged, .. } => "encourage TEXT",
-        Request::Give { .. } => "forbid TEXT",
-        Request::Adopt => "adopt",
+        GuidanceCommand::Give { list: List::Encouraged, .. } => "encourage TEXT",
+        GuidanceCommand::Give { .. } => "forbid TEXT",
+        GuidanceCommand::Adopt => "adopt",
         _ => "allow ID",
     };
     format!(
@@ -334,13 +339,19 @@ fn terms(options: Options) -> String {
     }
 }
 
-fn given(list: List, text: &str, change: &Change, replaced: &[Entry], overruled_by: Option<&str>) -> String {
+fn given(
+    list: List,
+    text: &str,
+    change: &AddResult,
+    replaced: &[Entry],
+    overruled_by: Option<&str>,
+) -> String {
     let mut answer = format!("{}: {text}", list.word());
     answer.push_str(match change {
-        Change::Added => "",
-        Change::Refreshed => "; already there, counts from now",
-        Change::Moved(List::Encouraged) => "; it was encouraged before",
-        Change::Moved(_) => "; it was forbidden before",
+        AddResult::Added => "",
+        AddResult::Refreshed => "; already there, counts from now",
+        AddResult::Moved(List::Encouraged) => "; it was encouraged before",
+        AddResult::Moved(_) => "; it was forbidden before",
     });
     if !replaced.is_empty() {
         answer.push_str(&format!("; replaces {}", guidance::words::quoted(replaced)));
@@ -371,13 +382,14 @@ fn find(world: &World, project: &Project, known: &[Finding], id: &str) -> Result
 mod tests {
     use super::*;
 
-    fn give(text: &str) -> Request {
-        Request::from_text(List::Forbidden, text).unwrap_or_else(|failure| panic!("{text}: {failure}"))
+    fn give(text: &str) -> GuidanceCommand {
+        GuidanceCommand::from_text(List::Forbidden, text)
+            .unwrap_or_else(|failure| panic!("{text}: {failure}"))
     }
 
     fn parts(text: &str) -> (String, bool, Option<f64>, bool) {
         match give(text) {
-            Request::Give { text, options: Options { pin, for_seconds, replace }, .. } => {
+            GuidanceCommand::Give { text, options: Options { pin, for_seconds, replace }, .. } => {
                 (text, pin, for_seconds, replace)
             }
             other => panic!("{other:?}"),
@@ -410,16 +422,16 @@ mod tests {
             parts("it's \"$(x)\" `y`\n\tand  more"),
             ("it's \"$(x)\" `y` and more".into(), false, None, false)
         );
-        assert_eq!(give("   \u{1b} \n"), Request::List);
-        assert_eq!(give(""), Request::List);
+        assert_eq!(give("   \u{1b} \n"), GuidanceCommand::List);
+        assert_eq!(give(""), GuidanceCommand::List);
     }
 
     #[test]
     fn mistakes_are_errors() {
         for text in ["--pinn x", "--for soon x", "x --for", "--pin", &"x".repeat(2001)] {
-            let taken = Request::from_text(List::Forbidden, text);
+            let taken = GuidanceCommand::from_text(List::Forbidden, text);
             assert!(taken.is_err() || text == "x --for", "{text}: {taken:?}");
         }
-        assert!(Request::from_text(List::Forbidden, &"x".repeat(2000)).is_ok());
+        assert!(GuidanceCommand::from_text(List::Forbidden, &"x".repeat(2000)).is_ok());
     }
 }

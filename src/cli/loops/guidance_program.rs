@@ -1,10 +1,10 @@
 //! The `ralph-guidance` program.
 
-use super::guidance::{self, Options, Request};
+use super::guidance::{self, GuidanceCommand, Options};
 use super::slash;
 use crate::cli::command_line::{flag, program, session, value, words};
 use crate::cli::program::finish;
-use crate::cli::{Answer, Failure, Invocation};
+use crate::cli::{CommandOutput, Failure, Invocation};
 use crate::core::guidance::List;
 use crate::core::outcome::Exit;
 use crate::store::process::names;
@@ -15,32 +15,32 @@ pub fn main() -> ExitCode {
     finish(command(), run)
 }
 
-pub fn run(call: &Invocation) -> Answer {
+pub fn run(call: &Invocation) -> CommandOutput {
     if call.flag(slash::FLAG) {
         return Ok((slash::guidance(call)?, Exit::Success));
     }
     let request = match call.command {
         "encourage" => give(List::Encouraged, call)?,
         "forbid" => give(List::Forbidden, call)?,
-        "remove" => Request::Remove(call.words("which").join(" ")),
-        "clear" => Request::Clear,
-        "allow" => Request::Allow(call.words("id").join(" ")),
-        "adopt" => Request::Adopt,
-        _ => Request::List,
+        "remove" => GuidanceCommand::Remove(call.words("which").join(" ")),
+        "clear" => GuidanceCommand::Clear,
+        "allow" => GuidanceCommand::Allow(call.words("id").join(" ")),
+        "adopt" => GuidanceCommand::Adopt,
+        _ => GuidanceCommand::List,
     };
     let text = guidance::run(&call.world, &call.project, call.session(), &request, call.flag("json"))?;
     Ok((text, Exit::Success))
 }
 
-fn give(list: List, call: &Invocation) -> Result<Request, Failure> {
+fn give(list: List, call: &Invocation) -> Result<GuidanceCommand, Failure> {
     if let Some(which) = call.value("remove") {
-        return Request::remove(which);
+        return GuidanceCommand::remove(which);
     }
     let mut options = Options { pin: call.flag("pin"), replace: call.flag("replace"), ..Options::default() };
     if let Some(duration) = call.value("for") {
         options.set_for(duration)?;
     }
-    Request::give(list, &call.text_or_stdin("text")?, options)
+    GuidanceCommand::give(list, &call.text_or_stdin("text")?, options)
 }
 
 fn common(command: Command) -> Command {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// What of the history to show.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Request {
+pub struct HistoryArgs {
     /// Only so many of the newest.
     pub last: Option<u32>,
     /// The trips and resets of the circuit breaker instead.
@@ -27,7 +27,7 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     if call.value("run-id").is_some() {
         return one(call, json);
     }
-    let request = Request { last: call.parsed("last"), circuit, stalls, json };
+    let request = HistoryArgs { last: call.parsed("last"), circuit, stalls, json };
     request.show(&call.world, &call.project, Paint::for_stdout())
 }
 
@@ -64,7 +64,7 @@ fn recorded(call: &Invocation, json: bool) -> Option<String> {
     }
 }
 
-impl Request {
+impl HistoryArgs {
     pub fn show(self, world: &World, project: &Project, paint: Paint) -> Result<String, Failure> {
         if self.circuit {
             let none = "The circuit breaker has never tripped in this project.\n";

@@ -10,7 +10,7 @@ use crate::store::project::official;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-const LIMIT: &str = "loop_limits.max_iterations";
+const LIMIT_KEY: &str = "loop_limits.max_iterations";
 const PROMISE: &str = "completion.promise";
 
 /// A loop of the plugin that we take over.
@@ -46,13 +46,13 @@ pub fn read(world: &World, project: &Project, request: &mut StartRequest) -> Res
     let limit = Some(found.max_iterations).filter(|limit| *limit > 0).map(|limit| limit.to_string());
     for (key, flag, field, value) in [
         (PROMISE, "promise", "completion_promise", &found.promise),
-        (LIMIT, "max-iterations", "max_iterations", &limit),
+        (LIMIT_KEY, "max-iterations", "max_iterations", &limit),
     ] {
         if let Some(value) = value.as_deref().filter(|_| !is_given(key)) {
             request.set(flag, Some(value)).map_err(|wrong| refused(format!("{field}: {wrong}")))?;
         }
     }
-    let unlimited = found.max_iterations == 0 && !is_given(LIMIT);
+    let unlimited = found.max_iterations == 0 && !is_given(LIMIT_KEY);
     *request = request.clone().checked().map_err(refused)?;
     Ok(Import { path, found, unlimited })
 }
@@ -64,7 +64,7 @@ pub fn session(world: &World, project: &Project) -> Option<String> {
 }
 
 /// Returns a warning if a loop of the plugin would answer the same Stops.
-pub fn rival(world: &World, project: &Project, own: &str) -> Option<String> {
+pub fn official_loop_warning(world: &World, project: &Project, own: &str) -> Option<String> {
     let path = official::path(project, &world.working_dir)?;
     if session(world, project).is_some_and(|session| session != own) {
         return None;
@@ -82,12 +82,12 @@ impl Import {
         run.iteration = self.found.done;
         if self.unlimited && settings.max_iterations > 0 && self.found.done > 0 {
             let limit = self.found.done.saturating_add(settings.max_iterations);
-            run.given.flags.insert(LIMIT.into(), Value::from(limit));
+            run.given.flags.insert(LIMIT_KEY.into(), Value::from(limit));
         }
     }
 
     /// Returns what was imported, a line each.
-    pub fn told(&self, session: &str, settings: &Settings, aside: &Path) -> Vec<String> {
+    pub fn messages(&self, session: &str, settings: &Settings, aside: &Path) -> Vec<String> {
         let found = &self.found;
         let promise = found
             .promise

@@ -3,9 +3,9 @@
 //! A loop in a session pauses when its turn ends: the Stop hook finds the state paused, allows the stop and says so. A
 //! runner lets its iteration end and holds before the next one. Nothing is cut off; `ralph stop` does that.
 
-use super::stop::Scope;
+use super::stop::StopScope;
 use crate::cli::{Failure, Invocation, Project, World};
-use crate::core::event::{Paused, Started, What};
+use crate::core::event::{EventKind, Paused, RunStarted};
 use crate::core::record::{ArmedLoop, Engine, LoopState, PAUSED_BY_USER};
 use crate::core::text::clean;
 use crate::store::runner::run_lock;
@@ -14,7 +14,7 @@ use crate::store::user::armed;
 use crate::store::{config, events};
 
 pub fn command(call: &Invocation) -> Result<String, Failure> {
-    let scope = call.session().map_or(Scope::Project, |session| Scope::Session(session.to_owned()));
+    let scope = call.session().map_or(StopScope::Project, |session| StopScope::Session(session.to_owned()));
     match call.flag("resume") {
         true => resume(&call.world, &call.project, &scope),
         false => pause(&call.world, &call.project, &scope),
@@ -22,7 +22,7 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
 }
 
 /// Pauses the loops that run.
-pub fn pause(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
+pub fn pause(world: &World, project: &Project, scope: &StopScope) -> Result<String, Failure> {
     let lines = change(world, project, scope, |session, run| {
         if run.state != LoopState::Running {
             return Ok(None);
@@ -31,7 +31,7 @@ pub fn pause(world: &World, project: &Project, scope: &Scope) -> Result<String, 
         run.pause(PAUSED_BY_USER);
         // No turn or iteration has to end before the pause takes effect.
         run.told.ending = !in_turn;
-        let paused = What::Paused(Paused { reason: PAUSED_BY_USER.into(), seconds: None });
+        let paused = EventKind::Paused(Paused { reason: PAUSED_BY_USER.into(), seconds: None });
         events::note(world, run, &[paused]);
         Ok(Some(format!("{} {}", quoted(run), how_it_pauses(session, run.engine, in_turn))))
     })?;
@@ -53,7 +53,7 @@ fn how_it_pauses(session: &str, engine: Engine, in_turn: bool) -> String {
 }
 
 /// Resumes what `ralph pause` paused: a runner that holds, or a session whose turn has not ended yet.
-pub fn resume(world: &World, project: &Project, scope: &Scope) -> Result<String, Failure> {
+pub fn resume(world: &World, project: &Project, scope: &StopScope) -> Result<String, Failure> {
     let mut refused = None;
     let lines = change(world, project, scope, |session, run| {
         if run.state != LoopState::Paused {
@@ -77,8 +77,8 @@ pub fn resume(world: &World, project: &Project, scope: &Scope) -> Result<String,
         (run.state, run.reason) = (LoopState::Running, None);
         let settings = config::load_for(world, project, run).settings_for(run.engine);
         let root = project.real_root();
-        let started = Started::of(run, session, &root.to_string_lossy(), &settings);
-        events::note(world, run, &[What::Started(Started { continued: true, ..started })]);
+        let started = RunStarted::of(run, session, &root.to_string_lossy(), &settings);
+        events::note(world, run, &[EventKind::Started(RunStarted { continued: true, ..started })]);
         Ok(Some(format!("{} continues.", quoted(run))))
     })?;
     match (lines.is_empty(), refused) {
@@ -94,7 +94,7 @@ pub fn resume(world: &World, project: &Project, scope: &Scope) -> Result<String,
 fn change(
     world: &World,
     project: &Project,
-    scope: &Scope,
+    scope: &StopScope,
     mut one: impl FnMut(&str, &mut ArmedLoop) -> Result<Option<String>, Failure>,
 ) -> Result<Vec<String>, Failure> {
     if state::peek(project).is_ok_and(|document| document.is_none()) {
@@ -104,7 +104,7 @@ fn change(
     let armed::Loaded { loops, faults } = armed::load_all(world, project, &state.document);
     let mut lines = Vec::new();
     for (id, mut run) in loops {
-        if matches!(scope, Scope::Session(only) if *only != id) || !run.is_alive() {
+        if matches!(scope, StopScope::Session(only) if *only != id) || !run.is_alive() {
             continue;
         }
         if let Some(line) = one(&id, &mut run)? {
@@ -123,9 +123,9 @@ fn quoted(run: &ArmedLoop) -> String {
     format!("\"{}\"", clean::excerpt(&run.task, 60))
 }
 
-fn none(scope: &Scope, what: &str) -> String {
+fn none(scope: &StopScope, what: &str) -> String {
     match scope {
-        Scope::Session(_) => format!("no loop of this session {what}"),
+        StopScope::Session(_) => format!("no loop of this session {what}"),
         _ => format!("no loop of this project {what}"),
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::{Failure, World};
 use crate::core::decide::figures::Figures;
 use crate::core::decide::limits;
-use crate::core::decide::quota::{self, Verdict};
+use crate::core::decide::quota::{self, QuotaVerdict};
 use crate::core::guidance::finding::Finding;
 use crate::core::guidance::merge;
 use crate::core::record::{ArmedLoop, Quota};
@@ -33,15 +33,15 @@ pub fn spent_day(world: &World, settings: &Settings) -> Result<Option<String>, F
 pub fn known_quota(figures: Option<Figures>, settings: &Settings, now: Stamp) -> Option<String> {
     let mut quota = Quota { windows: figures?.windows, ..Quota::default() };
     match quota::judge_known(&mut quota, &settings.quota, now) {
-        Verdict::Wait(until) => {
+        QuotaVerdict::Wait(until) => {
             let words = quota.held?.words;
             Some(format!(
                 "{words}; the loop waits for the reset after its first turn, until {}",
                 until.minute()
             ))
         }
-        Verdict::End(reason) => Some(format!("{reason}; the loop ends after its first turn")),
-        Verdict::Fine | Verdict::Land(_) => None,
+        QuotaVerdict::End(reason) => Some(format!("{reason}; the loop ends after its first turn")),
+        QuotaVerdict::Fine | QuotaVerdict::FinishUp(_) => None,
     }
 }
 

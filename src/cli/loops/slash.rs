@@ -41,14 +41,14 @@ pub fn find(name: &str) -> Option<&'static str> {
 
 /// What a command tells the user, and the agent if there is work for it.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct SlashReply {
     pub user: String,
     pub agent: Option<String>,
 }
 
-impl From<String> for Reply {
+impl From<String> for SlashReply {
     fn from(user: String) -> Self {
-        Reply { user, agent: None }
+        SlashReply { user, agent: None }
     }
 }
 
@@ -79,7 +79,7 @@ fn passed(call: &Invocation, command: &str) -> Result<String, Failure> {
 /// Returns the setting in a command's text that only the user may change: what runs a command, allows a tool or sends
 /// something, and how long a permission waits for the user.
 fn reserved(command: &str, text: &str) -> Option<&'static str> {
-    let is_reserved = |key: &&settings::Key| {
+    let is_reserved = |key: &&settings::SettingKey| {
         key.kind.is_executed() || ["permission.", "notify."].iter().any(|group| key.name.starts_with(group))
     };
     let key = |name: &str| settings::find(name).filter(is_reserved).map(|key| key.name);
@@ -112,9 +112,9 @@ pub fn run(
     session: &str,
     command: &str,
     text: &str,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     let reply = answered(world, project, session, command, text)?;
-    Ok(Reply { user: clean::message(&reply.user), ..reply })
+    Ok(SlashReply { user: clean::message(&reply.user), ..reply })
 }
 
 fn answered(
@@ -123,7 +123,7 @@ fn answered(
     session: &str,
     command: &str,
     text: &str,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match command {
         "start" => {
@@ -168,12 +168,12 @@ fn answered(
                 ));
             }
             let session = Some(session);
-            let request = config::Request { key, value, unset, session, ..Default::default() };
+            let request = config::ConfigArgs { key, value, unset, session, ..Default::default() };
             Ok(config::run(world, project, request)?.into())
         }
         "encourage" | "forbid" => {
             let list = if command == "encourage" { List::Encouraged } else { List::Forbidden };
-            let request = guidance::Request::from_text(list, text)?;
+            let request = guidance::GuidanceCommand::from_text(list, text)?;
             Ok(guidance::run(world, project, Some(session), &request, false)?.into())
         }
         "scan" => {
@@ -187,7 +187,8 @@ fn answered(
                 let known = ["--severity", "low", "medium", "high", "critical"];
                 unexpected(&words, &known, "/ralph:scan [--severity low|medium|high|critical]")
             })?;
-            let plain = |scan: &_, waived: &[String]| view::scan::human(scan, waived, Paint::new(false));
+            let plain =
+                |scan: &_, allowed_ids: &[String]| view::scan::human(scan, allowed_ids, Paint::new(false));
             Ok(scan::run(world, project, least, plain, false).0.into())
         }
         "help" => match words[..] {
@@ -199,10 +200,10 @@ fn answered(
 }
 
 /// Returns which loops `stop` and `reset` are for.
-fn scope(session: &str, words: &[&str], usage: &str) -> Result<stop::Scope, Failure> {
+fn scope(session: &str, words: &[&str], usage: &str) -> Result<stop::StopScope, Failure> {
     match words {
-        [] => Ok(stop::Scope::Session(session.to_owned())),
-        ["--all"] => Ok(stop::Scope::All),
+        [] => Ok(stop::StopScope::Session(session.to_owned())),
+        ["--all"] => Ok(stop::StopScope::All),
         _ => Err(unexpected(words, &["--all"], usage)),
     }
 }
@@ -224,10 +225,10 @@ fn answer_from(text: &str) -> Result<(&str, bool), Failure> {
     }
 }
 
-fn history_from(words: &[&str]) -> Result<history::Request, Failure> {
+fn history_from(words: &[&str]) -> Result<history::HistoryArgs, Failure> {
     let flags = ["--last", "--circuit", "--stalls"];
     let usage = "/ralph:history [--last N] [--circuit|--stalls]";
-    let mut request = history::Request::default();
+    let mut request = history::HistoryArgs::default();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match word.split_once('=').unwrap_or((word, "")) {

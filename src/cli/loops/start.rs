@@ -3,13 +3,13 @@
 use super::answer;
 use super::import::{self, Import};
 use super::refusals;
-use super::slash::Reply;
+use super::slash::SlashReply;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::decide::account;
 use crate::core::decide::turn::Turn;
-use crate::core::event::{Ended, Started, What};
+use crate::core::event::{EventKind, RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Given, LoopState, StoredLoop, Timing};
+use crate::core::record::{ArmedLoop, GivenSettings, LoopState, StoredLoop, Timing};
 use crate::core::request::{SWITCHES, StartRequest};
 use crate::core::settings::{KEYS, PRESETS, Resolved, Settings};
 use crate::core::text::clean;
@@ -19,11 +19,11 @@ use crate::scan::briefing::{self, BriefingContext};
 use crate::scan::{Scan, ScanBudget};
 use crate::store::file::{self, Backup};
 use crate::store::project::{git, official};
-use crate::store::state::ending::{self, Killed};
+use crate::store::state::ending::{self, KillSwitchResult};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{self, Document, Locked, expiry, stop as stops};
 use crate::store::user::armed::{self, Loaded};
-use crate::store::user::{asked, circuit, figures, given, history};
+use crate::store::user::{circuit, figures, given_guidance, history, open_question};
 use crate::store::{config, events, tasks, variables, world};
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ struct StartPlan {
     /// The loop that made room for this one.
     replaced: Option<ArmedLoop>,
     /// The tripped breaker that is reset.
-    tripped: Option<circuit::Record>,
+    tripped: Option<circuit::BreakerRecord>,
     /// What the user should know of the day's budget.
     told: Option<String>,
 }
@@ -74,7 +74,7 @@ pub fn start(
     session: &str,
     request: &StartRequest,
     told: bool,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     check_session(session)?;
     let question = answer::refuse_unanswered(world, project, request)?;
     start_with(world, project, session, request, told, question)
@@ -88,7 +88,7 @@ pub fn start_with(
     request: &StartRequest,
     told: bool,
     question: Option<Question>,
-) -> Result<Reply, Failure> {
+) -> Result<SlashReply, Failure> {
     let mut request = request.clone();
     let import = request.import.then(|| import::read(world, project, &mut request)).transpose()?;
     let start = Start { world, project, session, request: &request };
@@ -99,7 +99,7 @@ pub fn start_with(
     let tripped = refuse_tripped(world, project, session, &request)?;
     let killed = match stops::kill_switch(project) {
         true => ending::kill_all(world, project, None, &mut state.document)?,
-        false => Killed::default(),
+        false => KillSwitchResult::default(),
     };
     let mut plan = plan(&start, &state.document, import)?;
     plan.tripped = plan.tripped.or(tripped);
@@ -117,7 +117,7 @@ pub fn start_with(
     };
     let mut too_much = None;
     if let Some(from) = &plan.adopted_from {
-        let mut guidance = given::guidance(world, project, &state.document)?;
+        let mut guidance = given_guidance::guidance(world, project, &state.document)?;
         guidance.hand_over(from, session);
         too_much = guidance.full(Some(session));
         state.document.set_guidance(&guidance)?;
@@ -137,7 +137,7 @@ pub fn start_with(
     notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it stops no loop")));
     notes.extend(plan.told.take());
     notes.extend(refusals::known_quota(figures::load(world, session), &plan.settings, world.now));
-    notes.extend(given::foreign_note(world, project, &state.document));
+    notes.extend(given_guidance::foreign_note(world, project, &state.document));
     notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
@@ -146,7 +146,7 @@ pub fn start_with(
     let mut ended = arm_and_save(&start, &mut plan, &mut state, &mut notes)?;
     drop(state);
     notes.extend(note_start(&start, &plan, brief.events));
-    asked::take(world, session);
+    open_question::take(world, session);
     notes.extend(handed);
     notes.extend(answer::keep_answers(world, project, &plan.run));
     ended.extend(plan.replaced.take());
@@ -161,7 +161,10 @@ pub fn start_with(
     notes.extend(file_away(plan.question.as_ref(), world, project));
     let foreign = variables::foreign_notes(project);
     notes.extend(settings_notes(&plan.resolved, &foreign));
-    Ok(Reply { user: message::started(&plan.run, &plan.settings, plan.verb, &notes), agent: Some(agent) })
+    Ok(SlashReply {
+        user: message::started(&plan.run, &plan.settings, plan.verb, &notes),
+        agent: Some(agent),
+    })
 }
 
 /// Returns what the user should know of the settings, and of variables in the project's own.
@@ -173,13 +176,13 @@ pub fn settings_notes(resolved: &Resolved, foreign: &[String]) -> Vec<String> {
 }
 
 /// Adds the start to the events of the run, and the ending to those of the run that it replaced. Returns what failed.
-fn note_start(start: &Start, plan: &StartPlan, changes: Vec<What>) -> Vec<String> {
+fn note_start(start: &Start, plan: &StartPlan, changes: Vec<EventKind>) -> Vec<String> {
     let Start { world, project, session, .. } = *start;
-    let ended = |run: &ArmedLoop| events::note(world, run, &[What::Ended(Ended::of(run, world.now))]);
-    let started = Started::of(&plan.run, session, &project.root.to_string_lossy(), &plan.settings);
+    let ended = |run: &ArmedLoop| events::note(world, run, &[EventKind::Ended(RunEnded::of(run, world.now))]);
+    let started = RunStarted::of(&plan.run, session, &project.root.to_string_lossy(), &plan.settings);
     let head = plan.run.circuit.baseline.head.clone();
     let continued = matches!(plan.verb, "resumed" | "adopted");
-    let begins = events::begin(world, &plan.run, Started { head, continued, ..started }, changes);
+    let begins = events::begin(world, &plan.run, RunStarted { head, continued, ..started }, changes);
     plan.replaced.as_ref().and_then(ended).into_iter().chain(begins).collect()
 }
 
@@ -267,8 +270,8 @@ fn arm_and_save(
         notes.push(format!("could not save the circuit breaker: {error:#}"));
     }
     match moved {
-        Some((import, to)) => notes.extend(import.told(session, &plan.settings, &to)),
-        None => notes.extend(import::rival(world, project, session)),
+        Some((import, to)) => notes.extend(import.messages(session, &plan.settings, &to)),
+        None => notes.extend(import::official_loop_warning(world, project, session)),
     }
     if let Some(from) = plan.adopted_from.as_ref().filter(|from| state.document.loop_of(from).is_none()) {
         armed::disarm(world, project, from);
@@ -291,12 +294,12 @@ fn write(start: &Start, plan: &mut StartPlan, state: &mut Locked) -> Result<Opti
     let import = plan.import.as_ref();
     let moved = import.map(|import| official::move_aside(project, &import.path, world.now)).transpose();
     let moved = moved.map_err(Failure::refused)?;
-    given::include(world, project, &state.document)?;
+    given_guidance::include(world, project, &state.document)?;
     if let Err(error) = state.save() {
         import.zip(moved.as_ref()).iter().for_each(|(import, to)| official::put_back(&import.path, to));
         return Err(error.into());
     }
-    given::settle(world, project, &state.document);
+    given_guidance::prune(world, project, &state.document);
     Ok(moved)
 }
 
@@ -312,7 +315,7 @@ pub fn refuse_tripped(
     project: &Project,
     session: &str,
     request: &StartRequest,
-) -> Result<Option<circuit::Record>, Failure> {
+) -> Result<Option<circuit::BreakerRecord>, Failure> {
     let record = circuit::record(world, project, session)?.filter(|record| record.circuit.is_tripped());
     let Some(record) = record.as_ref().filter(|_| !request.reset) else { return Ok(record) };
     let reason = clean::excerpt(record.circuit.reason.as_deref().unwrap_or("unknown"), 300);
@@ -347,11 +350,11 @@ fn make_room(start: &Start, document: &Document) -> Result<Option<ArmedLoop>, Fa
 }
 
 pub fn begin(world: &World, project: &Project, request: &StartRequest) -> anyhow::Result<ArmedLoop> {
-    let mut given = Given {
+    let mut given = GivenSettings {
         flags: request.flags.clone(),
         preset: request.preset.clone(),
         environment: config::environment(),
-        ..Given::default()
+        ..GivenSettings::default()
     };
     let commands = config::take_commands(&mut given);
     let stored = StoredLoop {

@@ -3,21 +3,21 @@
 use crate::claude::client::sessions;
 use crate::claude::transcript;
 use crate::cli::views::watch::watch;
-use crate::cli::{Answer, Failure, Invocation, Project, World};
+use crate::cli::{CommandOutput, Failure, Invocation, Project, World};
 use crate::core::guidance::{self, Guidance};
 use crate::core::outcome::Exit;
 use crate::core::record::{ArmedLoop, ClientStatus, Engine, LoopState, StoredLoop};
 use crate::run::{self, saved};
 use crate::store::runner::{calls, run_lock};
 use crate::store::state::{self, Document, StateError, question};
-use crate::store::user::{armed, given, history};
+use crate::store::user::{armed, given_guidance, history};
 use crate::store::{config, tasks};
 use crate::view::paint::Paint;
-use crate::view::status::{Calls, Shown, Status};
+use crate::view::status::{Calls, LoopView, StatusView};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-pub fn command(call: &Invocation) -> Answer {
+pub fn command(call: &Invocation) -> CommandOutput {
     if call.flag("watch") {
         return watch(|| {
             let world = call.world.later();
@@ -29,13 +29,13 @@ pub fn command(call: &Invocation) -> Answer {
     if !call.flag("json") {
         return Ok((text(&status, &others, Paint::for_stdout()), Exit::Success));
     }
-    let projects = || [&status].into_iter().chain(&others).map(Status::json).collect::<Vec<_>>();
+    let projects = || [&status].into_iter().chain(&others).map(StatusView::json).collect::<Vec<_>>();
     let value = if call.flag("all") { json!({"projects": projects()}) } else { status.json() };
     Ok((value.to_string(), Exit::Success))
 }
 
 /// Gathers the status of the project, and of the others if they are wanted.
-fn all(call: &Invocation, world: &World) -> Result<(Status, Vec<Status>), Failure> {
+fn all(call: &Invocation, world: &World) -> Result<(StatusView, Vec<StatusView>), Failure> {
     let status = gather(world, &call.project, call.session())?;
     let others = if call.flag("all") { others(world, &call.project) } else { Vec::new() };
     Ok((status, others))
@@ -53,7 +53,7 @@ pub fn in_session(world: &World, project: &Project, session: &str, all: bool) ->
     Ok(text(&status, &others, Paint::new(false)))
 }
 
-fn text(status: &Status, others: &[Status], paint: Paint) -> String {
+fn text(status: &StatusView, others: &[StatusView], paint: Paint) -> String {
     let others = others.iter().map(|status| format!("\n{}", status.brief(paint)));
     status.human(paint) + &others.collect::<String>()
 }
@@ -68,19 +68,19 @@ pub fn projects(world: &World) -> Vec<PathBuf> {
 }
 
 /// Gathers the status of the user's other projects that have a loop.
-fn others(world: &World, project: &Project) -> Vec<Status> {
+fn others(world: &World, project: &Project) -> Vec<StatusView> {
     let roots = projects(world);
     let own = project.real_root();
     let projects = roots.into_iter().filter(|root| *root != own).map(|root| Project { root });
     let gather = |project: Project| match gather_loops(world, &project, None) {
         Ok(status) => status,
-        Err(failure) => Status::unreadable(project.root, failure.message, world.now),
+        Err(failure) => StatusView::unreadable(project.root, failure.message, world.now),
     };
     projects.map(gather).filter(|status| !status.loops.is_empty() || !status.notes.is_empty()).collect()
 }
 
 /// Gathers what is shown; the loop of `session` comes first.
-fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
+fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<StatusView, Failure> {
     let mut status = gather_loops(world, project, session)?;
     status.notes.extend(question::foreign_notes(world, project));
     // A loop that runs is held to its start; the settings of the next one are told when it starts.
@@ -98,7 +98,7 @@ fn gather(world: &World, project: &Project, session: Option<&str>) -> Result<Sta
     Ok(status)
 }
 
-fn gather_loops(world: &World, project: &Project, session: Option<&str>) -> Result<Status, Failure> {
+fn gather_loops(world: &World, project: &Project, session: Option<&str>) -> Result<StatusView, Failure> {
     gather_observed(world, project, session, &mut |id, run| observe(world, project, id, run, None))
 }
 
@@ -108,7 +108,7 @@ pub fn gather_observed(
     project: &Project,
     session: Option<&str>,
     observe: &mut dyn FnMut(&str, &mut ArmedLoop) -> ClientStatus,
-) -> Result<Status, Failure> {
+) -> Result<StatusView, Failure> {
     let mut notes = Vec::new();
     let document = match state::peek(project) {
         Ok(document) => document.unwrap_or_default(),
@@ -134,7 +134,7 @@ pub fn gather_observed(
         loops.retain(|(session, _)| session != run::SESSION);
         loops.push((run::SESSION.to_owned(), run));
     }
-    let mut loops: Vec<Shown> = loops
+    let mut loops: Vec<LoopView> = loops
         .into_iter()
         .map(|(session_id, mut run)| {
             let client = observe(&session_id, &mut run);
@@ -150,21 +150,21 @@ pub fn gather_observed(
             let own = session == Some(&session_id);
             let is_open = run.is_alive() && run.engine == Engine::InSession;
             let attach = is_open.then(|| sessions::attach_command(world, &session_id)).flatten();
-            Shown { own, session_id, run, settings, tasks, client, attach, open_question, calls }
+            LoopView { own, session_id, run, settings, tasks, client, attach, open_question, calls }
         })
         .collect();
-    loops.sort_by_key(|Shown { own, run, .. }| {
+    loops.sort_by_key(|LoopView { own, run, .. }| {
         let newest = run.ended_at.unwrap_or(run.last_seen());
         (!own, !run.is_alive(), std::cmp::Reverse(newest))
     });
-    let guidance = given::guidance(world, project, &document).unwrap_or_else(|error| {
+    let guidance = given_guidance::guidance(world, project, &document).unwrap_or_else(|error| {
         notes.push(format!("{error:#}"));
         Guidance::default()
     });
     let constraints = document.constraints();
-    notes.extend(given::restored_note(project, &guidance));
+    notes.extend(given_guidance::restored_note(project, &guidance));
     notes.extend(guidance::words::foreign(&guidance.foreign, &project.state().display().to_string()));
-    Ok(Status { project: project.root.clone(), now: world.now, loops, guidance, constraints, notes })
+    Ok(StatusView { project: project.root.clone(), now: world.now, loops, guidance, constraints, notes })
 }
 
 /// Brings a loop that has not ended up to what its client shows since the last hook. Returns what the client or the

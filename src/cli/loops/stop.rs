@@ -19,7 +19,7 @@ const END_POLL: Duration = Duration::from_millis(20);
 
 /// Which loops a command is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum StopScope {
     Session(String),
     Project,
     /// Every loop of this user, in every project.
@@ -27,11 +27,11 @@ pub enum Scope {
 }
 
 /// Returns which loops `stop` and `reset` are for.
-pub fn scope(call: &Invocation) -> Scope {
+pub fn scope(call: &Invocation) -> StopScope {
     match call.session() {
-        _ if call.flag("all") => Scope::All,
-        Some(session) => Scope::Session(session.to_owned()),
-        None => Scope::Project,
+        _ if call.flag("all") => StopScope::All,
+        Some(session) => StopScope::Session(session.to_owned()),
+        None => StopScope::Project,
     }
 }
 
@@ -39,14 +39,14 @@ pub fn scope(call: &Invocation) -> Scope {
 pub fn stop(
     world: &World,
     project: &Project,
-    scope: &Scope,
+    scope: &StopScope,
     shown_in: Option<&str>,
 ) -> Result<String, Failure> {
     let mut unended = Vec::new();
     let lines = match scope {
-        Scope::Session(id) => stop_in(world, project, Some(id), shown_in, &mut unended)?,
-        Scope::Project => stop_in(world, project, None, shown_in, &mut unended)?,
-        Scope::All => stop_everywhere(world, shown_in, &mut unended)?,
+        StopScope::Session(id) => stop_in(world, project, Some(id), shown_in, &mut unended)?,
+        StopScope::Project => stop_in(world, project, None, shown_in, &mut unended)?,
+        StopScope::All => stop_everywhere(world, shown_in, &mut unended)?,
     };
     // They name files of the project, whose folder may have any name.
     let lines: Vec<String> = lines.iter().map(|line| clean::block(line)).collect();
@@ -57,9 +57,9 @@ pub fn stop(
             ))
         }
         _ if !lines.is_empty() => Ok(lines.join("\n")),
-        Scope::Session(id) => Err(none_running(world, project, id)),
-        Scope::Project => Ok(format!("No loop is running in {}.", shown(project))),
-        Scope::All => Ok("No loop is running.".into()),
+        StopScope::Session(id) => Err(none_running(world, project, id)),
+        StopScope::Project => Ok(format!("No loop is running in {}.", shown(project))),
+        StopScope::All => Ok("No loop is running.".into()),
     }
 }
 
@@ -148,7 +148,7 @@ fn stop_in(
         }
         told.extend(notes);
         if run.told.ending {
-            ending::settle(world, project, &id, &run);
+            ending::disarm_recorded(world, project, &id, &run);
         }
         told.extend(ending::announce(world, project, &id, &run, &config::load_for(world, project, &run)));
     }

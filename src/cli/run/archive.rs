@@ -5,22 +5,22 @@ use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::{Engine, LoopState};
 use crate::core::text::clean;
 use crate::run::saved;
-use crate::store::project::archive::{self, Archived, Request};
+use crate::store::project::archive::{self, ArchiveOptions, Archived};
 use crate::store::project::layout;
 use crate::store::runner::run_lock;
-use crate::store::runner::summary::{self, Row};
+use crate::store::runner::summary::{self, SummaryRow};
 use crate::store::tasks::source::{self, Selection};
 use crate::store::user::armed::Loaded;
 use crate::store::user::history::{self, Run};
-use crate::view::progress::Progress;
-use crate::view::setup::archive::{self as view, Facts};
+use crate::view::progress::ProgressLine;
+use crate::view::setup::archive::{self as view, ArchiveInput};
 
 pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let Invocation { world, project, .. } = call;
     refuse_while_active(world, project)?;
     let include_logs = call.flag("include-logs");
     let _lock = archive::lock(world, project)?;
-    let mut told: Vec<String> = archive::recover(world, project)?
+    let mut lines: Vec<String> = archive::recover(world, project)?
         .iter()
         .map(|archived| tell("Finished", project, archived))
         .collect();
@@ -29,11 +29,11 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let named = list.as_ref().ok().and_then(|list| Some(clean::line(&list.as_ref()?.project)));
     let name = named.filter(|name| !name.is_empty()).unwrap_or_else(|| layout::default_name(project));
     if archive::is_fresh(project, &name, include_logs) {
-        if told.is_empty() {
+        if lines.is_empty() {
             return Err(Failure::refused("there is nothing to archive in ralph/")
                 .hint("`ralph init` creates it, `ralph run` works in it."));
         }
-        return Ok(told.join("\n"));
+        return Ok(lines.join("\n"));
     }
     let label = match call.value("label") {
         Some(label) => layout::slug(label)
@@ -44,29 +44,29 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     let about_this = include_logs || archive::has_new_logs(project);
     let rows = if about_this { summary::read(project) } else { Vec::new() };
     let runs = history::runs(world, project)?;
-    let facts = Facts {
+    let facts = ArchiveInput {
         project: &name,
         now: world.now,
         tasks: list.as_ref().map(Option::as_ref).map_err(String::as_str).transpose(),
         iterations: &rows,
         run: run_of(&runs, &rows),
     };
-    let request = Request {
+    let request = ArchiveOptions {
         name: &format!("{}-{label}", world.now.date()),
         project_name: &name,
         include_logs,
         summary: &view::summary(&facts),
     };
-    let progress = Progress::show(true, || "archiving…".into());
+    let progress = ProgressLine::show(true, || "archiving…".into());
     let archived = archive::archive(world, project, &request)?;
     drop(progress);
     saved::forget(world, project);
-    told.push(tell("Archived", project, &archived));
-    Ok(told.join("\n"))
+    lines.push(tell("Archived", project, &archived));
+    Ok(lines.join("\n"))
 }
 
 /// Returns the newest run that the summary can belong to: one that ended before the first row is another.
-fn run_of<'a>(runs: &'a [Run], rows: &[Row]) -> Option<&'a Run> {
+fn run_of<'a>(runs: &'a [Run], rows: &[SummaryRow]) -> Option<&'a Run> {
     let began = rows.first().and_then(|row| row.timestamp);
     let fits = |run: &&Run| began.is_none_or(|began| run.ended_at >= began);
     let newest = |wanted: &dyn Fn(&Run) -> bool| runs.iter().rev().filter(fits).find(|run| wanted(run));

@@ -6,13 +6,13 @@ mod plan;
 mod refusals;
 pub mod run_args;
 
-use crate::cli::{Answer, Invocation, Project, World};
+use crate::cli::{CommandOutput, Invocation, Project, World};
 use crate::core::decide::limits;
-use crate::core::event::{Event, Started, What};
+use crate::core::event::{Event, EventKind, RunStarted};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::record::Engine;
-use crate::core::settings::Source;
+use crate::core::settings::SettingSource;
 use crate::core::text::clean;
 use crate::run::screen::Screen;
 use crate::run::{self, Context, RunPlan, Runner, SESSION};
@@ -20,7 +20,7 @@ use crate::store::project::git;
 use crate::store::{config, events, state};
 use plan::Planned;
 
-pub fn run(call: &Invocation) -> Answer {
+pub fn run(call: &Invocation) -> CommandOutput {
     let Invocation { world, project, .. } = call;
     let args = run_args::parse(call)?;
     let ended = run::end_left_behind(world, project)?;
@@ -76,15 +76,15 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     screen.say(&parts.join(" · "));
     screen.say(&format!("Task: {}", clean::excerpt(&run.task, 100)));
     checks.iter().for_each(|check| screen.say(&format!("Check: {}", clean::excerpt(check, 100))));
-    let started = Started {
+    let started = RunStarted {
         continued: planned.continued,
         iteration,
         agent: Some(agent.name().to_owned()),
         tasks: planned.tasks.clone(),
         head: git::head(&project.root),
-        ..Started::of(run, SESSION, &project.root.to_string_lossy(), &settings)
+        ..RunStarted::of(run, SESSION, &project.root.to_string_lossy(), &settings)
     };
-    let first = std::iter::once(What::Started(started.clone())).chain(planned.changes.clone());
+    let first = std::iter::once(EventKind::Started(started.clone())).chain(planned.changes.clone());
     first.for_each(|what| screen.emit(&Event::new(world.now, what)));
     let failed = events::begin(world, run, started, planned.changes.clone());
     failed.iter().for_each(|failed| screen.warn(failed));
@@ -94,7 +94,7 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     if options.context == Context::Continue && !agent.abilities().resumes {
         screen.note("this agent cannot continue a conversation, so every iteration begins a new one");
     }
-    let is_given = |key: &str| resolved.row(key).is_some_and(|row| row.source != Source::Default);
+    let is_given = |key: &str| resolved.row(key).is_some_and(|row| row.source != SettingSource::Default);
     if agent.abilities().reports_tools
         && (is_given("run.timeout_minutes") || is_given("heartbeat.tool_seconds"))
         && let Some(note) = run::timeout_note(&resolved.run_settings())
@@ -102,7 +102,12 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
         screen.note(&note);
     }
     planned.notes.iter().for_each(|note| screen.note(note));
-    state::take_untold(&planned.notes.join("\n")).iter().for_each(|note| screen.note(note));
+    state::take_damage_notices(&planned.notes.join(
+        "
+",
+    ))
+    .iter()
+    .for_each(|note| screen.note(note));
     if let Some(note) = agent.warning(world, project, &options.target) {
         screen.note(&note);
     }

@@ -5,13 +5,13 @@ use super::run_args::RunArgs;
 use crate::cli::loops::{answer, start};
 use crate::cli::{Failure, World};
 use crate::core::decide::turn::Turn;
-use crate::core::event::What;
+use crate::core::event::EventKind;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::settings::ALLOWED_TOOLS;
 use crate::core::tasks::{counts, prompt as tasks_prompt, summary as tasks_summary};
 use crate::run::agent::Agent;
-use crate::run::saved::{self, RunOptions, Saved};
+use crate::run::saved::{self, RunOptions, SavedRun};
 use crate::run::{Context, RunPlan, SESSION};
 use crate::scan::Scan;
 use crate::scan::briefing::{self, BriefingContext};
@@ -21,8 +21,8 @@ use crate::store::runner::run_lock::{HeldProject, RunLock};
 use crate::store::runner::{logs, snapshot, summary};
 use crate::store::state::question::{self, Question};
 use crate::store::state::{Locked, ending, expiry, stop as stops};
-use crate::store::tasks::source::{self, Found, Selection};
-use crate::store::user::{armed, circuit, given, history};
+use crate::store::tasks::source::{self, FoundTasks, Selection};
+use crate::store::user::{armed, circuit, given_guidance, history};
 use crate::store::{config, file, tasks, variables};
 use std::path::{Path, PathBuf};
 
@@ -42,9 +42,9 @@ pub struct Planned {
     pub guidance: usize,
     pub notes: Vec<String>,
     /// What changed in guidance and findings.
-    pub changes: Vec<What>,
+    pub changes: Vec<EventKind>,
     question: Option<Question>,
-    tripped: Option<circuit::Record>,
+    tripped: Option<circuit::BreakerRecord>,
     /// The run that this one replaces.
     replaced: Option<ArmedLoop>,
 }
@@ -57,7 +57,7 @@ struct Prompt {
 
 /// Returns the run that this call continues: the last one that did not complete, unless another task was given. The
 /// task of a run whose runner died may be given again.
-pub fn continued(world: &World, project: &Project, args: &RunArgs) -> Result<Option<Saved>, Failure> {
+pub fn continued(world: &World, project: &Project, args: &RunArgs) -> Result<Option<SavedRun>, Failure> {
     let unfinished = if args.new { Ok(None) } else { saved::unfinished(world, project) };
     let Some(saved) = unfinished.map_err(refusals::unreadable_run)? else { return Ok(None) };
     let same_task = match given_prompt(world, project, args)? {
@@ -83,7 +83,7 @@ pub fn arm(
     project: &Project,
     args: RunArgs,
     options: RunOptions,
-    continued: Option<Saved>,
+    continued: Option<SavedRun>,
     held: &mut HeldProject,
 ) -> Result<Planned, Failure> {
     let question = refusals::open_question(world, project, &args)?;
@@ -100,7 +100,7 @@ fn plan(
     world: &World,
     project: &Project,
     (args, mut options): (RunArgs, RunOptions),
-    continued: Option<Saved>,
+    continued: Option<SavedRun>,
     scan: Option<Scan>,
     state: &mut Locked,
 ) -> Result<Planned, Failure> {
@@ -109,7 +109,7 @@ fn plan(
     let is_continued = continued.is_some();
     let (mut replaced, mut conversation, mut notes) = (None, None, Vec::new());
     let (mut run, prompt) = match continued {
-        Some(Saved { run, commands, conversation: last, options: before, prompt: saved }) => {
+        Some(SavedRun { run, commands, conversation: last, options: before, prompt: saved }) => {
             let mut run = armed::continued(world, project, SESSION, run, commands)?;
             let same_agent = (&before.agent, &before.target) == (&options.agent, &options.target);
             conversation = last.filter(|_| same_agent && options.context == Context::Continue);
@@ -160,7 +160,7 @@ fn plan(
         BriefingContext { world, project, session: SESSION, run: &run, resolved: &resolved, told: false };
     let brief = briefing::prepare(&context, &mut state.document, scan)?;
     refusals::critical(&brief.critical, &args)?;
-    notes.extend(given::foreign_note(world, project, &state.document));
+    notes.extend(given_guidance::foreign_note(world, project, &state.document));
     notes.extend(question::foreign_notes(world, project));
     notes.extend(brief.notes);
     notes.extend(brief.warnings);
@@ -278,7 +278,7 @@ impl Planned {
         armed::arm(world, project, SESSION, run, self.replaced.as_ref())?;
         held.tell(options.target.told(RunLock::of_this_process(&run.run_id, world.now)))?;
         state.save()?;
-        given::settle(world, project, &state.document);
+        given_guidance::prune(world, project, &state.document);
         Ok(expired)
     }
 }
@@ -289,7 +289,7 @@ fn find_tasks(
     project: &Project,
     args: &RunArgs,
     continued: Option<&StoredLoop>,
-) -> Result<Found, Failure> {
+) -> Result<FoundTasks, Failure> {
     let had = continued.map(|run| &run.tasks);
     let had = had.filter(|had| args.tasks == Selection::Default && !had.is_default());
     let found = match had {
@@ -300,7 +300,7 @@ fn find_tasks(
 }
 
 /// Returns the prompt of a list that explains itself; the one with reviews has `ralph/prompt.md`.
-fn own_prompt(found: &Found) -> Option<String> {
+fn own_prompt(found: &FoundTasks) -> Option<String> {
     let list = found.list.as_ref().filter(|list| !list.source.form.has_reviews())?;
     (!list.stories.is_empty()).then(|| tasks_prompt(&list.source))
 }
@@ -324,7 +324,7 @@ fn new_prompt(
     world: &World,
     project: &Project,
     args: &RunArgs,
-    found: &Found,
+    found: &FoundTasks,
 ) -> Result<Option<Prompt>, Failure> {
     if let Some(given) = given_prompt(world, project, args)? {
         return Ok(Some(given));

@@ -66,7 +66,11 @@ pub fn agent_left(left: &LeftBehind, options: &RunOptions) -> Result<(), Failure
 }
 
 /// Refuses while the breaker is tripped, unless `--reset` is given. Returns the tripped breaker.
-pub fn tripped(world: &World, project: &Project, args: &RunArgs) -> Result<Option<circuit::Record>, Failure> {
+pub fn tripped(
+    world: &World,
+    project: &Project,
+    args: &RunArgs,
+) -> Result<Option<circuit::BreakerRecord>, Failure> {
     with_exit(start::refuse_tripped(world, project, SESSION, &args.start), Exit::Stuck)
 }
 

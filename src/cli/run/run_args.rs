@@ -4,7 +4,7 @@ use crate::cli::command_line::{self, flag, setting, words};
 use crate::cli::{Failure, Invocation};
 use crate::core::outcome::Exit;
 use crate::core::request::{SWITCHES, StartRequest};
-use crate::core::settings::{KEYS, Key};
+use crate::core::settings::{KEYS, SettingKey};
 use crate::run::Context;
 use crate::run::agent::{Agent, Claude, ShellCommand};
 use crate::run::process::target::Target;
@@ -16,12 +16,12 @@ use clap::{ArgAction, Command};
 use std::path::PathBuf;
 
 /// Returns the flags of settings that only `run` has, or that mean something else for `start`.
-fn own_flags() -> impl Iterator<Item = (&'static str, &'static Key)> {
+fn own_flags() -> impl Iterator<Item = (&'static str, &'static SettingKey)> {
     KEYS.iter().filter_map(|key| Some((key.run_flag?, key)))
 }
 
 /// Returns the flags of settings that `run` shares with `start`.
-fn shared_flags() -> impl Iterator<Item = (&'static str, &'static Key)> {
+fn shared_flags() -> impl Iterator<Item = (&'static str, &'static SettingKey)> {
     let is_own = |name: &str| own_flags().any(|(flag, _)| flag == name);
     let all = KEYS.iter().filter_map(|key| Some((key.flag?, key)));
     all.filter(move |(flag, _)| !is_own(flag) && *flag != "gap-threshold")

@@ -4,7 +4,7 @@ use crate::cli::loops::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::{ArmedLoop, Engine, LoopState};
 use crate::core::settings::loosening::Loosens;
-use crate::core::settings::{self, KEYS, Key, Row, Source};
+use crate::core::settings::{self, KEYS, SettingKey, SettingRow, SettingSource};
 use crate::core::text::clean;
 use crate::store::state::Locked;
 use crate::store::user::armed;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Which settings to show; with a value or `unset`, the one to change.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Request<'a> {
+pub struct ConfigArgs<'a> {
     pub key: Option<&'a str>,
     pub value: Option<&'a str>,
     pub unset: bool,
@@ -31,10 +31,10 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     let key = call.value("key").filter(|key| !key.is_empty());
     let [unset, user, json] = ["unset", "user", "json"].map(|name| call.flag(name));
     let (value, session) = (call.value("value"), call.session());
-    run(&call.world, &call.project, Request { key, value, unset, user, json, session })
+    run(&call.world, &call.project, ConfigArgs { key, value, unset, user, json, session })
 }
 
-pub fn run(world: &World, project: &Project, request: Request) -> Result<String, Failure> {
+pub fn run(world: &World, project: &Project, request: ConfigArgs) -> Result<String, Failure> {
     let key = request.key.map(find).transpose()?;
     // No setting has such a value, and a mistyped flag would become one.
     let flag = request.value.filter(|value| value.starts_with("--") && !value.contains(' '));
@@ -77,7 +77,12 @@ pub fn run(world: &World, project: &Project, request: Request) -> Result<String,
 }
 
 /// Records for every loop that runs that the user changed this setting: what only the file says could be the agent's.
-fn record_limit(world: &World, project: &Project, key: &Key, value: Option<&Value>) -> Result<(), Failure> {
+fn record_limit(
+    world: &World,
+    project: &Project,
+    key: &SettingKey,
+    value: Option<&Value>,
+) -> Result<(), Failure> {
     let loops = alive(world, project).loops;
     if loops.is_empty() || key.loosens == Loosens::Never {
         return Ok(());
@@ -90,7 +95,7 @@ fn record_limit(world: &World, project: &Project, key: &Key, value: Option<&Valu
 }
 
 /// Names the loops that keep another value of a setting, because they were given one at their start.
-fn overrides(world: &World, project: &Project, session: Option<&str>, now: &Row) -> Vec<String> {
+fn overrides(world: &World, project: &Project, session: Option<&str>, now: &SettingRow) -> Vec<String> {
     let key = now.key;
     let mut loops = alive(world, project).loops;
     if loops.iter().any(|(id, _)| session == Some(id)) {
@@ -104,8 +109,8 @@ fn overrides(world: &World, project: &Project, session: Option<&str>, now: &Row)
         let whose = if session == Some(&id) { "this session's loop" } else { "the loop" };
         let task = clean::excerpt(&run.task, 40);
         let given = match (row.source, key.flag) {
-            (Source::Flag, Some(flag)) => format!("--{flag}"),
-            (Source::Preset, _) => "a preset".into(),
+            (SettingSource::Flag, Some(flag)) => format!("--{flag}"),
+            (SettingSource::Preset, _) => "a preset".into(),
             _ => clean::line(&row.place),
         };
         let value = view::setup::config::value(row);
@@ -118,7 +123,7 @@ fn overrides(world: &World, project: &Project, session: Option<&str>, now: &Row)
     loops.into_iter().filter_map(note).collect()
 }
 
-fn show(world: &World, project: &Project, only: Option<&Key>, request: &Request) -> String {
+fn show(world: &World, project: &Project, only: Option<&SettingKey>, request: &ConfigArgs) -> String {
     // In a session with a running loop the run's own flags are what counts.
     let own = request
         .session
@@ -140,7 +145,7 @@ fn show(world: &World, project: &Project, only: Option<&Key>, request: &Request)
 }
 
 /// Finds a setting by its name or its flag.
-pub fn find(name: &str) -> Result<&'static Key, Failure> {
+pub fn find(name: &str) -> Result<&'static SettingKey, Failure> {
     settings::find(name).or_else(|| settings::find_flag(name.trim_start_matches("--"))).ok_or_else(|| {
         let names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
         Failure::usage(format!("unknown setting: {}", clean::excerpt(name, 60)))

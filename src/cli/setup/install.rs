@@ -15,7 +15,7 @@ use crate::store::file;
 use crate::store::file::lock::Lock;
 use crate::view::diff;
 use crate::view::paint::Paint;
-use crate::view::progress::Progress;
+use crate::view::progress::ProgressLine;
 use anyhow::Context;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ fn install(call: &Invocation) -> Result<String, Failure> {
     let (found, backup) = copy_plugin(world, &target, force)?;
     settings.record(world)?;
     let written = marketplace::write(&folder)?;
-    let progress = Progress::show(true, || "registering the plugin with Claude Code…".into());
+    let progress = ProgressLine::show(true, || "registering the plugin with Claude Code…".into());
     let registered = registration.complete(&client, &folder)?;
     drop(progress);
     let checks = check(call, &client)?;
@@ -129,7 +129,7 @@ fn copy_plugin(world: &World, target: &Path, force: bool) -> Result<(TargetState
 /// Runs the doctor's checks of the installation and returns their lines.
 fn check(call: &Invocation, client: &Client) -> Result<String, Failure> {
     let claude = client.program().display().to_string();
-    let progress = Progress::show(true, || "checking that the plugin works…".into());
+    let progress = ProgressLine::show(true, || "checking that the plugin works…".into());
     let report = doctor::check_installation(call, &claude);
     drop(progress);
     let mut lines = Vec::new();

@@ -5,7 +5,7 @@ use crate::claude::settings::statusline::{self, Input};
 use crate::cli::loops::status::observe;
 use crate::cli::{Project, World};
 use crate::run;
-use crate::store::user::{armed, figures, given, history};
+use crate::store::user::{armed, figures, given_guidance, history};
 use crate::store::{config, state};
 use crate::view::activity::Activity;
 use crate::view::statusline as view;
@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
 /// Returns the line for the input of a status line, if there is a loop to show.
 pub fn line(bytes: &[u8]) -> Option<String> {
     let Input { session_id, folder, transcript, told } = statusline::parse(bytes)?;
-    let world = World::of_hook().ok()?;
+    let world = World::for_hook().ok()?;
     if !state::usable_session_id(&session_id) {
         return None;
     }
@@ -55,6 +55,7 @@ pub fn line(bytes: &[u8]) -> Option<String> {
     let client = observe(&world, &project, &session_id, &mut run, transcript.as_deref());
     let settings = config::load_for(&world, &project, &run).settings_for(run.engine);
     let activity = Activity::of(&run, &client, world.now);
-    let guidance = given::guidance(&world, &project, &document).unwrap_or_default().of_session(shown);
+    let guidance =
+        given_guidance::guidance(&world, &project, &document).unwrap_or_default().of_session(shown);
     Some(view::line(&run, &activity, &guidance, &settings, world.now))
 }

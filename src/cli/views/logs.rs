@@ -4,9 +4,9 @@
 //! to then.
 
 use super::chosen_run;
-use super::sources::{self, Bytes, Line, Source};
-use crate::cli::{Answer, Failure, Invocation, World};
-use crate::core::event::{Event, IterationEnded, What};
+use super::sources::{self, AccountSource, Bytes, Line};
+use crate::cli::{CommandOutput, Failure, Invocation, World};
+use crate::core::event::{Event, EventKind, IterationEnded};
 use crate::core::outcome::Exit;
 use crate::core::record::Engine;
 use crate::core::text::clean;
@@ -26,7 +26,7 @@ const ALIVE_EVERY: u32 = 8;
 
 pub use super::sources::newest;
 
-pub fn command(call: &Invocation) -> Answer {
+pub fn command(call: &Invocation) -> CommandOutput {
     let run = chosen_run(call)?;
     let only: Option<u64> = call.parsed("iteration");
     let is_terminal = std::io::stdout().is_terminal();
@@ -35,7 +35,7 @@ pub fn command(call: &Invocation) -> Answer {
         Engine::Runner => sources::folder_of(&call.world, &run)?,
         Engine::InSession => None,
     };
-    let mut reading = Reading {
+    let mut reading = LogReader {
         world: &call.world,
         events: Follower::new(&run.path),
         folder,
@@ -70,7 +70,7 @@ pub fn command(call: &Invocation) -> Answer {
 
 const GONE: &str = "stdout is closed";
 
-struct Reading<'a, W: Write> {
+struct LogReader<'a, W: Write> {
     world: &'a World,
     run: RunFile,
     session: String,
@@ -83,7 +83,7 @@ struct Reading<'a, W: Write> {
     cleans: bool,
     paint: Paint,
     out: W,
-    source: Option<Source>,
+    source: Option<AccountSource>,
     /// A runner's log, of which every byte is wanted.
     bytes: Option<Bytes>,
     /// The iteration that what comes next belongs to.
@@ -104,7 +104,7 @@ struct Reading<'a, W: Write> {
     is_titled: bool,
 }
 
-impl<W: Write> Reading<'_, W> {
+impl<W: Write> LogReader<'_, W> {
     fn once(&mut self) -> Result<(), Failure> {
         self.advance()?;
         self.close_source()?;
@@ -122,14 +122,14 @@ impl<W: Write> Reading<'_, W> {
 
     /// Tells what comes until the run has ended, or its iteration if only that is wanted.
     fn follow(&mut self) -> Result<(), Failure> {
-        for look in 0u32.. {
+        for poll in 0u32.. {
             let is_news = self.advance()?;
             self.flush()?;
             if is_news {
                 continue;
             }
             let is_past = self.only.is_some_and(|only| self.iteration > only);
-            if self.has_ended || is_past || (look % ALIVE_EVERY == ALIVE_EVERY - 1 && !self.is_alive()) {
+            if self.has_ended || is_past || (poll % ALIVE_EVERY == ALIVE_EVERY - 1 && !self.is_alive()) {
                 // What came just before that.
                 self.advance()?;
                 self.close_source()?;
@@ -183,14 +183,14 @@ impl<W: Write> Reading<'_, W> {
 
     fn event(&mut self, event: &Event) -> Result<(), Failure> {
         let at = event.timestamp.max(self.last_at);
-        if let What::IterationEnded(facts) = &event.what {
+        if let EventKind::IterationEnded(facts) = &event.what {
             self.find_transcript(facts.transcript.as_deref());
         }
         if self.is_open {
             self.tell_source(Some(at))?;
         }
         match &event.what {
-            What::Started(started) => {
+            EventKind::Started(started) => {
                 self.note(event)?;
                 self.is_open = true;
                 self.has_ended = false;
@@ -204,12 +204,12 @@ impl<W: Write> Reading<'_, W> {
                     self.begin(started.iteration, "", at);
                 }
             }
-            What::IterationStarted(begun) => {
+            EventKind::IterationStarted(begun) => {
                 self.begin(begun.iteration, &begun.mode, at);
                 self.open_log();
             }
-            What::IterationEnded(facts) => self.end_iteration(event, facts, at)?,
-            What::Ended(_) => {
+            EventKind::IterationEnded(facts) => self.end_iteration(event, facts, at)?,
+            EventKind::Ended(_) => {
                 self.close_source()?;
                 self.heading = None;
                 // An ending belongs to the last iteration.
@@ -217,7 +217,7 @@ impl<W: Write> Reading<'_, W> {
                 self.note(event)?;
                 (self.is_open, self.has_ended) = (false, true);
             }
-            What::Check(_) => {
+            EventKind::Check(_) => {
                 // The agent has ended.
                 self.close_source()?;
                 self.note(event)?;
@@ -266,7 +266,7 @@ impl<W: Write> Reading<'_, W> {
         let Ok(path) = self.run.project().file(&path) else { return };
         match self.raw && !self.cleans {
             true => self.bytes = Some(Bytes::new(&path)),
-            false => self.source = Some(Source::log(&path, self.raw)),
+            false => self.source = Some(AccountSource::log(&path, self.raw)),
         }
     }
 
@@ -275,7 +275,7 @@ impl<W: Write> Reading<'_, W> {
         if self.run.started.engine == Engine::Runner {
             return;
         }
-        let present = self.source.as_ref().map(Source::path);
+        let present = self.source.as_ref().map(AccountSource::path);
         if present
             .is_some_and(|path| told.is_none_or(|told| *told == *path.to_string_lossy()) && path.is_file())
         {
@@ -287,7 +287,7 @@ impl<W: Write> Reading<'_, W> {
             return;
         };
         if present != Some(path.as_path()) {
-            self.source = Some(Source::transcript(&path, self.last_at, self.raw));
+            self.source = Some(AccountSource::transcript(&path, self.last_at, self.raw));
         }
     }
 
@@ -314,7 +314,7 @@ impl<W: Write> Reading<'_, W> {
     }
 
     /// Tells what of the source is not shown: its beginning, and the lines that were too long since `known` of them.
-    fn tell_skipped(&mut self, source: &Source, known: u64) -> Result<(), Failure> {
+    fn tell_skipped(&mut self, source: &AccountSource, known: u64) -> Result<(), Failure> {
         let long = source.long_lines().saturating_sub(known);
         if long > 0 && !self.raw && self.is_wanted() {
             let lines = if long == 1 { "1 line".to_owned() } else { format!("{long} lines") };
@@ -370,7 +370,7 @@ impl<W: Write> Reading<'_, W> {
             return Ok(());
         }
         let Some(text) = view::logs::event(event, self.paint) else { return Ok(()) };
-        if matches!(event.what, What::IterationEnded(_)) {
+        if matches!(event.what, EventKind::IterationEnded(_)) {
             self.show_heading()?;
         }
         self.told = true;

@@ -1,6 +1,6 @@
 //! `ralph notify`: shows how the user is notified, and tries every way.
 
-use crate::cli::{Answer, Invocation};
+use crate::cli::{CommandOutput, Invocation};
 use crate::core::event::notice::address::Address;
 use crate::core::event::notice::body::Format;
 use crate::core::event::notice::{Notice, terminal};
@@ -20,16 +20,16 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// How long the user's command may take in a test.
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One way to notify: its name, what is configured, and how the test of it went.
-struct Way {
+struct Channel {
     name: &'static str,
     what: String,
     result: Option<Result<String, String>>,
 }
 
-pub fn command(call: &Invocation) -> Answer {
+pub fn command(call: &Invocation) -> CommandOutput {
     let resolved = config::load(&call.world, &call.project);
     let settings = resolved.notify();
     let tests = call.flag("test");
@@ -41,7 +41,7 @@ pub fn command(call: &Invocation) -> Answer {
         answers(call, &settings, tests),
     ];
     let mut out = String::new();
-    for Way { name, what, result } in &ways {
+    for Channel { name, what, result } in &ways {
         out.push_str(&format!("{name:<10} {what}\n"));
         match result {
             Some(Ok(how)) => out.push_str(&format!("{:<10} ok: {how}\n", "")),
@@ -72,14 +72,14 @@ pub fn command(call: &Invocation) -> Answer {
     Ok((out, if failed { Exit::Failed } else { Exit::Success }))
 }
 
-fn in_terminal(settings: &NotifySettings, notice: &Notice, tests: bool) -> Way {
+fn in_terminal(settings: &NotifySettings, notice: &Notice, tests: bool) -> Channel {
     let name = "terminal";
     if !settings.terminal {
-        return Way { name, what: "off (notify.terminal)".into(), result: None };
+        return Channel { name, what: "off (notify.terminal)".into(), result: None };
     }
     let what = "on, from `ralph run`".into();
     if !tests {
-        return Way { name, what, result: None };
+        return Channel { name, what, result: None };
     }
     let stdout = std::io::stdout();
     let result = match stdout.is_terminal() {
@@ -100,24 +100,24 @@ fn in_terminal(settings: &NotifySettings, notice: &Notice, tests: bool) -> Way {
             sent.map(|()| words.to_owned()).map_err(|error| error.to_string())
         }
     };
-    Way { name, what, result: Some(result) }
+    Channel { name, what, result: Some(result) }
 }
 
-fn by_command(call: &Invocation, settings: &NotifySettings, notice: &Notice, tests: bool) -> Way {
+fn by_command(call: &Invocation, settings: &NotifySettings, notice: &Notice, tests: bool) -> Channel {
     let name = "command";
     let Some(command) = &settings.command else {
-        return Way { name, what: "none (notify.command)".into(), result: None };
+        return Channel { name, what: "none (notify.command)".into(), result: None };
     };
     let what = clean::excerpt(command, 80);
     let run = || {
-        let run = program::run(notify::user_command(command, &call.project, notice), b"", COMMAND_LIMIT);
-        if run.ended == program::Ended::Exit(0) {
+        let run = program::run(notify::user_command(command, &call.project, notice), b"", COMMAND_TIMEOUT);
+        if run.ended == program::ProgramEnd::Exit(0) {
             Ok(run.ended.to_string())
         } else {
             Err(run.ended.to_string())
         }
     };
-    Way { name, what, result: tests.then(run) }
+    Channel { name, what, result: tests.then(run) }
 }
 
 /// Returns the host, the format and what to know of an address. The rest of it may be a secret.
@@ -134,28 +134,28 @@ fn shown(url: &str, format: Option<&str>) -> String {
     }
 }
 
-fn by_url(settings: &NotifySettings, notice: &Notice, tests: bool) -> Way {
+fn by_url(settings: &NotifySettings, notice: &Notice, tests: bool) -> Channel {
     let name = "url";
     let Some(url) = &settings.url else {
-        return Way { name, what: "none (notify.url)".into(), result: None };
+        return Channel { name, what: "none (notify.url)".into(), result: None };
     };
     let send = || {
         let delivery = Delivery::of(notice, settings, url).map_err(str::to_owned)?;
         deliver::send(&delivery).map(|status| format!("status {status}"))
     };
-    Way { name, what: shown(url, Some(&settings.format)), result: tests.then(send) }
+    Channel { name, what: shown(url, Some(&settings.format)), result: tests.then(send) }
 }
 
-fn answers(call: &Invocation, settings: &NotifySettings, tests: bool) -> Way {
+fn answers(call: &Invocation, settings: &NotifySettings, tests: bool) -> Channel {
     let name = "answers";
     let Some(url) = &settings.answers else {
-        return Way { name, what: "none (notify.answers)".into(), result: None };
+        return Channel { name, what: "none (notify.answers)".into(), result: None };
     };
-    let look = || {
+    let poll = || {
         let open = OpenReply { run_id: String::new(), token: String::new(), asked_at: call.world.now };
         let mut topic = Topic::of(settings, &open).ok_or("it names no ntfy topic: https://HOST/TOPIC")?;
-        topic.look().map(|_| "the topic can be read".to_owned())
+        topic.poll().map(|_| "the topic can be read".to_owned())
     };
     let what = format!("{}, for {}", shown(url, None), time::span(settings.answer_ms));
-    Way { name, what, result: tests.then(look) }
+    Channel { name, what, result: tests.then(poll) }
 }

@@ -8,14 +8,14 @@ use crate::store::events::{self, RunFile};
 use crate::store::file::{self, Privacy};
 use crate::store::process::opener;
 use crate::store::user::history::{self, Run};
-use crate::view::progress::Progress;
+use crate::view::progress::ProgressLine;
 use crate::view::report::{Report, all, html, markdown};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "report.html";
 
 /// The run that a report is about.
-pub(super) struct Chosen {
+pub(super) struct ReportedRun {
     pub run_id: String,
     pub project: Project,
     pub timeline: Timeline,
@@ -25,7 +25,7 @@ pub(super) struct Chosen {
 pub fn command(call: &Invocation) -> Result<String, Failure> {
     let Invocation { world, project, .. } = call;
     let is_markdown = call.flag("markdown");
-    let _progress = Progress::show(true, || "making the report…".into());
+    let _progress = ProgressLine::show(true, || "making the report…".into());
     let (text, default) = if call.flag("all") {
         let runs = facts::all(world)?;
         let text = if is_markdown { all::markdown(&runs, world.now) } else { all::page(&runs, world.now) };
@@ -85,7 +85,7 @@ fn show(path: &Path) -> Result<(), Failure> {
 }
 
 /// Finds the run: by its id or the beginning of it, else the newest of this project.
-fn choose(world: &World, project: &Project, wanted: Option<&str>) -> Result<Chosen, Failure> {
+fn choose(world: &World, project: &Project, wanted: Option<&str>) -> Result<ReportedRun, Failure> {
     let Some(wanted) = wanted else { return newest(world, project) };
     let mut found: Vec<(String, Project)> =
         events::find(world, wanted)?.iter().map(|run| (run.run_id.clone(), run.project())).collect();
@@ -112,7 +112,7 @@ fn choose(world: &World, project: &Project, wanted: Option<&str>) -> Result<Chos
     }
 }
 
-fn newest(world: &World, project: &Project) -> Result<Chosen, Failure> {
+fn newest(world: &World, project: &Project) -> Result<ReportedRun, Failure> {
     let with_events = events::of_project(world, project)?.into_iter().next();
     let ended = history::runs(world, project)?.pop();
     let newer = |run: &RunFile, ended: &Run| run.run_id == ended.run_id || run.started_at >= ended.started_at;
@@ -129,12 +129,12 @@ fn newest(world: &World, project: &Project) -> Result<Chosen, Failure> {
     load(world, (run_id, project.clone()))
 }
 
-fn load(world: &World, (run_id, project): (String, Project)) -> Result<Chosen, Failure> {
+fn load(world: &World, (run_id, project): (String, Project)) -> Result<ReportedRun, Failure> {
     if let Some(timeline) = events::load(world, &run_id)? {
-        return Ok(Chosen { run_id, project, timeline, has_events: true });
+        return Ok(ReportedRun { run_id, project, timeline, has_events: true });
     }
     let run = history::runs(world, &project)?.into_iter().rfind(|run| run.run_id == run_id);
     let run = run.ok_or_else(|| Failure::internal(format!("the records of run {run_id} are gone")))?;
     let timeline = facts::of_history(&run);
-    Ok(Chosen { run_id, project, timeline, has_events: false })
+    Ok(ReportedRun { run_id, project, timeline, has_events: false })
 }

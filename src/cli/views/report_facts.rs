@@ -1,11 +1,11 @@
 //! What a report is made from: events, history, git, the task list, the question, and the logs.
 
-use super::report::Chosen;
+use super::report::ReportedRun;
 use crate::claude::account;
 use crate::cli::{Project, World};
-use crate::core::event::account::Entry;
+use crate::core::event::account::AccountEntry;
 use crate::core::event::timeline::Timeline;
-use crate::core::event::{self, Check, Ended, Event, Started, What};
+use crate::core::event::{self, Check, Event, EventKind, RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
 use crate::core::record::{Engine, LoopState};
 use crate::core::tasks::TaskList;
@@ -19,7 +19,7 @@ use crate::store::state::{self, question};
 use crate::store::tasks::source::{self, Selection};
 use crate::store::user::history::{self, Run};
 use crate::view::report::all::RunLine;
-use crate::view::report::{Facts, Question};
+use crate::view::report::{QuestionState, ReportInput};
 use anyhow::Result;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ const TRANSCRIPT_BYTES: u64 = 24 << 20;
 /// The last event of a run is in these bytes.
 const TAIL_BYTES: u64 = 64 << 10;
 
-pub(super) fn gather(world: &World, chosen: Chosen) -> Result<Facts> {
-    let Chosen { run_id, project, timeline, has_events } = chosen;
+pub(super) fn gather(world: &World, chosen: ReportedRun) -> Result<ReportInput> {
+    let ReportedRun { run_id, project, timeline, has_events } = chosen;
     let siblings = events::of_project(world, &project)?;
     let started_at = timeline.started_at.unwrap_or_default();
     let later = |run: &&RunFile| run.run_id != run_id && run.started_at > started_at;
@@ -47,7 +47,7 @@ pub(super) fn gather(world: &World, chosen: Chosen) -> Result<Facts> {
         }
         Engine::InSession => of_transcript(&timeline),
     };
-    Ok(Facts {
+    Ok(ReportInput {
         now: world.now,
         commits: of_git(&project, &timeline),
         tasks: tasks(&project, &timeline, is_newest),
@@ -63,13 +63,13 @@ pub(super) fn gather(world: &World, chosen: Chosen) -> Result<Facts> {
 
 /// Returns what the history knows of a run, as if it were told by events.
 pub(super) fn of_history(run: &Run) -> Timeline {
-    let started = Started {
+    let started = RunStarted {
         run_id: run.run_id.clone(),
         engine: run.engine,
         session_id: run.session_id.clone(),
         project: run.project.clone(),
         task: event::text(&run.task),
-        ..Started::default()
+        ..RunStarted::default()
     };
     let check = |result: &crate::core::decide::turn::CheckResult| {
         let check = Check {
@@ -80,9 +80,9 @@ pub(super) fn of_history(run: &Run) -> Timeline {
             seconds: result.seconds,
             ..Check::default()
         };
-        Event::new(run.ended_at, What::Check(check))
+        Event::new(run.ended_at, EventKind::Check(check))
     };
-    let ended = Ended {
+    let ended = RunEnded {
         outcome: Some(run.outcome),
         reason: event::text(&run.reason),
         exit_code: run.outcome.exit().code(),
@@ -91,12 +91,12 @@ pub(super) fn of_history(run: &Run) -> Timeline {
         wall_seconds: run.wall_seconds,
         usage: run.usage.clone(),
         checks: run.checks.clone(),
-        ..Ended::default()
+        ..RunEnded::default()
     };
     let mut timeline = Timeline::default();
-    timeline.add(Event::new(run.started_at, What::Started(started)));
+    timeline.add(Event::new(run.started_at, EventKind::Started(started)));
     run.checks.iter().for_each(|result| timeline.add(check(result)));
-    timeline.add(Event::new(run.ended_at, What::Ended(ended)));
+    timeline.add(Event::new(run.ended_at, EventKind::Ended(ended)));
     for check in &mut timeline.checks {
         // Only its last result is known, not when it first came.
         (check.first_failed, check.first_passed, check.last_passed, check.last_failed) =
@@ -123,21 +123,21 @@ fn tasks(project: &Project, timeline: &Timeline, is_newest: bool) -> Option<Task
     source::find(project, &selection, &project.root).ok()?.list
 }
 
-fn question(world: &World, project: &Project, timeline: &Timeline) -> Question {
-    let Some((at, ended)) = &timeline.ended else { return Question::None };
+fn question(world: &World, project: &Project, timeline: &Timeline) -> QuestionState {
+    let Some((at, ended)) = &timeline.ended else { return QuestionState::None };
     if !matches!(ended.outcome, Some(Outcome::Blocked | Outcome::Decide)) {
-        return Question::None;
+        return QuestionState::None;
     }
     if let Some((_, answered)) = timeline.answers.iter().rfind(|(when, _)| when >= at) {
-        return Question::Answered(answered.answer.clone());
+        return QuestionState::Answered(answered.answer.clone());
     }
     let questions = question::all(world, project).unwrap_or_default();
     let first = |text: &str| clean::line(text.trim().lines().next().unwrap_or_default());
     let is_it = |found: &question::Question| !found.foreign && first(found.asked()) == first(&ended.reason);
     match questions.into_iter().flatten().find(is_it) {
-        Some(found) if found.answer.is_empty() => Question::Open,
-        Some(found) => Question::Answered(found.answer),
-        None => Question::Gone,
+        Some(found) if found.answer.is_empty() => QuestionState::Open,
+        Some(found) => QuestionState::Answered(found.answer),
+        None => QuestionState::Gone,
     }
 }
 
@@ -151,7 +151,7 @@ fn is_alive(world: &World, project: &Project, engine: Engine, run_id: &str) -> b
 }
 
 /// Returns the end of each iteration's log.
-fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTreeMap<u64, Vec<Entry>> {
+fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTreeMap<u64, Vec<AccountEntry>> {
     let started = timeline.started_at.unwrap_or_default();
     let Ok(Some(folder)) = logs::folder_of(project, started, next) else { return BTreeMap::new() };
     let tail = |number: &u64| {
@@ -161,8 +161,8 @@ fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTree
     timeline.iterations.keys().filter_map(tail).collect()
 }
 
-fn end_of(path: &Path) -> Option<Vec<Entry>> {
-    let mut last: VecDeque<Entry> = VecDeque::with_capacity(LOG_ENTRIES + 1);
+fn end_of(path: &Path) -> Option<Vec<AccountEntry>> {
+    let mut last: VecDeque<AccountEntry> = VecDeque::with_capacity(LOG_ENTRIES + 1);
     let mut follower = Follower::from_end(path, LOG_BYTES);
     follower
         .poll(|line| agent::log_entries(line).into_iter().for_each(|entry| push(&mut last, entry)))
@@ -170,7 +170,7 @@ fn end_of(path: &Path) -> Option<Vec<Entry>> {
     Some(last.into())
 }
 
-fn push(last: &mut VecDeque<Entry>, mut entry: Entry) {
+fn push(last: &mut VecDeque<AccountEntry>, mut entry: AccountEntry) {
     if entry.text.chars().count() > LOG_CHARS {
         entry.text = entry.text.chars().take(LOG_CHARS).chain(['…']).collect();
     }
@@ -181,7 +181,7 @@ fn push(last: &mut VecDeque<Entry>, mut entry: Entry) {
 }
 
 /// Returns the end of each iteration in the transcripts of its session, by the times in it.
-fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<Entry>> {
+fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<AccountEntry>> {
     let ends: Vec<(Stamp, u64)> =
         timeline.iterations.iter().map(|(number, it)| (it.ended_at, *number)).collect();
     let started = timeline.started_at.unwrap_or_default();
@@ -189,7 +189,7 @@ fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<Entry>> {
         timeline.iterations.values().filter_map(|it| it.facts.transcript.as_deref()).collect();
     paths.sort_unstable();
     paths.dedup();
-    let mut found: BTreeMap<u64, VecDeque<Entry>> = BTreeMap::new();
+    let mut found: BTreeMap<u64, VecDeque<AccountEntry>> = BTreeMap::new();
     for path in paths {
         let mut follower = Follower::from_end(Path::new(path), TRANSCRIPT_BYTES);
         let read = follower.poll(|line| {
@@ -224,7 +224,7 @@ pub(super) fn all(world: &World) -> Result<Vec<RunLine>> {
     Ok(runs)
 }
 
-fn proven(checks: &[crate::core::decide::turn::CheckResult]) -> Option<bool> {
+fn all_checks_passed(checks: &[crate::core::decide::turn::CheckResult]) -> Option<bool> {
     (!checks.is_empty()).then(|| checks.iter().all(|check| check.passed))
 }
 
@@ -239,23 +239,23 @@ fn line_of(run: &Run) -> RunLine {
         runtime_seconds: run.runtime_seconds,
         cost: run.usage.cost_usd,
         tokens: run.usage.tokens(),
-        proven: proven(&run.checks),
+        verified: all_checks_passed(&run.checks),
     }
 }
 
 /// Returns the ending of a run if its last events have it, without reading the rest.
-fn last_ending(run: &RunFile) -> Option<Ended> {
+fn last_ending(run: &RunFile) -> Option<RunEnded> {
     let mut ended = None;
     let mut follower = Follower::from_end(&run.path, TAIL_BYTES);
     let read = follower.poll(|line| match Event::parse(line).map(|event| event.what) {
-        Some(What::Ended(last)) => ended = Some(last),
-        Some(What::Started(_)) => ended = None,
+        Some(EventKind::Ended(last)) => ended = Some(last),
+        Some(EventKind::Started(_)) => ended = None,
         _ => {}
     });
     read.ok().and(ended)
 }
 
-fn line_of_events(world: &World, run: &RunFile, ended: Option<Ended>) -> Result<RunLine> {
+fn line_of_events(world: &World, run: &RunFile, ended: Option<RunEnded>) -> Result<RunLine> {
     let line = RunLine {
         run_id: run.run_id.clone(),
         project: run.started.project.clone(),
@@ -266,7 +266,7 @@ fn line_of_events(world: &World, run: &RunFile, ended: Option<Ended>) -> Result<
         runtime_seconds: 0.0,
         cost: None,
         tokens: 0,
-        proven: None,
+        verified: None,
     };
     if let Some(ended) = ended {
         return Ok(RunLine {
@@ -275,7 +275,7 @@ fn line_of_events(world: &World, run: &RunFile, ended: Option<Ended>) -> Result<
             runtime_seconds: ended.runtime_seconds,
             cost: ended.usage.cost_usd,
             tokens: ended.usage.tokens(),
-            proven: proven(&ended.checks),
+            verified: all_checks_passed(&ended.checks),
             ..line
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::claude::{account, transcript};
 use crate::cli::{Failure, World};
-use crate::core::event::account::Entry;
+use crate::core::event::account::AccountEntry;
 use crate::core::event::timeline::Timeline;
 use crate::core::record::Engine;
 use crate::core::time::Stamp;
@@ -54,12 +54,12 @@ pub fn transcript_at(world: &World, known: Option<&str>, session: &str) -> Optio
 /// One line of a log or a transcript.
 pub struct Line {
     pub at: Option<Stamp>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<AccountEntry>,
     pub bytes: Vec<u8>,
 }
 
 /// A log or transcript that is read up to a moment.
-pub struct Source {
+pub struct AccountSource {
     follower: Follower,
     lines: VecDeque<Line>,
     has_more: bool,
@@ -72,19 +72,19 @@ pub struct Source {
     keeps_bytes: bool,
 }
 
-impl Source {
+impl AccountSource {
     /// Reads the log of a runner's iteration.
-    pub fn log(path: &Path, keeps_bytes: bool) -> Source {
-        Source { is_plain: true, keeps_bytes, ..Source::new(path) }
+    pub fn log(path: &Path, keeps_bytes: bool) -> AccountSource {
+        AccountSource { is_plain: true, keeps_bytes, ..AccountSource::new(path) }
     }
 
     /// Reads a transcript from this moment on.
-    pub fn transcript(path: &Path, floor: Stamp, keeps_bytes: bool) -> Source {
-        Source { floor: Some(floor), leaves_out: true, keeps_bytes, ..Source::new(path) }
+    pub fn transcript(path: &Path, floor: Stamp, keeps_bytes: bool) -> AccountSource {
+        AccountSource { floor: Some(floor), leaves_out: true, keeps_bytes, ..AccountSource::new(path) }
     }
 
-    fn new(path: &Path) -> Source {
-        Source {
+    fn new(path: &Path) -> AccountSource {
+        AccountSource {
             follower: Follower::new(path),
             lines: VecDeque::new(),
             has_more: true,

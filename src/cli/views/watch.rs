@@ -1,6 +1,6 @@
 //! A text that is drawn again whenever it changes, until the user has seen enough.
 
-use crate::cli::{Answer, Failure};
+use crate::cli::{CommandOutput, Failure};
 use crate::core::outcome::Exit;
 use std::io::IsTerminal;
 
@@ -16,7 +16,7 @@ fn refuse_without_terminal() -> Result<(), Failure> {
 
 /// Draws what `draw` returns, at most once a second and only if it changed, until q or Ctrl-C.
 #[cfg(unix)]
-pub fn watch(mut draw: impl FnMut() -> Result<String, Failure>) -> Answer {
+pub fn watch(mut draw: impl FnMut() -> Result<String, Failure>) -> CommandOutput {
     use crate::store::process::interrupt::Interrupt;
     use crate::view::terminal::screen::{Key, Screen, size};
     use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ pub fn watch(mut draw: impl FnMut() -> Result<String, Failure>) -> Answer {
 }
 
 #[cfg(not(unix))]
-pub fn watch(_: impl FnMut() -> Result<String, Failure>) -> Answer {
+pub fn watch(_: impl FnMut() -> Result<String, Failure>) -> CommandOutput {
     refuse_without_terminal()?;
     let hint = "run `ralph status` again instead";
     Err(Failure::unavailable("--watch is not available on this system").hint(hint))

@@ -3,7 +3,7 @@
 //! A row drives counting, thresholds, the `circuit.*` settings, `ralph status`, `ralph history` and the table in
 //! `docs/outcomes.md`. To add a condition, add a row and a case to the table test in `circuit/mod.rs`.
 
-use super::{Circuit, Evidence, similar};
+use super::{Circuit, TurnFacts, similar};
 use crate::core::outcome::Outcome;
 use crate::core::record::lenient;
 use crate::core::signal::{self, Work};
@@ -28,7 +28,7 @@ pub struct Condition {
     pub label: &'static str,
     /// How a trip ends the loop.
     pub outcome: Outcome,
-    pub count: fn(&Facts) -> Count,
+    pub count: fn(&ConditionInput) -> Count,
     /// What was found, with `{turns}`, `{times}`, `{count}`, `{setting}` and `{error}` to be filled in.
     pub found: &'static str,
     /// What more such turns are, as in `2 more turns without progress`.
@@ -59,8 +59,8 @@ impl Count {
 }
 
 /// What a condition counts by.
-pub struct Facts<'a> {
-    pub turn: &'a Evidence<'a>,
+pub struct ConditionInput<'a> {
+    pub turn: &'a TurnFacts<'a>,
     /// Signature of the error in the message; empty without one.
     pub error: &'a str,
     /// The breaker as the turns before left it.
@@ -69,7 +69,7 @@ pub struct Facts<'a> {
     pub setting: u64,
 }
 
-impl Facts<'_> {
+impl ConditionInput<'_> {
     /// Counts a turn without progress whose message passes the test.
     fn message_without_progress(&self, test: impl Fn(&str) -> bool) -> Count {
         Count::when(self.turn.message.map(|message| self.turn.progress != Some(true) && test(message)))

@@ -10,9 +10,9 @@ pub mod similar;
 
 use super::outcome::Outcome;
 use super::record::{lenient, lenient_list};
-use super::signal::{self, Status};
+use super::signal::{self, StatusBlock};
 use crate::core::circuit::progress::Baseline;
-use condition::{Count, Facts, PerCondition};
+use condition::{ConditionInput, Count, PerCondition};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -58,9 +58,9 @@ pub struct Circuit {
 
 /// What one turn showed, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Evidence<'a> {
+pub struct TurnFacts<'a> {
     pub message: Option<&'a str>,
-    pub status: Option<&'a Status>,
+    pub status: Option<&'a StatusBlock>,
     pub tools_used: Option<u64>,
     pub progress: Option<bool>,
     /// A commit is all there is of progress, and no file changed with it.
@@ -76,7 +76,7 @@ pub struct Evidence<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BreakerVerdict {
     Fine,
     /// One more such turn trips it: the agent is told.
     Pivot(String),
@@ -86,14 +86,14 @@ pub enum Verdict {
 /// A message is compared with this many before it.
 const MAX_RECENT_MESSAGES: usize = 5;
 /// Checkouts the agent left whose baseline is kept.
-const MAX_ELSEWHERE: usize = 8;
+const MAX_BASELINES: usize = 8;
 
 impl Circuit {
     /// Counts this turn and judges it.
-    pub fn judge(&mut self, turn: &Evidence, settings: &PerCondition) -> Verdict {
+    pub fn judge(&mut self, turn: &TurnFacts, settings: &PerCondition) -> BreakerVerdict {
         if self.is_tripped() {
             let outcome = self.outcome.unwrap_or(Outcome::Circuit);
-            return Verdict::Trip(outcome, self.reason.clone().unwrap_or_default());
+            return BreakerVerdict::Trip(outcome, self.reason.clone().unwrap_or_default());
         }
         let before = self.counters;
         self.count(turn, settings);
@@ -109,7 +109,7 @@ impl Circuit {
                 pivot = Some(format!("{}: one more ends the loop. {}", found(), condition.advice));
             }
         }
-        pivot.map_or(Verdict::Fine, Verdict::Pivot)
+        pivot.map_or(BreakerVerdict::Fine, BreakerVerdict::Pivot)
     }
 
     /// Takes up the baseline of the checkout in which the agent works: one checkout is never compared with another,
@@ -122,7 +122,7 @@ impl Circuit {
         let fresh = || Baseline { work_tree: work_tree.to_owned(), ..Baseline::default() };
         let next = known.map_or_else(fresh, |at| self.elsewhere.remove(at));
         self.elsewhere.push(std::mem::replace(&mut self.baseline, next));
-        let surplus = self.elsewhere.len().saturating_sub(MAX_ELSEWHERE);
+        let surplus = self.elsewhere.len().saturating_sub(MAX_BASELINES);
         self.elsewhere.drain(..surplus);
     }
 
@@ -132,23 +132,24 @@ impl Circuit {
     }
 
     /// Trips the breaker, which refuses the next start until it is reset.
-    pub fn trip(&mut self, outcome: Outcome, reason: String) -> Verdict {
+    pub fn trip(&mut self, outcome: Outcome, reason: String) -> BreakerVerdict {
         self.state = CircuitState::Tripped;
         self.outcome = Some(outcome);
         self.reason = Some(reason.clone());
-        Verdict::Trip(outcome, reason)
+        BreakerVerdict::Trip(outcome, reason)
     }
 
-    fn count(&mut self, turn: &Evidence, settings: &PerCondition) {
+    fn count(&mut self, turn: &TurnFacts, settings: &PerCondition) {
         // While only a minimum keeps the loop running, nothing but idleness counts: the rest is left unknown.
         let turn = match turn.waits_for_minimum {
-            true => Evidence { tools_used: turn.tools_used, ..Evidence::default() },
-            false => Evidence { message: turn.message.filter(|text| !text.trim().is_empty()), ..*turn },
+            true => TurnFacts { tools_used: turn.tools_used, ..TurnFacts::default() },
+            false => TurnFacts { message: turn.message.filter(|text| !text.trim().is_empty()), ..*turn },
         };
         let error = turn.message.and_then(signal::error_signature).unwrap_or_default();
         self.counters = PerCondition::new(|condition| {
             let (name, count) = (condition.name(), self.counters.get(condition.name()));
-            let facts = Facts { turn: &turn, error: &error, before: self, setting: settings.get(name) };
+            let facts =
+                ConditionInput { turn: &turn, error: &error, before: self, setting: settings.get(name) };
             match (condition.count)(&facts) {
                 Count::Keep => count,
                 Count::Reset => 0,
@@ -212,9 +213,9 @@ mod tests {
         format!("---RALPH_STATUS---\n{fields}\n---END_RALPH_STATUS---")
     }
 
-    fn judge_one(circuit: &mut Circuit, told: &Told, thresholds: &PerCondition) -> Verdict {
+    fn judge_one(circuit: &mut Circuit, told: &Told, thresholds: &PerCondition) -> BreakerVerdict {
         let status = told.message.as_deref().and_then(signal::status);
-        let evidence = Evidence {
+        let evidence = TurnFacts {
             message: told.message.as_deref(),
             status: status.as_ref(),
             tools_used: told.tools,
@@ -228,7 +229,7 @@ mod tests {
         circuit.judge(&evidence, thresholds)
     }
 
-    fn judge(turns: &[Told], thresholds: &PerCondition) -> (Circuit, Vec<Verdict>) {
+    fn judge(turns: &[Told], thresholds: &PerCondition) -> (Circuit, Vec<BreakerVerdict>) {
         let mut circuit = Circuit::default();
         let verdicts = turns.iter().map(|told| judge_one(&mut circuit, told, thresholds)).collect();
         (circuit, verdicts)
@@ -238,7 +239,7 @@ mod tests {
     fn trips(turns: &[Told], thresholds: &PerCondition) -> Option<(usize, String)> {
         let (_, verdicts) = judge(turns, thresholds);
         verdicts.into_iter().enumerate().find_map(|(at, verdict)| match verdict {
-            Verdict::Trip(_, reason) => Some((at + 1, reason)),
+            BreakerVerdict::Trip(_, reason) => Some((at + 1, reason)),
             _ => None,
         })
     }
@@ -330,12 +331,12 @@ mod tests {
         let turns = [vec![still.clone(); 4], vec![Told::default(); 3], vec![still]].concat();
         let (circuit, verdicts) = judge(&turns, &defaults());
         let warned: Vec<_> =
-            (0..turns.len()).filter(|&at| matches!(verdicts[at], Verdict::Pivot(_))).collect();
+            (0..turns.len()).filter(|&at| matches!(verdicts[at], BreakerVerdict::Pivot(_))).collect();
         assert_eq!(warned, [3]);
-        let Verdict::Pivot(text) = &verdicts[3] else { panic!() };
+        let BreakerVerdict::Pivot(text) = &verdicts[3] else { panic!() };
         assert!(text.starts_with("4 turns in a row without progress"), "{text}");
         assert!(text.contains("one more ends the loop"), "{text}");
-        assert!(matches!(&verdicts[7], Verdict::Trip(Outcome::Stuck, _)) && circuit.is_tripped());
+        assert!(matches!(&verdicts[7], BreakerVerdict::Trip(Outcome::Stuck, _)) && circuit.is_tripped());
     }
 
     #[test]
@@ -423,15 +424,15 @@ mod tests {
         #[test]
         fn a_tripped_breaker_stays_tripped_until_it_is_reset(turns in turns()) {
             let (mut circuit, verdicts) = judge(&turns, &defaults());
-            let first = verdicts.iter().position(|verdict| matches!(verdict, Verdict::Trip(..)));
+            let first = verdicts.iter().position(|verdict| matches!(verdict, BreakerVerdict::Trip(..)));
             prop_assert_eq!(circuit.is_tripped(), first.is_some());
             if let Some(first) = first {
-                prop_assert!(verdicts[first..].iter().all(|verdict| matches!(verdict, Verdict::Trip(..))));
+                prop_assert!(verdicts[first..].iter().all(|verdict| matches!(verdict, BreakerVerdict::Trip(..))));
             }
             circuit.reset();
             prop_assert_eq!((circuit.state, circuit.reason.clone()), (CircuitState::Ok, None));
             prop_assert_eq!(circuit.counters, PerCondition::default());
-            prop_assert_eq!(judge_one(&mut circuit, &Told::default(), &defaults()), Verdict::Fine);
+            prop_assert_eq!(judge_one(&mut circuit, &Told::default(), &defaults()), BreakerVerdict::Fine);
         }
 
         #[test]
@@ -464,7 +465,7 @@ mod tests {
             let (mut circuit, _) = judge(&turns, &defaults());
             prop_assume!(!circuit.is_tripped());
             let before = circuit.clone();
-            prop_assert_eq!(judge_one(&mut circuit, &Told::default(), &defaults()), Verdict::Fine);
+            prop_assert_eq!(judge_one(&mut circuit, &Told::default(), &defaults()), BreakerVerdict::Fine);
             prop_assert_eq!(circuit, before);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::core::decide::turn::{AfterChecks, Turn};
 use crate::core::record::lenient;
-use crate::core::signal::Status;
+use crate::core::signal::StatusBlock;
 use serde::{Deserialize, Serialize};
 
 /// What the progress of a turn is measured against.
@@ -62,7 +62,7 @@ impl Baseline {
     }
 
     /// Returns whether anything shows progress; nothing where that is unknown.
-    pub fn progress(&self, turn: &Turn, status: Option<&Status>) -> Option<bool> {
+    pub fn progress(&self, turn: &Turn, status: Option<&StatusBlock>) -> Option<bool> {
         if self.committed(turn) == Some(true) {
             Some(true)
         } else {
@@ -71,11 +71,11 @@ impl Baseline {
     }
 
     /// Returns whether a commit is all there is of progress.
-    pub fn only_committed(&self, turn: &Turn, status: Option<&Status>) -> bool {
+    pub fn only_committed(&self, turn: &Turn, status: Option<&StatusBlock>) -> bool {
         self.committed(turn) == Some(true) && self.progress_beside_commits(turn, status) == Some(false)
     }
 
-    fn progress_beside_commits(&self, turn: &Turn, status: Option<&Status>) -> Option<bool> {
+    fn progress_beside_commits(&self, turn: &Turn, status: Option<&StatusBlock>) -> Option<bool> {
         let counted = status.is_some_and(|status| {
             status.files_modified.is_some_and(|n| n > 0) || status.tasks_completed.is_some_and(|n| n > 0)
         });
@@ -98,7 +98,7 @@ impl Baseline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::decide::turn::{Gained, Tasks};
+    use crate::core::decide::turn::{Tasks, TranscriptGain};
 
     fn tree(digest: u64) -> Option<TreeState> {
         Some(TreeState { snapshot: 1, digest })
@@ -117,7 +117,8 @@ mod tests {
     fn anything_that_moved_is_progress_and_the_unknown_is_unknown() {
         let before =
             Baseline { head: Some("a".into()), tasks_passing: Some(2), tree: tree(7), ..Baseline::default() };
-        let read = |edits| Some(Gained { edits, last_text: Some("x".into()), ..Gained::default() });
+        let read =
+            |edits| Some(TranscriptGain { edits, last_text: Some("x".into()), ..TranscriptGain::default() });
         let says = |gained| Turn { message: Some("x".into()), gained, ..Turn::default() };
         let still = Turn { tree: tree(7), ..Turn::default() };
         let other_snapshot = Some(TreeState { snapshot: 2, digest: 8 });
@@ -143,9 +144,10 @@ mod tests {
         for (name, turn, expected) in cases {
             assert_eq!(before.progress(&turn, None), expected, "{name}");
         }
-        let status = Status { files_modified: Some(2), ..Status::default() };
+        let status = StatusBlock { files_modified: Some(2), ..StatusBlock::default() };
         assert_eq!(before.progress(&still, Some(&status)), Some(true));
-        let status = Status { files_modified: Some(0), tasks_completed: Some(0), ..Status::default() };
+        let status =
+            StatusBlock { files_modified: Some(0), tasks_completed: Some(0), ..StatusBlock::default() };
         assert_eq!(before.progress(&still, Some(&status)), Some(false));
         assert_eq!(Baseline::default().progress(&Turn { head: Some("b".into()), ..still }, None), None);
     }
@@ -185,8 +187,11 @@ mod tests {
     #[test]
     fn a_status_shows_progress_by_either_count() {
         let still = Turn { tree: tree(7), ..Turn::default() };
-        let status =
-            |files_modified, tasks_completed| Status { files_modified, tasks_completed, ..Status::default() };
+        let status = |files_modified, tasks_completed| StatusBlock {
+            files_modified,
+            tasks_completed,
+            ..StatusBlock::default()
+        };
         for (name, status, expected) in [
             ("no counts", status(None, None), false),
             ("zeroes", status(Some(0), Some(0)), false),

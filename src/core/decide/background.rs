@@ -4,12 +4,12 @@
 //! time.
 
 use super::turn::Task;
-use crate::core::record::{Awaited, Noticed, StoredLoop};
+use crate::core::record::{BackgroundCommand, BackgroundWait, StoredLoop};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 
 /// More commands are waited for, but not remembered.
-const MAX_NOTICED: usize = 50;
+const MAX_BACKGROUND_COMMANDS: usize = 50;
 
 /// Returns what the loop waits for. If it waits for nothing, the second value names the commands without which it
 /// continues from now on.
@@ -18,24 +18,24 @@ pub fn wait(
     tasks: &[Task],
     wait_ms: i64,
     now: Stamp,
-) -> (Option<Awaited>, Vec<String>) {
+) -> (Option<BackgroundWait>, Vec<String>) {
     let commands = || tasks.iter().filter(|task| !task.is_agent);
     let noticed = &mut run.session.background;
     noticed.retain(|known| commands().any(|task| task.id == known.id));
     for task in commands() {
-        if noticed.len() < MAX_NOTICED && !noticed.iter().any(|known| known.id == task.id) {
-            noticed.push(Noticed { id: task.id.clone(), since: now, told: false });
+        if noticed.len() < MAX_BACKGROUND_COMMANDS && !noticed.iter().any(|known| known.id == task.id) {
+            noticed.push(BackgroundCommand { id: task.id.clone(), since: now, told: false });
         }
     }
     if let Some(agent) = tasks.iter().find(|task| task.is_agent) {
-        return (Some(Awaited { what: agent.name.clone(), until: None }), Vec::new());
+        return (Some(BackgroundWait { what: agent.name.clone(), until: None }), Vec::new());
     }
     // A clock that was set back must not make the wait longer.
-    let limit = |known: &Noticed| known.since.min(now).plus_ms(wait_ms);
+    let limit = |known: &BackgroundCommand| known.since.min(now).plus_ms(wait_ms);
     let limited = noticed.iter().map(|known| (limit(known), known)).filter(|(until, _)| *until > now);
     if let Some((until, last)) = limited.max_by_key(|(until, _)| *until) {
         let name = tasks.iter().find(|task| task.id == last.id).map(|task| task.name.clone());
-        return (Some(Awaited { what: name.unwrap_or_default(), until: Some(until) }), Vec::new());
+        return (Some(BackgroundWait { what: name.unwrap_or_default(), until: Some(until) }), Vec::new());
     }
     (None, take_news(run, tasks))
 }
@@ -63,7 +63,7 @@ pub fn advice(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    const LIMIT: i64 = 600_000;
+    const WAIT_MS: i64 = 600_000;
 
     fn shell(id: &str) -> Task {
         Task { id: id.into(), name: format!("run {id}"), is_agent: false }
@@ -77,23 +77,23 @@ mod tests {
     fn a_command_is_waited_for_once_and_then_named_once() {
         let run = &mut StoredLoop::default();
         let server = [shell("a")];
-        let waits = |until| (Some(Awaited { what: "run a".into(), until: Some(at(until)) }), vec![]);
-        assert_eq!(wait(run, &server, LIMIT, at(1000)), waits(1600));
-        assert_eq!(wait(run, &server, LIMIT, at(1599)), waits(1600));
-        assert_eq!(wait(run, &server, LIMIT, at(1600)), (None, vec!["run a".to_owned()]));
-        assert_eq!(wait(run, &server, LIMIT, at(1700)), (None, vec![]));
-        assert_eq!(wait(run, &[], LIMIT, at(1800)), (None, vec![]));
-        assert_eq!(wait(run, &server, LIMIT, at(2000)), waits(2600), "started again, it is another one");
+        let waits = |until| (Some(BackgroundWait { what: "run a".into(), until: Some(at(until)) }), vec![]);
+        assert_eq!(wait(run, &server, WAIT_MS, at(1000)), waits(1600));
+        assert_eq!(wait(run, &server, WAIT_MS, at(1599)), waits(1600));
+        assert_eq!(wait(run, &server, WAIT_MS, at(1600)), (None, vec!["run a".to_owned()]));
+        assert_eq!(wait(run, &server, WAIT_MS, at(1700)), (None, vec![]));
+        assert_eq!(wait(run, &[], WAIT_MS, at(1800)), (None, vec![]));
+        assert_eq!(wait(run, &server, WAIT_MS, at(2000)), waits(2600), "started again, it is another one");
     }
 
     #[test]
     fn a_new_command_is_waited_for_beside_one_that_never_ends() {
         let run = &mut StoredLoop::default();
-        wait(run, &[shell("a")], LIMIT, at(1000));
-        let (awaited, news) = wait(run, &[shell("a"), shell("b")], LIMIT, at(2000));
-        assert_eq!(awaited, Some(Awaited { what: "run b".into(), until: Some(at(2600)) }));
+        wait(run, &[shell("a")], WAIT_MS, at(1000));
+        let (awaited, news) = wait(run, &[shell("a"), shell("b")], WAIT_MS, at(2000));
+        assert_eq!(awaited, Some(BackgroundWait { what: "run b".into(), until: Some(at(2600)) }));
         assert!(news.is_empty());
-        let (awaited, news) = wait(run, &[shell("a"), shell("b")], LIMIT, at(2600));
+        let (awaited, news) = wait(run, &[shell("a"), shell("b")], WAIT_MS, at(2600));
         assert_eq!((awaited, news.len()), (None, 2));
     }
 
@@ -102,10 +102,10 @@ mod tests {
         let run = &mut StoredLoop::default();
         let agent = Task { is_agent: true, ..shell("x") };
         for seconds in [1000, 9000] {
-            let (awaited, _) = wait(run, &[shell("a"), agent.clone()], LIMIT, at(seconds));
-            assert_eq!(awaited, Some(Awaited { what: "run x".into(), until: None }));
+            let (awaited, _) = wait(run, &[shell("a"), agent.clone()], WAIT_MS, at(seconds));
+            assert_eq!(awaited, Some(BackgroundWait { what: "run x".into(), until: None }));
         }
-        assert_eq!(wait(run, &[shell("a")], LIMIT, at(9001)).1, ["run a"], "its time passed meanwhile");
+        assert_eq!(wait(run, &[shell("a")], WAIT_MS, at(9001)).1, ["run a"], "its time passed meanwhile");
     }
 
     #[test]
@@ -113,8 +113,8 @@ mod tests {
         let run = &mut StoredLoop::default();
         assert_eq!(wait(run, &[shell("a")], 0, at(1000)), (None, vec!["run a".to_owned()]));
         let run = &mut StoredLoop::default();
-        wait(run, &[shell("a")], LIMIT, at(9000));
-        let (awaited, _) = wait(run, &[shell("a")], LIMIT, at(1000));
+        wait(run, &[shell("a")], WAIT_MS, at(9000));
+        let (awaited, _) = wait(run, &[shell("a")], WAIT_MS, at(1000));
         assert_eq!(awaited.and_then(|awaited| awaited.until), Some(at(1600)));
     }
 
@@ -122,9 +122,9 @@ mod tests {
     fn any_number_of_commands_is_bounded_in_the_record() {
         let run = &mut StoredLoop::default();
         let many: Vec<Task> = (0..500).map(|id| shell(&id.to_string())).collect();
-        wait(run, &many, LIMIT, at(1000));
-        assert_eq!(run.session.background.len(), MAX_NOTICED);
-        let (awaited, news) = wait(run, &many, LIMIT, at(1600));
-        assert_eq!((awaited, news.len()), (None, MAX_NOTICED));
+        wait(run, &many, WAIT_MS, at(1000));
+        assert_eq!(run.session.background.len(), MAX_BACKGROUND_COMMANDS);
+        let (awaited, news) = wait(run, &many, WAIT_MS, at(1600));
+        assert_eq!((awaited, news.len()), (None, MAX_BACKGROUND_COMMANDS));
     }
 }

@@ -4,14 +4,14 @@ use super::limits;
 use super::turn::{CheckFailure, Checks, Tasks, Turn};
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Settings;
-use crate::core::signal::{self, Ignored, Promise, State, Status};
-use crate::core::tasks::Source;
+use crate::core::signal::{self, Ignored, Promise, State, StatusBlock};
+use crate::core::tasks::TaskSource;
 use crate::core::text::clean;
 
 /// Returns what the agent signals with this message, by a promise or by its status block, or why that does not count.
 pub fn signal(
     message: &str,
-    status: Option<&Status>,
+    status: Option<&StatusBlock>,
     settings: &Settings,
 ) -> Option<Result<(Promise, Claim), Ignored>> {
     let ignored = match signal::promise(message, &settings.promise) {
@@ -26,7 +26,11 @@ pub fn signal(
     }
 }
 
-fn status_signal(message: &str, status: &Status, settings: &Settings) -> Option<Result<Promise, Ignored>> {
+fn status_signal(
+    message: &str,
+    status: &StatusBlock,
+    settings: &Settings,
+) -> Option<Result<Promise, Ignored>> {
     if status.state == Some(State::Blocked) {
         let reason =
             status.recommendation.clone().unwrap_or("the status block says BLOCKED without a reason".into());
@@ -110,7 +114,7 @@ pub fn gate(run: &ArmedLoop, turn: &Turn, claim: Claim, settings: &Settings) -> 
 
 /// Returns `5 of 5 stories in ralph/tasks.json pass`.
 fn all_done(run: &ArmedLoop, tasks: &Tasks) -> String {
-    let Source { file, form } = &run.tasks;
+    let TaskSource { file, form } = &run.tasks;
     format!("{0} of {0} {1} in {file} {2}", tasks.total, form.nouns(), form.done())
 }
 
@@ -118,7 +122,7 @@ fn tasks_missing(run: &ArmedLoop, turn: &Turn) -> Option<String> {
     if run.tasks.is_none() {
         return None;
     }
-    let Source { file, form } = &run.tasks;
+    let TaskSource { file, form } = &run.tasks;
     let Some(tasks) = &turn.tasks else {
         let were_there = run.circuit.tasks_were_there();
         return were_there.then(|| format!("{file} is missing"));
@@ -231,7 +235,7 @@ mod tests {
         let tasks =
             |passing, total| Some(Tasks { passing, total, open: vec!["S2".into()], ..Tasks::default() });
         let minimum = Settings { min_iterations: 9, ..Settings::default() };
-        let red = Checks::Failed(CheckFailure {
+        let failed = Checks::Failed(CheckFailure {
             command: "make".into(),
             how: "exit code 2".into(),
             tail: "no rule".into(),
@@ -242,23 +246,23 @@ mod tests {
         };
         let settings = Settings::default();
 
-        let rejected = gate(&turn(tasks(1, 3), red.clone()), &minimum);
+        let rejected = gate(&turn(tasks(1, 3), failed.clone()), &minimum);
         assert!(matches!(&rejected, Gate::Rejected(Rejection::Minimum(_))), "{rejected:?}");
-        let rejected = gate(&turn(tasks(1, 3), red.clone()), &settings);
+        let rejected = gate(&turn(tasks(1, 3), failed.clone()), &settings);
         let expected = "1 of 3 tasks in ralph/tasks.json pass; open: S2 and 1 more";
         assert_eq!(rejected, Gate::Rejected(Rejection::Tasks(expected.into())));
-        let rejected = gate(&turn(tasks(3, 3), red), &settings);
+        let rejected = gate(&turn(tasks(3, 3), failed), &settings);
         let Gate::Rejected(reason) = rejected else { panic!("{rejected:?}") };
         assert_eq!(reason.brief(), "`make` failed (exit code 2)");
         assert!(reason.advice().ends_with("no rule"), "{}", reason.advice());
 
         assert_eq!(gate(&turn(None, Checks::NotRun(2)), &settings), Gate::NeedsChecks);
-        for (proof, expected) in [
+        for (checks, expected) in [
             (Checks::NotRun(0), "the agent promised COMPLETE (not verified)"),
             (Checks::Passed(1), "the agent promised COMPLETE, and the check passed"),
             (Checks::Passed(3), "the agent promised COMPLETE, and all 3 checks passed"),
         ] {
-            assert_eq!(gate(&turn(tasks(0, 0), proof), &settings), Gate::Passed(expected.into()));
+            assert_eq!(gate(&turn(tasks(0, 0), checks), &settings), Gate::Passed(expected.into()));
         }
         let broken = Tasks { unusable: Some("is not valid JSON".into()), ..Tasks::default() };
         let rejected = gate(&turn(Some(broken), Checks::Passed(1)), &settings);

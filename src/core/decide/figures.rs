@@ -122,7 +122,7 @@ pub fn percent(percent: f64) -> String {
 
 /// What the client tells of cost, context and quota. What is missing or cannot be true is unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct ClientFigures {
     pub source: FigureSource,
     /// What this process of the client says the session has cost.
     pub cost_usd: Option<f64>,
@@ -136,7 +136,7 @@ pub struct Told {
     pub windows: Vec<Window>,
 }
 
-impl Told {
+impl ClientFigures {
     pub fn is_empty(&self) -> bool {
         self.cost_usd.is_none() && self.context_percent.is_none() && self.windows.is_empty()
     }

@@ -13,14 +13,14 @@ pub mod permission;
 pub mod quota;
 pub mod turn;
 
-use super::circuit::{self, Verdict};
+use super::circuit::{self, BreakerVerdict};
 use super::message;
 use super::outcome::Outcome;
-use super::record::{ArmedLoop, Engine, LoopState, Queued, StoredLoop, Usage, Waiting, WaitingFor};
+use super::record::{ArmedLoop, Engine, LoopState, QueuedPrompt, StoredLoop, Usage, Waiting, WaitingFor};
 use super::settings::Settings;
-use super::signal::{self, Ignored, Promise, Status};
+use super::signal::{self, Ignored, Promise, StatusBlock};
 use super::time::{self, Stamp};
-use crate::core::decide::turn::{Gained, Turn};
+use crate::core::decide::turn::{TranscriptGain, Turn};
 use crate::core::time::runtime::Clock;
 use crate::core::time::sleep::Sleep;
 use completion::{Gate, Rejection};
@@ -59,7 +59,7 @@ pub struct Note {
     pub pivot: Option<String>,
     /// Advice from an earlier turn whose stop was allowed, so that it could not be given there.
     pub earlier_advice: Option<String>,
-    pub course: Course,
+    pub next_turn: NextTurn,
     /// The limits differ from those the agent knows.
     pub limits_changed: bool,
     /// The agent may not have the whole task.
@@ -72,23 +72,23 @@ pub struct Note {
 
 /// What the level of the plan or of the context means for the agent's next turn.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Course {
+pub enum NextTurn {
     #[default]
-    Ahead,
+    Continue,
     /// So much of the user's plan is used that the agent must bring the work to a safe point.
-    Land(String),
+    FinishUp(String),
     /// The context is so full that the agent must hand over to a new one.
-    HandOver(String),
+    WriteHandover(String),
     /// The agent has handed over: it continues in a new context.
     NewContext,
 }
 
-impl Course {
+impl NextTurn {
     fn advice(&self) -> Option<String> {
         match self {
-            Course::Land(words) => Some(quota::landing_advice(words)),
-            Course::HandOver(words) => Some(handover::advice(words)),
-            Course::Ahead | Course::NewContext => None,
+            NextTurn::FinishUp(words) => Some(quota::finish_up_advice(words)),
+            NextTurn::WriteHandover(words) => Some(handover::advice(words)),
+            NextTurn::Continue | NextTurn::NewContext => None,
         }
     }
 }
@@ -98,7 +98,7 @@ impl Note {
     pub fn advice(&self) -> Option<String> {
         let advice = self.rejected.iter().map(Rejection::advice);
         let advice = advice.chain(self.ignored.iter().map(Ignored::advice));
-        let advice: Vec<String> = advice.chain(self.pivot.clone()).chain(self.course.advice()).collect();
+        let advice: Vec<String> = advice.chain(self.pivot.clone()).chain(self.next_turn.advice()).collect();
         (!advice.is_empty()).then(|| advice.join("\n"))
     }
 }
@@ -202,9 +202,9 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     }
     let verdict = judge(&mut run, turn, status.as_ref(), gave_signal, &note, settings);
     match verdict {
-        Verdict::Fine => {}
-        Verdict::Pivot(text) => note.pivot = Some(text),
-        Verdict::Trip(outcome, reason) => {
+        BreakerVerdict::Fine => {}
+        BreakerVerdict::Pivot(text) => note.pivot = Some(text),
+        BreakerVerdict::Trip(outcome, reason) => {
             run.pending.advice = note.advice().or(run.pending.advice.take());
             run.end(outcome, reason, now);
             return announce(run, Decision::Ended);
@@ -214,22 +214,22 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         return wait(run, WaitingFor::User(queued), &note, now);
     }
     match quota::judge(&mut run.quota, windows, &settings.quota, now) {
-        quota::Verdict::Fine => {}
-        quota::Verdict::Land(words) => note.course = Course::Land(words),
-        quota::Verdict::Wait(until) => {
+        quota::QuotaVerdict::Fine => {}
+        quota::QuotaVerdict::FinishUp(words) => note.next_turn = NextTurn::FinishUp(words),
+        quota::QuotaVerdict::Wait(until) => {
             return wait(run, WaitingFor::UsageLimit(until), &note, now);
         }
-        quota::Verdict::End(reason) => {
+        quota::QuotaVerdict::End(reason) => {
             run.pending.advice = note.advice().or(run.pending.advice.take());
             run.end(Outcome::UsageLimit, reason, now);
             return announce(run, Decision::Ended);
         }
     }
-    if note.course == Course::Ahead {
+    if note.next_turn == NextTurn::Continue {
         let level = figures.and_then(|figures| figures.context_percent);
-        note.course = handover::judge(&mut run.session.handover, level, settings.max_context_percent);
+        note.next_turn = handover::judge(&mut run.session.handover, level, settings.max_context_percent);
     }
-    if note.course == Course::NewContext && turn.can_compact {
+    if note.next_turn == NextTurn::NewContext && turn.can_compact {
         return wait(run, WaitingFor::Compaction, &note, now);
     }
     let limits = (settings.max_iterations, settings.max_runtime_ms);
@@ -296,7 +296,7 @@ fn wait(mut run: ArmedLoop, what: WaitingFor, note: &Note, now: Stamp) -> (Armed
 }
 
 /// Counts the runner's iterations without a commit, or outside git without a change.
-fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&Status>) {
+fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&StatusBlock>) {
     let baseline = &run.circuit.baseline;
     let moved = baseline.committed(turn).or_else(|| baseline.progress(turn, status));
     run.stuck_count = if moved == Some(true) { 0 } else { run.stuck_count.saturating_add(1) };
@@ -306,17 +306,17 @@ fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&Status>) {
 fn judge(
     run: &mut ArmedLoop,
     turn: &Turn,
-    status: Option<&Status>,
+    status: Option<&StatusBlock>,
     gave_signal: bool,
     note: &Note,
     settings: &Settings,
-) -> Verdict {
+) -> BreakerVerdict {
     let baseline = &run.circuit.baseline;
     let committed = baseline.committed(turn);
     let ticked = baseline.ticked(turn);
     let progress = baseline.progress(turn, status);
     let files_changed = baseline.files_changed(turn);
-    let evidence = circuit::Evidence {
+    let evidence = circuit::TurnFacts {
         message: turn.message.as_deref(),
         status,
         tools_used: turn.gained.as_ref().map(|gained| gained.tools_used),
@@ -335,34 +335,34 @@ fn judge(
     }
     let stuck = judge_stuck(run.stuck_count, settings.max_stuck, committed, files_changed);
     match (verdict, stuck) {
-        (_, Verdict::Trip(outcome, reason)) => run.circuit.trip(outcome, reason),
-        (trip @ Verdict::Trip(..), _) => trip,
+        (_, BreakerVerdict::Trip(outcome, reason)) => run.circuit.trip(outcome, reason),
+        (trip @ BreakerVerdict::Trip(..), _) => trip,
         // Files changed as well as not committed: the breaker's warning does not say that.
-        (Verdict::Pivot(first), Verdict::Pivot(second)) if progress != Some(false) => {
-            Verdict::Pivot(format!("{first} {second}"))
+        (BreakerVerdict::Pivot(first), BreakerVerdict::Pivot(second)) if progress != Some(false) => {
+            BreakerVerdict::Pivot(format!("{first} {second}"))
         }
-        (Verdict::Fine, verdict) | (verdict, _) => verdict,
+        (BreakerVerdict::Fine, verdict) | (verdict, _) => verdict,
     }
 }
 
 /// Judges the runner's iterations without a commit by `--max-stuck`.
-fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: bool) -> Verdict {
+fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: bool) -> BreakerVerdict {
     let what = if committed.is_some() { "a commit" } else { "a change in the work tree" };
     let mut found = format!("{} in a row without {what}", message::iterations(count));
     if committed.is_some() && files_changed {
         found.push_str(" (files change, nothing is committed)");
     }
     match max {
-        0 => Verdict::Fine,
-        max if count >= max => Verdict::Trip(Outcome::Stuck, found),
+        0 => BreakerVerdict::Fine,
+        max if count >= max => BreakerVerdict::Trip(Outcome::Stuck, found),
         max if count > 0 && count + 1 == max => {
             let advice = match committed {
                 Some(_) => "Commit each verified step, or signal that you are done or blocked.",
                 None => "Change something, or signal that you are done or blocked.",
             };
-            Verdict::Pivot(format!("{found}: one more ends the loop. {advice}"))
+            BreakerVerdict::Pivot(format!("{found}: one more ends the loop. {advice}"))
         }
-        _ => Verdict::Fine,
+        _ => BreakerVerdict::Fine,
     }
 }
 
@@ -376,7 +376,7 @@ pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp
     let evidence = turn.gained.as_ref().map_or(&[][..], |gained| &gained.evidence);
     let (evidence, awake_now) = slept.leave_out(evidence, mark, now);
     let threshold_ms = settings.pause_threshold_ms;
-    let runtime = clock.observe(&evidence, awake_now, turn.mark, threshold_ms).max(run.runtime_ms());
+    let runtime = clock.observe(&evidence, awake_now, turn.hook, threshold_ms).max(run.runtime_ms());
     (run.timing.slept_ms, run.timing.slept_mark_ms) = (slept.total_ms(), turn.slept_ms);
     let left_out_ms = match &turn.gained {
         Some(_) => clock.left_out_since(&before).saturating_add(slept.ms),
@@ -392,7 +392,7 @@ pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp
     run.timing.clock = Some(clock);
     run.session.closed_at = None;
     run.session.unscanned |= !turn.wrote_nothing();
-    if let Some(Gained { usage, reading, interrupted_at, .. }) = &turn.gained {
+    if let Some(TranscriptGain { usage, reading, interrupted_at, .. }) = &turn.gained {
         run.note_interruption(*interrupted_at);
         count_usage(run, usage, turn.figures.as_ref());
         run.session.transcript = reading.clone();
@@ -431,7 +431,7 @@ fn count_usage(run: &mut ArmedLoop, told: &Usage, figures: Option<&Figures>) {
 
 /// Returns what the user has queued. An entry that the last stop was already allowed for and that is still there was
 /// misread: waiting for it again would stop the loop for nothing.
-fn next_queued(run: &mut ArmedLoop, waited_for: Option<Waiting>) -> Option<Queued> {
+fn next_queued(run: &mut ArmedLoop, waited_for: Option<Waiting>) -> Option<QueuedPrompt> {
     if let Some(Waiting { what: WaitingFor::User(done), .. }) = waited_for {
         run.session.transcript.queue.retain(|queued| *queued != done);
     }
@@ -443,7 +443,7 @@ mod tests {
     use super::*;
     use crate::core::decide::turn::Task;
     use crate::core::record::{StoredLoop, Timing};
-    use crate::core::time::runtime::{Event, Evidence, Mark};
+    use crate::core::time::runtime::{HookKind, TimedEvent, TranscriptEvent};
 
     const HOUR: i64 = 3_600_000;
     const T0: Stamp = Stamp(1_000 * HOUR);
@@ -471,8 +471,8 @@ mod tests {
         Turn { message: Some(message.into()), ..Turn::default() }
     }
 
-    fn gained(tools_used: u64) -> Gained {
-        Gained { tools_used, ..Gained::default() }
+    fn gained(tools_used: u64) -> TranscriptGain {
+        TranscriptGain { tools_used, ..TranscriptGain::default() }
     }
 
     fn minute(n: i64) -> Stamp {
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_an_iteration_and_the_loop_goes_on() {
+    fn a_turn_is_an_iteration_and_the_loop_continues() {
         let (run, decision) = decide(running(), &says("working"), &Settings::default(), minute(2));
         assert_eq!(decision, Decision::Continue(Box::default()));
         assert_eq!((run.iteration, run.runtime_ms(), run.state), (1, 120_000, LoopState::Running));
@@ -524,7 +524,7 @@ mod tests {
         let (run, _) = decide(run, &says("x"), &settings, minute(4));
         assert_eq!(run.outcome, Some(Outcome::MaxRuntime));
         let mut turn = says("x");
-        turn.gained = Some(Gained {
+        turn.gained = Some(TranscriptGain {
             usage: super::super::record::Usage { cost_usd: Some(1.25), ..Default::default() },
             ..gained(1)
         });
@@ -580,7 +580,7 @@ mod tests {
     #[test]
     fn esc_pauses_until_the_loop_is_resumed() {
         let mut turn = says("x");
-        turn.gained = Some(Gained { interrupted_at: Some(minute(1)), ..gained(1) });
+        turn.gained = Some(TranscriptGain { interrupted_at: Some(minute(1)), ..gained(1) });
         let (run, decision) = decide(running(), &turn, &Settings::default(), minute(2));
         assert_eq!((decision, run.state, run.iteration), (Decision::Paused, LoopState::Paused, 0));
         let (mut run, decision) = decide(run, &says("x"), &Settings::default(), minute(3));
@@ -609,10 +609,13 @@ mod tests {
 
     #[test]
     fn a_waiting_command_goes_first_and_only_once() {
-        let queued = Queued { text: "/ralph:status".into(), at: minute(1) };
+        let queued = QueuedPrompt { text: "/ralph:status".into(), at: minute(1) };
         let mut turn = says("x");
-        turn.gained = Some(Gained {
-            reading: super::super::record::Reading { queue: vec![queued.clone()], ..Default::default() },
+        turn.gained = Some(TranscriptGain {
+            reading: super::super::record::TranscriptPosition {
+                queue: vec![queued.clone()],
+                ..Default::default()
+            },
             ..gained(1)
         });
         let (run, decision) = decide(running(), &turn, &Settings::default(), minute(2));
@@ -652,12 +655,12 @@ mod tests {
     #[test]
     fn long_turns_count_by_the_transcript() {
         let mut turn = says("x");
-        turn.mark = Mark::Answered;
+        turn.hook = HookKind::TurnEnded;
         let evidence = vec![
-            Evidence { at: minute(0), event: Event::Sent },
-            Evidence { at: minute(58), event: Event::Answer },
+            TimedEvent { at: minute(0), event: TranscriptEvent::Sent },
+            TimedEvent { at: minute(58), event: TranscriptEvent::Answer },
         ];
-        turn.gained = Some(Gained { evidence, ..gained(1) });
+        turn.gained = Some(TranscriptGain { evidence, ..gained(1) });
         let (run, _) = decide(running(), &turn, &Settings::default(), minute(59));
         assert_eq!(run.runtime_ms(), 59 * 60_000);
     }
@@ -692,11 +695,11 @@ mod tests {
     #[test]
     fn max_stuck_warns_one_iteration_before_and_names_files_without_a_commit() {
         let pivot = |count, max, committed, changed| match judge_stuck(count, max, committed, changed) {
-            Verdict::Pivot(text) => text,
+            BreakerVerdict::Pivot(text) => text,
             verdict => format!("{verdict:?}"),
         };
         for (count, max) in [(0, 3), (1, 3), (0, 1), (2, 0), (99, 0)] {
-            assert_eq!(judge_stuck(count, max, Some(false), true), Verdict::Fine, "{count} of {max}");
+            assert_eq!(judge_stuck(count, max, Some(false), true), BreakerVerdict::Fine, "{count} of {max}");
         }
         let warning = pivot(2, 3, Some(false), true);
         for part in
@@ -707,7 +710,7 @@ mod tests {
         assert!(!pivot(2, 3, Some(false), false).contains("files change"));
         assert!(pivot(2, 3, None, true).contains("without a change in the work tree:"));
         let trip = "3 iterations in a row without a commit (files change, nothing is committed)";
-        assert_eq!(judge_stuck(3, 3, Some(false), true), Verdict::Trip(Outcome::Stuck, trip.into()));
+        assert_eq!(judge_stuck(3, 3, Some(false), true), BreakerVerdict::Trip(Outcome::Stuck, trip.into()));
     }
 
     #[test]
@@ -720,7 +723,7 @@ mod tests {
         let mut note = Note::default();
         for n in 1..4 {
             let tests = format!("part {n}\n---RALPH_STATUS---\nWORK_TYPE: TESTING\n---END_RALPH_STATUS---");
-            let edits = Some(Gained { edits: 1, ..gained(1) });
+            let edits = Some(TranscriptGain { edits: 1, ..gained(1) });
             let head = Some("a".into());
             let settings = Settings { circuit: settings.circuit.with("test_only", 4), ..settings.clone() };
             let decision;
@@ -764,7 +767,7 @@ mod tests {
     #[test]
     fn what_may_have_been_written_waits_for_the_scan() {
         let read = |tools_that_write| Turn {
-            gained: Some(Gained { tools_that_write, last_text: Some("x".into()), ..gained(1) }),
+            gained: Some(TranscriptGain { tools_that_write, last_text: Some("x".into()), ..gained(1) }),
             ..says("x")
         };
         for (name, before, turn, expected) in [

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// So many denials of the same call are told to the user, and so many turns with nothing else end the loop.
 pub const MAX_DENIALS: u64 = 3;
-const MAX_REMEMBERED: usize = 20;
+const MAX_REMEMBERED_CALLS: usize = 20;
 const MAX_QUESTION_CHARS: usize = 3000;
 
 /// One call of a tool that needs a permission.
@@ -157,7 +157,7 @@ pub fn denial(call: &ToolCall, reason: Reason, count: u64) -> String {
 pub fn count(run: &mut StoredLoop, call: &ToolCall) -> u64 {
     let (calls, id) = (&mut run.session.denials.calls, call.id());
     let index = calls.iter().position(|denied| denied.id == id).unwrap_or_else(|| {
-        if calls.len() >= MAX_REMEMBERED {
+        if calls.len() >= MAX_REMEMBERED_CALLS {
             calls.remove(0);
         }
         calls.push(Denied { id, call: call.shown(), rule: call.rule(), ..Denied::default() });
@@ -388,7 +388,7 @@ mod tests {
         for n in 0..500 {
             count(run, &call(&format!("{n} {long}")));
         }
-        assert_eq!(run.session.denials.calls.len(), MAX_REMEMBERED);
+        assert_eq!(run.session.denials.calls.len(), MAX_REMEMBERED_CALLS);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The pilot of the user's plan: when a loop brings its work to a safe point, and until when it waits.
 
 use super::figures::{FigureSource, Window, percent};
-use crate::core::record::{Held, Landing, Quota};
+use crate::core::record::{FinishUpRequest, Quota, QuotaWait};
 use crate::core::settings::QuotaSettings;
 use crate::core::time::{self, Stamp};
 
@@ -12,10 +12,10 @@ pub const CLOCK_MARGIN_MS: i64 = 30_000;
 
 /// What the level of the plan means for a loop.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum QuotaVerdict {
     Fine,
     /// The agent is told to bring the work to a safe point.
-    Land(String),
+    FinishUp(String),
     /// The loop waits until then; `Quota::held` says why.
     Wait(Stamp),
     /// The loop ends, for this reason.
@@ -24,7 +24,12 @@ pub enum Verdict {
 
 /// Judges the level at the end of a turn. `windows` are those that the client told in this turn; `None` if it told
 /// nothing. A window that is over says nothing about the present one.
-pub fn judge(quota: &mut Quota, windows: Option<&[Window]>, settings: &QuotaSettings, now: Stamp) -> Verdict {
+pub fn judge(
+    quota: &mut Quota,
+    windows: Option<&[Window]>,
+    settings: &QuotaSettings,
+    now: Stamp,
+) -> QuotaVerdict {
     quota.held = None;
     let current: Vec<&Window> = windows.into_iter().flatten().filter(|window| !window.is_over(now)).collect();
     let reserve = settings.reserve_percent.map(|reserve| 100.0 - reserve);
@@ -39,11 +44,11 @@ pub fn judge(quota: &mut Quota, windows: Option<&[Window]>, settings: &QuotaSett
     }
     let Some(landing) = quota.landing.clone() else {
         if high.is_empty() {
-            return Verdict::Fine;
+            return QuotaVerdict::Fine;
         }
         let (resets_at, words) = (last_reset(&high), format!("{} used", words(&high, now)));
-        quota.landing = Some(Landing { resets_at, words: words.clone() });
-        return Verdict::Land(words);
+        quota.landing = Some(FinishUpRequest { resets_at, words: words.clone() });
+        return QuotaVerdict::FinishUp(words);
     };
     let is_known = !current.is_empty();
     // The agent has landed: the level counts if it is known, else what it was when the agent was told.
@@ -54,7 +59,7 @@ pub fn judge(quota: &mut Quota, windows: Option<&[Window]>, settings: &QuotaSett
     };
     if settings.land_at_percent.is_none() || is_over || (is_known && high.is_empty()) {
         quota.landing = None;
-        return Verdict::Fine;
+        return QuotaVerdict::Fine;
     }
     let reason = if high.is_empty() { landing.words } else { format!("{} used", words(&high, now)) };
     hold(quota, resets_at, reason, settings, now)
@@ -62,11 +67,11 @@ pub fn judge(quota: &mut Quota, windows: Option<&[Window]>, settings: &QuotaSett
 
 /// Judges before a loop's first turn what was last known: a window whose reset lies ahead is no emptier. There is no work
 /// yet to bring to a safe point.
-pub fn judge_known(quota: &mut Quota, settings: &QuotaSettings, now: Stamp) -> Verdict {
+pub fn judge_known(quota: &mut Quota, settings: &QuotaSettings, now: Stamp) -> QuotaVerdict {
     let mut known = quota.windows.clone();
     known.retain(|window| window.resets_at.is_some());
     match judge(quota, Some(&known), settings, now) {
-        Verdict::Land(_) => judge(quota, Some(&known), settings, now),
+        QuotaVerdict::FinishUp(_) => judge(quota, Some(&known), settings, now),
         verdict => verdict,
     }
 }
@@ -78,15 +83,15 @@ fn hold(
     reason: String,
     settings: &QuotaSettings,
     now: Stamp,
-) -> Verdict {
+) -> QuotaVerdict {
     if settings.stops {
         quota.landing = None;
         let when = resets_at.map_or("reset time unknown".into(), |at| format!("resets at {}", at.minute()));
-        return Verdict::End(format!("{reason}; {when}"));
+        return QuotaVerdict::End(format!("{reason}; {when}"));
     }
     let until = resets_at.unwrap_or(now.plus_ms(UNKNOWN_RESET_MS));
-    quota.held = Some(Held { until, words: reason });
-    Verdict::Wait(until)
+    quota.held = Some(QuotaWait { until, words: reason });
+    QuotaVerdict::Wait(until)
 }
 
 /// Returns until when a loop that waits for a reset still waits: a turn in between, which the user or a wake-up brought,
@@ -100,10 +105,12 @@ pub fn still_held(
     let held = quota.held.as_ref().filter(|held| held.until > now && !settings.stops)?;
     let mut again = quota.clone();
     match judge(&mut again, windows, settings, now) {
-        Verdict::Fine if windows.is_some_and(|windows| windows.iter().any(|window| !window.is_over(now))) => {
+        QuotaVerdict::Fine
+            if windows.is_some_and(|windows| windows.iter().any(|window| !window.is_over(now))) =>
+        {
             None
         }
-        Verdict::Fine if quota.landing.is_some() => None,
+        QuotaVerdict::Fine if quota.landing.is_some() => None,
         _ if settings.land_at_percent.is_none() && settings.reserve_percent.is_none() => None,
         _ => Some(held.until),
     }
@@ -122,7 +129,7 @@ fn words(windows: &[&Window], now: Stamp) -> String {
 }
 
 /// Returns the text that asks the agent to finish up before the usage limit.
-pub fn landing_advice(words: &str) -> String {
+pub fn finish_up_advice(words: &str) -> String {
     format!(
         "{words}. After this turn the loop waits for the reset. Bring the work to a safe point now: start nothing new, \
          finish or undo what is half done, commit what is verified, and write down where the work stands and what comes \
@@ -176,26 +183,30 @@ mod tests {
     #[test]
     fn the_agent_lands_once_and_then_the_loop_waits_for_the_reset() {
         let (mut quota, settings) = (Quota::default(), landing_at(90.0));
-        assert_eq!(judge(&mut quota, Some(&five(50.0, 60_000)), &settings, NOW), Verdict::Fine);
+        assert_eq!(judge(&mut quota, Some(&five(50.0, 60_000)), &settings, NOW), QuotaVerdict::Fine);
         let words = "92% of the 5-hour limit (resets in 1m) used".to_owned();
         let high = five(92.0, 60_000);
-        assert_eq!(judge(&mut quota, Some(&high), &settings, NOW), Verdict::Land(words.clone()));
+        assert_eq!(judge(&mut quota, Some(&high), &settings, NOW), QuotaVerdict::FinishUp(words.clone()));
         let until = NOW.plus_ms(60_000);
-        assert_eq!(judge(&mut quota, Some(&high), &settings, NOW), Verdict::Wait(until));
+        assert_eq!(judge(&mut quota, Some(&high), &settings, NOW), QuotaVerdict::Wait(until));
         assert_eq!(quota.held.as_ref().unwrap().words, words);
         assert_eq!(still_held(&quota, Some(&high), &settings, NOW), Some(until));
         assert_eq!(still_held(&quota, None, &settings, NOW), Some(until), "without a figure");
         assert_eq!(still_held(&quota, Some(&five(3.0, DAY)), &settings, NOW), None, "the level fell");
         assert_eq!(still_held(&quota, Some(&high), &settings, until), None, "the reset has passed");
         assert_eq!(still_held(&quota, Some(&high), &QuotaSettings::default(), NOW), None, "switched off");
-        assert_eq!(judge(&mut quota, Some(&high), &settings, until), Verdict::Fine, "the window is over");
+        assert_eq!(
+            judge(&mut quota, Some(&high), &settings, until),
+            QuotaVerdict::Fine,
+            "the window is over"
+        );
         assert_eq!(quota.landing, None);
         assert!(judge(&mut quota, Some(&five(95.0, DAY)), &settings, until).is_land(), "the next window");
     }
 
-    impl Verdict {
+    impl QuotaVerdict {
         fn is_land(&self) -> bool {
-            matches!(self, Verdict::Land(_))
+            matches!(self, QuotaVerdict::FinishUp(_))
         }
     }
 
@@ -209,11 +220,11 @@ mod tests {
         };
         let judged = |windows: Option<Vec<Window>>| judge(&mut landed(), windows.as_deref(), &settings, NOW);
         let wait = |ms: i64| match judged(Some(vec![window("five_hour", 93.0, Some(ms))])) {
-            Verdict::Wait(until) => until - NOW,
+            QuotaVerdict::Wait(until) => until - NOW,
             other => panic!("{other:?}"),
         };
-        assert_eq!(judged(Some(five(50.0, 60_000))), Verdict::Fine, "a level that goes backwards");
-        let told_before = Verdict::Wait(NOW.plus_ms(60_000));
+        assert_eq!(judged(Some(five(50.0, 60_000))), QuotaVerdict::Fine, "a level that goes backwards");
+        let told_before = QuotaVerdict::Wait(NOW.plus_ms(60_000));
         assert_eq!(judged(Some(five(99.0, -1))), told_before, "a reset in the past says nothing");
         assert_eq!(wait(3 * DAY), 3 * DAY, "a reset in three days");
         assert_eq!(judged(None), told_before, "no figure");
@@ -221,9 +232,13 @@ mod tests {
         let windows = [window("five_hour", 95.0, None)];
         assert!(judge(&mut unknown, Some(&windows), &settings, NOW).is_land());
         let waits = judge(&mut unknown, Some(&windows), &settings, NOW);
-        assert_eq!(waits, Verdict::Wait(NOW.plus_ms(UNKNOWN_RESET_MS)));
-        assert_eq!(judge(&mut unknown, None, &settings, NOW), Verdict::Fine, "nothing is known any more");
-        assert_eq!(judge(&mut Quota::default(), Some(&five(99.0, -1)), &settings, NOW), Verdict::Fine);
+        assert_eq!(waits, QuotaVerdict::Wait(NOW.plus_ms(UNKNOWN_RESET_MS)));
+        assert_eq!(
+            judge(&mut unknown, None, &settings, NOW),
+            QuotaVerdict::Fine,
+            "nothing is known any more"
+        );
+        assert_eq!(judge(&mut Quota::default(), Some(&five(99.0, -1)), &settings, NOW), QuotaVerdict::Fine);
     }
 
     #[test]
@@ -234,11 +249,11 @@ mod tests {
                 [window("five_hour", percent, Some(60_000)), window("seven_day", percent, Some(DAY))];
             judge(&mut Quota::default(), Some(&windows), settings, NOW)
         };
-        assert_eq!(judged(70.0, &settings), Verdict::Fine, "exactly the reserve is left");
+        assert_eq!(judged(70.0, &settings), QuotaVerdict::Fine, "exactly the reserve is left");
         let words = "71% of the 5-hour limit (resets in 1m) and 71% of the weekly limit (resets in 24h) used, 30% is reserved";
-        assert_eq!(judged(71.0, &settings), Verdict::Wait(NOW.plus_ms(DAY)));
+        assert_eq!(judged(71.0, &settings), QuotaVerdict::Wait(NOW.plus_ms(DAY)));
         let stops = QuotaSettings { stops: true, ..settings };
-        let Verdict::End(reason) = judged(71.0, &stops) else { panic!() };
+        let QuotaVerdict::End(reason) = judged(71.0, &stops) else { panic!() };
         assert!(
             reason.starts_with(words) && reason.ends_with("; resets at 2026-11-17 08:00 UTC"),
             "{reason}"
@@ -248,13 +263,13 @@ mod tests {
     #[test]
     fn what_is_known_before_a_turn_waits_only_for_a_reset_ahead() {
         let reserve = QuotaSettings { reserve_percent: Some(30.0), ..QuotaSettings::default() };
-        let until = Verdict::Wait(NOW.plus_ms(DAY));
+        let until = QuotaVerdict::Wait(NOW.plus_ms(DAY));
         for (name, resets_in_ms, settings, expected) in [
             ("in the reserve", Some(DAY), reserve, until.clone()),
             ("above the level", Some(DAY), landing_at(90.0), until),
-            ("a window that is over", Some(-1), reserve, Verdict::Fine),
-            ("an unknown reset", None, reserve, Verdict::Fine),
-            ("without a limit", Some(DAY), QuotaSettings::default(), Verdict::Fine),
+            ("a window that is over", Some(-1), reserve, QuotaVerdict::Fine),
+            ("an unknown reset", None, reserve, QuotaVerdict::Fine),
+            ("without a limit", Some(DAY), QuotaSettings::default(), QuotaVerdict::Fine),
         ] {
             let windows = vec![window("five_hour", 95.0, resets_in_ms)];
             let mut quota = Quota { windows, ..Quota::default() };
@@ -268,7 +283,7 @@ mod tests {
         let mut quota = Quota::default();
         let high = five(92.0, 60_000);
         assert!(judge(&mut quota, Some(&high), &settings, NOW).is_land());
-        assert!(matches!(judge(&mut quota, Some(&high), &settings, NOW), Verdict::End(_)));
+        assert!(matches!(judge(&mut quota, Some(&high), &settings, NOW), QuotaVerdict::End(_)));
         assert_eq!(quota, Quota::default());
     }
 }

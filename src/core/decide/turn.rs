@@ -2,11 +2,11 @@
 
 use crate::core::circuit::progress::TreeState;
 use crate::core::decide::figures::Figures;
-use crate::core::record::{Reading, Spent, Usage};
+use crate::core::record::{Spent, TranscriptPosition, Usage};
 use crate::core::signal::Ignored;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::core::time::runtime::{Evidence, Mark};
+use crate::core::time::runtime::{HookKind, TimedEvent};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug)]
@@ -19,11 +19,11 @@ pub struct Turn {
     pub stopped_all_at: Option<Stamp>,
     /// Work that runs in the background.
     pub background: Vec<Task>,
-    pub mark: Mark,
+    pub hook: HookKind,
     /// How long the machine has slept since it was started, where that is known.
     pub slept_ms: Option<i64>,
     /// `None` where there is no usable transcript.
-    pub gained: Option<Gained>,
+    pub gained: Option<TranscriptGain>,
     /// What the client told of cost, context and quota, if it did.
     pub figures: Option<Figures>,
     /// The client compacts the context when it is asked to.
@@ -127,7 +127,7 @@ pub struct CheckFailure {
 impl Turn {
     /// Returns whether the transcript shows the whole turn and no tool in it that could write.
     pub fn wrote_nothing(&self) -> bool {
-        let whole = |gained: &&Gained| self.message.is_some() && gained.last_text == self.message;
+        let whole = |gained: &&TranscriptGain| self.message.is_some() && gained.last_text == self.message;
         self.gained.as_ref().filter(whole).is_some_and(|gained| gained.tools_that_write == 0)
     }
 }
@@ -139,7 +139,7 @@ impl Default for Turn {
             kill_switch: false,
             stopped_all_at: None,
             background: Vec::new(),
-            mark: Mark::Seen,
+            hook: HookKind::Running,
             slept_ms: None,
             gained: None,
             figures: None,
@@ -159,8 +159,8 @@ impl Default for Turn {
 
 /// What the transcript gained since it was last read.
 #[derive(Clone, Debug, Default)]
-pub struct Gained {
-    pub evidence: Vec<Evidence>,
+pub struct TranscriptGain {
+    pub evidence: Vec<TimedEvent>,
     /// When the model last answered: an error that the client wrote in its place is no answer.
     pub answered_at: Option<Stamp>,
     /// Tools called. The transcript lags, so a turn's last calls may show only at the next one, but never so
@@ -179,16 +179,16 @@ pub struct Gained {
     /// Tokens and cost to add.
     pub usage: Usage,
     /// Where to continue reading.
-    pub reading: Reading,
+    pub reading: TranscriptPosition,
     /// What was searched for the user's entries only, because the turn is too long to be read as a whole.
     pub uncounted_bytes: u64,
     /// What was not read at all.
     pub unread_bytes: u64,
 }
 
-impl Gained {
+impl TranscriptGain {
     /// Says what was passed over of the turn.
-    pub fn passed_over(&self) -> Option<String> {
+    pub fn skipped_note(&self) -> Option<String> {
         let mb = |bytes: u64| bytes.div_ceil(1 << 20);
         match (self.unread_bytes, self.uncounted_bytes) {
             (0, 0) => None,

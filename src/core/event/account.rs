@@ -4,16 +4,16 @@ use crate::core::time::Stamp;
 
 /// One thing that the agent said or did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AccountEntry {
     /// When, as far as its source tells.
     pub at: Option<Stamp>,
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Without controls and bounded; a tool in one line.
     pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// The agent's own words.
     Said,
     /// A tool that the agent called, with what it was called for.

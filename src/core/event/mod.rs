@@ -32,16 +32,16 @@ pub struct Event {
     pub v: u32,
     pub timestamp: Stamp,
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
 }
 
 impl Event {
-    pub fn new(timestamp: Stamp, what: What) -> Event {
+    pub fn new(timestamp: Stamp, what: EventKind) -> Event {
         Event { v: VERSION, timestamp, what }
     }
 
     /// Writes an event as one object, as [`Event`] is serialized. A hook does this at every turn, so nothing is copied.
-    pub fn write(timestamp: Stamp, what: &What, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    pub fn write(timestamp: Stamp, what: &EventKind, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let head = format!("{{\"v\":{VERSION},\"timestamp\":\"{}\",", timestamp.rfc3339());
         out.extend_from_slice(head.as_bytes());
         // The facts are an object too, and continue this one.
@@ -61,22 +61,22 @@ impl Event {
             event: String,
         }
         let Head { v, timestamp, event } = serde_json::from_slice(line).ok()?;
-        Some(Event { v, timestamp, what: What::parse(&event, line)? })
+        Some(Event { v, timestamp, what: EventKind::parse(&event, line)? })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum What {
+pub enum EventKind {
     /// Started, continued or resumed.
-    Started(Started),
+    Started(RunStarted),
     IterationStarted(IterationStarted),
     IterationEnded(Box<IterationEnded>),
     Check(Check),
     Guidance(GuidanceChange),
     Findings(Findings),
     Breaker(BreakerStep),
-    Waiting(Wait),
+    Waiting(WaitEvent),
     /// A call of a tool was allowed or denied, or the user answered its prompt.
     Permission(Permission),
     Paused(Paused),
@@ -86,32 +86,32 @@ pub enum What {
     Warning(Warning),
     /// The user answered a question.
     Answered(Answered),
-    Ended(Ended),
+    Ended(RunEnded),
     /// An event of a newer version.
     Unknown,
 }
 
-impl What {
-    fn parse(name: &str, line: &[u8]) -> Option<What> {
-        fn facts<T: DeserializeOwned>(line: &[u8], what: fn(T) -> What) -> Option<What> {
+impl EventKind {
+    fn parse(name: &str, line: &[u8]) -> Option<EventKind> {
+        fn facts<T: DeserializeOwned>(line: &[u8], what: fn(T) -> EventKind) -> Option<EventKind> {
             serde_json::from_slice(line).ok().map(what)
         }
         match name {
-            "started" => facts(line, What::Started),
-            "iteration_started" => facts(line, What::IterationStarted),
-            "iteration_ended" => facts(line, What::IterationEnded),
-            "check" => facts(line, What::Check),
-            "guidance" => facts(line, What::Guidance),
-            "findings" => facts(line, What::Findings),
-            "breaker" => facts(line, What::Breaker),
-            "waiting" => facts(line, What::Waiting),
-            "permission" => facts(line, What::Permission),
-            "paused" => facts(line, What::Paused),
-            "limits" => facts(line, What::Limits),
-            "warning" => facts(line, What::Warning),
-            "answered" => facts(line, What::Answered),
-            "ended" => facts(line, What::Ended),
-            _ => Some(What::Unknown),
+            "started" => facts(line, EventKind::Started),
+            "iteration_started" => facts(line, EventKind::IterationStarted),
+            "iteration_ended" => facts(line, EventKind::IterationEnded),
+            "check" => facts(line, EventKind::Check),
+            "guidance" => facts(line, EventKind::Guidance),
+            "findings" => facts(line, EventKind::Findings),
+            "breaker" => facts(line, EventKind::Breaker),
+            "waiting" => facts(line, EventKind::Waiting),
+            "permission" => facts(line, EventKind::Permission),
+            "paused" => facts(line, EventKind::Paused),
+            "limits" => facts(line, EventKind::Limits),
+            "warning" => facts(line, EventKind::Warning),
+            "answered" => facts(line, EventKind::Answered),
+            "ended" => facts(line, EventKind::Ended),
+            _ => Some(EventKind::Unknown),
         }
     }
 }
@@ -145,7 +145,7 @@ macro_rules! facts {
 }
 
 facts! {
-    pub struct Started {
+    pub struct RunStarted {
         pub run_id: String,
         pub engine: Engine,
         pub session_id: String,
@@ -242,7 +242,7 @@ facts! {
 
     /// Guidance was given, removed, or read to the agent.
     pub struct GuidanceChange {
-        pub change: Change,
+        pub change: GuidanceStep,
         /// `encouraged`, `forbidden` or `allowed`.
         pub list: String,
         pub texts: Vec<String>,
@@ -260,12 +260,12 @@ facts! {
     }
 
     pub struct BreakerStep {
-        pub step: Step,
+        pub step: BreakerAction,
         pub iteration: u64,
         pub reason: String,
     }
 
-    pub struct Wait {
+    pub struct WaitEvent {
         /// `user`, `background`, `usage-limit`, `calls`, `service`, `permission`, `answer`.
         #[serde(rename = "for")]
         pub what: String,
@@ -278,7 +278,7 @@ facts! {
     pub struct Permission {
         /// The call, such as `Bash(cargo test)`.
         pub call: String,
-        pub decision: Verdict,
+        pub decision: PermissionDecision,
         /// The rule that allowed it, or would allow it; empty if none can.
         pub rule: String,
         pub reason: String,
@@ -305,7 +305,7 @@ facts! {
         pub from: String,
     }
 
-    pub struct Ended {
+    pub struct RunEnded {
         pub outcome: Option<Outcome>,
         pub reason: String,
         pub exit_code: u8,
@@ -323,7 +323,7 @@ facts! {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum GuidanceStep {
     #[default]
     Given,
     Delivered,
@@ -333,7 +333,7 @@ pub enum Change {
 /// What became of a permission prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum PermissionDecision {
     /// By a rule of the user's.
     Allowed,
     /// The user did not answer in time.
@@ -345,7 +345,7 @@ pub enum Verdict {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum BreakerAction {
     #[default]
     Warned,
     Tripped,
@@ -390,10 +390,10 @@ impl Limits {
     }
 }
 
-impl Started {
+impl RunStarted {
     /// Describes a run that starts, or continues if it has iterations.
-    pub fn of(run: &ArmedLoop, session: &str, project: &str, settings: &Settings) -> Started {
-        Started {
+    pub fn of(run: &ArmedLoop, session: &str, project: &str, settings: &Settings) -> RunStarted {
+        RunStarted {
             run_id: run.run_id.clone(),
             engine: run.engine,
             session_id: session.to_owned(),
@@ -403,17 +403,17 @@ impl Started {
             iteration: run.iteration + 1,
             limits: Limits::of(settings),
             checks: texts(settings.checks.iter().map(String::as_str)),
-            ..Started::default()
+            ..RunStarted::default()
         }
     }
 }
 
-impl Ended {
-    pub fn of(run: &ArmedLoop, now: Stamp) -> Ended {
+impl RunEnded {
+    pub fn of(run: &ArmedLoop, now: Stamp) -> RunEnded {
         let measured = |seconds: u64| (run.engine == Engine::Runner).then_some(seconds);
         let tally = &run.tally;
         let outcome = run.outcome.unwrap_or(Outcome::Error);
-        Ended {
+        RunEnded {
             outcome: Some(outcome),
             reason: run.reason.as_deref().map(text).unwrap_or_default(),
             exit_code: outcome.exit().code(),
@@ -429,10 +429,10 @@ impl Ended {
     }
 }
 
-impl Wait {
-    pub fn of(what: &WaitingFor) -> Wait {
+impl WaitEvent {
+    pub fn of(what: &WaitingFor) -> WaitEvent {
         let reason = what.what().map(text).unwrap_or_default();
-        Wait { what: what.name().to_owned(), reason, until: what.until(), ..Wait::default() }
+        WaitEvent { what: what.name().to_owned(), reason, until: what.until(), ..WaitEvent::default() }
     }
 }
 
@@ -447,8 +447,8 @@ mod tests {
 
     #[test]
     fn an_event_is_one_object_with_its_name_and_only_what_it_says() {
-        let wait = Wait { what: "calls".into(), seconds: Some(5), ..Wait::default() };
-        let event = Event::new(Stamp(0), What::Waiting(wait));
+        let wait = WaitEvent { what: "calls".into(), seconds: Some(5), ..WaitEvent::default() };
+        let event = Event::new(Stamp(0), EventKind::Waiting(wait));
         let line = json!({
             "v": 1, "timestamp": "1970-01-01T00:00:00.000Z", "event": "waiting", "for": "calls", "seconds": 5,
             "reason": "", "error": null, "until": null
@@ -463,12 +463,12 @@ mod tests {
     #[test]
     fn unknown_events_fields_and_odd_values_cost_nothing_else() {
         let newer = json!({"v": 9, "timestamp": "1970-01-01T00:00:00Z", "event": "dreamt", "of": ["x"]});
-        assert_eq!(parsed(&newer).what, What::Unknown);
+        assert_eq!(parsed(&newer).what, EventKind::Unknown);
         let odd = json!({
             "timestamp": 3, "event": "iteration_ended", "iteration": 4, "tokens": "many", "outcome": "odd",
             "message": null, "mood": {}
         });
-        let What::IterationEnded(ended) = parsed(&odd).what else { panic!("it is an iteration") };
+        let EventKind::IterationEnded(ended) = parsed(&odd).what else { panic!("it is an iteration") };
         assert_eq!(*ended, IterationEnded { iteration: 4, ..IterationEnded::default() });
     }
 

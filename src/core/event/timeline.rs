@@ -4,28 +4,28 @@
 //! file is the order of time, but a clock may have been set back: no span is ever negative.
 
 use super::{
-    Answered, BreakerStep, Change, Check, Ended, Event, Findings, IterationEnded, Limits, Paused, Started,
-    VERSION, What,
+    Answered, BreakerStep, Check, Event, EventKind, Findings, GuidanceStep, IterationEnded, Limits, Paused,
+    RunEnded, RunStarted, VERSION,
 };
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::time::Stamp;
 use std::collections::BTreeMap;
 
 /// So many constraints are kept.
-const MAX_FOUND: usize = 200;
+const MAX_FINDINGS: usize = 200;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// How it was first started.
-    pub started: Option<Started>,
+    pub started: Option<RunStarted>,
     pub started_at: Option<Stamp>,
     /// The last event.
     pub last_at: Option<Stamp>,
     /// How and when it ended; `None` while it has not, or since it continued.
-    pub ended: Option<(Stamp, Ended)>,
+    pub ended: Option<(Stamp, RunEnded)>,
     pub limits: Limits,
     /// By number. A number that came twice is of a turn that was recorded again after a crash: the newer counts.
-    pub iterations: BTreeMap<u64, Iteration>,
+    pub iterations: BTreeMap<u64, TimelineIteration>,
     /// The iteration that runs now in a runner, and since when.
     pub current: Option<(u64, Stamp)>,
     /// Why the run pauses when that iteration ends.
@@ -50,7 +50,7 @@ pub struct Timeline {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Iteration {
+pub struct TimelineIteration {
     pub started_at: Option<Stamp>,
     pub ended_at: Stamp,
     pub facts: IterationEnded,
@@ -109,7 +109,7 @@ impl Span {
     }
 }
 
-impl Iteration {
+impl TimelineIteration {
     /// Returns whether the agent failed in it.
     pub fn failed(&self) -> bool {
         matches!(
@@ -140,51 +140,51 @@ impl Timeline {
         self.started_at.get_or_insert(at);
         let before = self.last_at.replace(at).unwrap_or(at);
         match event.what {
-            What::Started(started) => self.start(started, before, at),
-            What::IterationStarted(begun) => {
+            EventKind::Started(started) => self.start(started, before, at),
+            EventKind::IterationStarted(begun) => {
                 self.spend(SpanKind::Work, at, None, "");
                 self.current = Some((begun.iteration, at));
             }
-            What::IterationEnded(facts) => self.end_iteration(*facts, at),
-            What::Check(check) => self.add_check(check, at),
-            What::Guidance(change) => {
+            EventKind::IterationEnded(facts) => self.end_iteration(*facts, at),
+            EventKind::Check(check) => self.add_check(check, at),
+            EventKind::Guidance(change) => {
                 for text in change.texts {
                     self.change_guidance(change.change, &change.list, text, at, change.iteration);
                 }
             }
-            What::Findings(findings) => self.find(findings, at),
-            What::Breaker(step) => {
+            EventKind::Findings(findings) => self.find(findings, at),
+            EventKind::Breaker(step) => {
                 if let Some(iteration) = self.iterations.get_mut(&step.iteration) {
                     iteration.warning = Some(step.reason.clone());
                 }
                 self.breaker.push((at, step));
             }
-            What::Waiting(wait) => {
+            EventKind::Waiting(wait) => {
                 let reason = if wait.reason.is_empty() { wait.what } else { wait.reason };
                 self.begin(SpanKind::Wait, at, &reason);
             }
-            What::Paused(Paused { reason, seconds: None }) if self.current.is_some() => {
+            EventKind::Paused(Paused { reason, seconds: None }) if self.current.is_some() => {
                 self.ordered_pause = Some(reason);
             }
-            What::Paused(Paused { reason, seconds: None }) => self.begin(SpanKind::Pause, at, &reason),
-            What::Paused(Paused { reason, seconds: Some(seconds) }) => {
+            EventKind::Paused(Paused { reason, seconds: None }) => self.begin(SpanKind::Pause, at, &reason),
+            EventKind::Paused(Paused { reason, seconds: Some(seconds) }) => {
                 self.insert_pause(Stamp::from_seconds(seconds).0, at, &reason);
             }
-            What::Limits(limits) => self.limits = limits,
-            What::Answered(answered) => self.answers.push((at, answered)),
-            What::Ended(ended) => {
+            EventKind::Limits(limits) => self.limits = limits,
+            EventKind::Answered(answered) => self.answers.push((at, answered)),
+            EventKind::Ended(ended) => {
                 self.spend(SpanKind::Work, at, None, "");
                 (self.current, self.ordered_pause) = (None, None);
                 self.ended = Some((at, ended));
             }
             // After it the agent works again.
-            What::Permission(_) if self.is_open(SpanKind::Wait) => self.close(at),
-            What::Permission(_) | What::Warning(_) => {}
-            What::Unknown => self.unknown += 1,
+            EventKind::Permission(_) if self.is_open(SpanKind::Wait) => self.close(at),
+            EventKind::Permission(_) | EventKind::Warning(_) => {}
+            EventKind::Unknown => self.unknown += 1,
         }
     }
 
-    fn start(&mut self, started: Started, before: Stamp, at: Stamp) {
+    fn start(&mut self, started: RunStarted, before: Stamp, at: Stamp) {
         if self.ordered_pause.take().is_some() {
             // It is resumed before its iteration ended, so it never paused.
             self.limits = started.limits;
@@ -209,7 +209,7 @@ impl Timeline {
         let number = facts.iteration;
         let begun = self.current.take().filter(|(current, _)| *current == number).map(|(_, at)| at);
         let checks = std::mem::take(&mut self.pending_checks);
-        let iteration = Iteration { started_at: begun, ended_at: at, facts, checks, warning: None };
+        let iteration = TimelineIteration { started_at: begun, ended_at: at, facts, checks, warning: None };
         let (kind, label) = match iteration.failed() {
             true => (SpanKind::Failure, iteration.facts.error.clone().unwrap_or_default()),
             false => (SpanKind::Work, String::new()),
@@ -248,7 +248,7 @@ impl Timeline {
             false => self.last_iteration().map_or(0, |last| last.facts.iteration) + 1,
         };
         for new in &findings.new {
-            if self.found.len() < MAX_FOUND && !self.found.iter().any(|(_, known)| known == new) {
+            if self.found.len() < MAX_FINDINGS && !self.found.iter().any(|(_, known)| known == new) {
                 self.found.push((iteration, new.clone()));
             }
         }
@@ -264,31 +264,31 @@ impl Timeline {
         &mut self.checks[index]
     }
 
-    fn change_guidance(&mut self, change: Change, list: &str, text: String, at: Stamp, iteration: u64) {
+    fn change_guidance(&mut self, change: GuidanceStep, list: &str, text: String, at: Stamp, iteration: u64) {
         let is_open = |entry: &&mut GuidanceEntry| {
             entry.list == list && entry.text == text && entry.removed_at.is_none()
         };
         let known = self.guidance.iter_mut().rev().find(is_open);
         match (change, known) {
-            (Change::Given, None) => self.guidance.push(GuidanceEntry {
+            (GuidanceStep::Given, None) => self.guidance.push(GuidanceEntry {
                 list: list.to_owned(),
                 text,
                 given_at: Some(at),
                 ..GuidanceEntry::default()
             }),
-            (Change::Given, Some(_)) => {}
-            (Change::Delivered, Some(entry)) => {
+            (GuidanceStep::Given, Some(_)) => {}
+            (GuidanceStep::Delivered, Some(entry)) => {
                 entry.delivered.get_or_insert((at, iteration));
             }
             // It was given before the run started.
-            (Change::Delivered, None) => self.guidance.push(GuidanceEntry {
+            (GuidanceStep::Delivered, None) => self.guidance.push(GuidanceEntry {
                 list: list.to_owned(),
                 text,
                 delivered: Some((at, iteration)),
                 ..GuidanceEntry::default()
             }),
-            (Change::Removed, Some(entry)) => entry.removed_at = Some(at),
-            (Change::Removed, None) => {}
+            (GuidanceStep::Removed, Some(entry)) => entry.removed_at = Some(at),
+            (GuidanceStep::Removed, None) => {}
         }
     }
 
@@ -349,7 +349,7 @@ impl Timeline {
     }
 
     /// Returns the newest iteration that ended.
-    pub fn last_iteration(&self) -> Option<&Iteration> {
+    pub fn last_iteration(&self) -> Option<&TimelineIteration> {
         self.iterations.values().next_back()
     }
 
@@ -379,22 +379,22 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{GuidanceChange, IterationStarted, Step, Wait};
+    use super::super::{BreakerAction, GuidanceChange, IterationStarted, WaitEvent};
     use super::*;
 
     fn at(seconds: i64) -> Stamp {
         Stamp(seconds * 1000)
     }
 
-    fn event(seconds: i64, what: What) -> Event {
+    fn event(seconds: i64, what: EventKind) -> Event {
         Event::new(at(seconds), what)
     }
 
-    fn started() -> What {
-        What::Started(Started { checks: vec!["make".into()], ..Started::default() })
+    fn started() -> EventKind {
+        EventKind::Started(RunStarted { checks: vec!["make".into()], ..RunStarted::default() })
     }
 
-    fn ended_iteration(iteration: u64, error: Option<&str>) -> What {
+    fn ended_iteration(iteration: u64, error: Option<&str>) -> EventKind {
         let facts = IterationEnded {
             iteration,
             error: error.map(str::to_owned),
@@ -402,11 +402,11 @@ mod tests {
             tokens: 10,
             ..IterationEnded::default()
         };
-        What::IterationEnded(Box::new(facts))
+        EventKind::IterationEnded(Box::new(facts))
     }
 
-    fn check(iteration: u64, passed: bool) -> What {
-        What::Check(Check { iteration, command: "make".into(), passed, ..Check::default() })
+    fn check(iteration: u64, passed: bool) -> EventKind {
+        EventKind::Check(Check { iteration, command: "make".into(), passed, ..Check::default() })
     }
 
     fn kinds(timeline: &Timeline) -> Vec<(SpanKind, i64)> {
@@ -415,21 +415,22 @@ mod tests {
 
     #[test]
     fn time_goes_to_work_waits_pauses_and_failures_without_gaps() {
-        let wait = Wait { what: "usage-limit".into(), ..Wait::default() };
-        let began = |iteration| What::IterationStarted(IterationStarted { iteration, ..Default::default() });
-        let pause = |seconds| What::Paused(Paused { reason: "esc".into(), seconds });
+        let wait = WaitEvent { what: "usage-limit".into(), ..WaitEvent::default() };
+        let began =
+            |iteration| EventKind::IterationStarted(IterationStarted { iteration, ..Default::default() });
+        let pause = |seconds| EventKind::Paused(Paused { reason: "esc".into(), seconds });
         let timeline = Timeline::of([
             event(0, started()),
             event(1, began(1)),
             event(11, ended_iteration(1, None)),
-            event(11, What::Waiting(wait)),
+            event(11, EventKind::Waiting(wait)),
             event(41, began(2)),
             event(46, ended_iteration(2, Some("529"))),
             event(146, ended_iteration(3, None)),
             event(146, pause(Some(60.0))),
             event(150, pause(None)),
-            event(250, What::Started(Started { continued: true, ..Started::default() })),
-            event(260, What::Ended(Ended::default())),
+            event(250, EventKind::Started(RunStarted { continued: true, ..RunStarted::default() })),
+            event(260, EventKind::Ended(RunEnded::default())),
         ]);
         let [work, wait, pause, failure] =
             [SpanKind::Work, SpanKind::Wait, SpanKind::Pause, SpanKind::Failure];
@@ -443,9 +444,10 @@ mod tests {
 
     #[test]
     fn a_pause_ordered_in_the_middle_of_an_iteration_begins_when_it_ends() {
-        let began = |iteration| What::IterationStarted(IterationStarted { iteration, ..Default::default() });
-        let pause = || What::Paused(Paused { reason: "by you".into(), seconds: None });
-        let resumed = || What::Started(Started { continued: true, ..Started::default() });
+        let began =
+            |iteration| EventKind::IterationStarted(IterationStarted { iteration, ..Default::default() });
+        let pause = || EventKind::Paused(Paused { reason: "by you".into(), seconds: None });
+        let resumed = || EventKind::Started(RunStarted { continued: true, ..RunStarted::default() });
         let (work, paused) = (SpanKind::Work, SpanKind::Pause);
         let mut timeline = Timeline::of([event(0, started()), event(0, began(1)), event(10, pause())]);
         assert!(timeline.spans.is_empty() && timeline.current.is_some(), "{timeline:?}");
@@ -484,15 +486,15 @@ mod tests {
     fn guidance_is_followed_from_given_to_delivered_to_removed() {
         let change = |change, iteration| {
             let (list, texts) = ("forbidden".to_owned(), vec!["touch x".to_owned()]);
-            What::Guidance(GuidanceChange { change, list, texts, iteration })
+            EventKind::Guidance(GuidanceChange { change, list, texts, iteration })
         };
         let timeline = Timeline::of([
             event(0, started()),
-            event(5, change(Change::Given, 0)),
-            event(9, change(Change::Delivered, 1)),
-            event(12, change(Change::Delivered, 2)),
-            event(20, change(Change::Removed, 0)),
-            event(30, change(Change::Delivered, 4)),
+            event(5, change(GuidanceStep::Given, 0)),
+            event(9, change(GuidanceStep::Delivered, 1)),
+            event(12, change(GuidanceStep::Delivered, 2)),
+            event(20, change(GuidanceStep::Removed, 0)),
+            event(30, change(GuidanceStep::Delivered, 4)),
         ]);
         let first = &timeline.guidance[0];
         assert_eq!(
@@ -511,7 +513,11 @@ mod tests {
             event(50, ended_iteration(1, None)),
             event(
                 130,
-                What::Breaker(BreakerStep { step: Step::Warned, iteration: 1, reason: "idle".into() }),
+                EventKind::Breaker(BreakerStep {
+                    step: BreakerAction::Warned,
+                    iteration: 1,
+                    reason: "idle".into(),
+                }),
             ),
         ]);
         assert_eq!((timeline.iterations.len(), timeline.spent().1), (1, 10));
@@ -522,17 +528,17 @@ mod tests {
 
     #[test]
     fn a_run_that_continued_has_not_ended() {
-        let ended = || What::Ended(Ended { outcome: Some(Outcome::Stopped), ..Ended::default() });
+        let ended = || EventKind::Ended(RunEnded { outcome: Some(Outcome::Stopped), ..RunEnded::default() });
         let mut timeline = Timeline::of([event(0, started()), event(10, ended())]);
         assert_eq!(timeline.outcome(), Some(Outcome::Stopped));
-        timeline.add(event(70, What::Started(Started { continued: true, ..Started::default() })));
+        timeline.add(event(70, EventKind::Started(RunStarted { continued: true, ..RunStarted::default() })));
         assert_eq!(timeline.outcome(), None);
         assert_eq!(kinds(&timeline), [(SpanKind::Work, 10), (SpanKind::Stopped, 60)]);
     }
 
     #[test]
     fn the_last_iteration_has_its_time_whether_it_or_the_ending_is_written_first() {
-        let ended = || What::Ended(Ended { outcome: Some(Outcome::Complete), ..Ended::default() });
+        let ended = || EventKind::Ended(RunEnded { outcome: Some(Outcome::Complete), ..RunEnded::default() });
         for last in [[ended_iteration(2, None), ended()], [ended(), ended_iteration(2, None)]] {
             let mut timeline = Timeline::of([event(0, started()), event(60, ended_iteration(1, None))]);
             last.into_iter().for_each(|what| timeline.add(event(90, what)));
@@ -542,7 +548,8 @@ mod tests {
 
     #[test]
     fn constraints_are_kept_with_the_iteration_in_which_they_came_up() {
-        let found = |new: &str| What::Findings(Findings { new: vec![new.into()], ..Findings::default() });
+        let found =
+            |new: &str| EventKind::Findings(Findings { new: vec![new.into()], ..Findings::default() });
         let timeline = Timeline::of([
             event(0, started()),
             event(0, found("at the start")),

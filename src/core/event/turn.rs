@@ -1,6 +1,8 @@
 //! The events of a turn, from the loop before it, the loop after it, what is known of the turn, and the decision.
 
-use super::{BreakerStep, Check, IterationEnded, Limits, Paused, Step, Wait, What, tail, text};
+use super::{
+    BreakerAction, BreakerStep, Check, EventKind, IterationEnded, Limits, Paused, WaitEvent, tail, text,
+};
 use crate::core::decide::turn::{Checks, Turn};
 use crate::core::decide::{Decision, Note};
 use crate::core::message;
@@ -16,42 +18,48 @@ pub fn in_session(
     turn: &Turn,
     decision: &Decision,
     settings: &Settings,
-) -> Vec<What> {
+) -> Vec<EventKind> {
     let note = decision.note();
-    let mut events: Vec<What> = checks(after.iteration, turn).map(What::Check).collect();
+    let mut events: Vec<EventKind> = checks(after.iteration, turn).map(EventKind::Check).collect();
     if after.iteration > before.iteration {
-        events.push(What::IterationEnded(Box::new(iteration(before, after, turn, note))));
+        events.push(EventKind::IterationEnded(Box::new(iteration(before, after, turn, note))));
     }
-    events.extend(around(before, after, note, settings));
+    events.extend(state_change_events(before, after, note, settings));
     events
 }
 
 /// Returns what follows from a turn beside the iteration itself: steps of the breaker, a wait, a pause, new limits.
-pub fn around(before: &ArmedLoop, after: &ArmedLoop, note: Option<&Note>, settings: &Settings) -> Vec<What> {
+pub fn state_change_events(
+    before: &ArmedLoop,
+    after: &ArmedLoop,
+    note: Option<&Note>,
+    settings: &Settings,
+) -> Vec<EventKind> {
     let iteration = after.iteration;
-    let breaker = |step, reason: &str| What::Breaker(BreakerStep { step, iteration, reason: text(reason) });
+    let breaker =
+        |step, reason: &str| EventKind::Breaker(BreakerStep { step, iteration, reason: text(reason) });
     let mut events = Vec::new();
     if let Some(pivot) = note.and_then(|note| note.pivot.as_ref()) {
-        events.push(breaker(Step::Warned, pivot));
+        events.push(breaker(BreakerAction::Warned, pivot));
     }
     if after.circuit.is_tripped() && !before.circuit.is_tripped() {
-        events.push(breaker(Step::Tripped, after.circuit.reason.as_deref().unwrap_or_default()));
+        events.push(breaker(BreakerAction::Tripped, after.circuit.reason.as_deref().unwrap_or_default()));
     }
     if let Some(paused_ms) = note.map(|note| note.paused_ms).filter(|ms| *ms > 0) {
         let seconds = Some(Stamp(paused_ms).seconds());
-        events.push(What::Paused(Paused { reason: "not at work".into(), seconds }));
+        events.push(EventKind::Paused(Paused { reason: "not at work".into(), seconds }));
     }
     if after.state == LoopState::Paused && before.state == LoopState::Running {
         let reason = after.reason.as_deref().map(text).unwrap_or_default();
-        events.push(What::Paused(Paused { reason, seconds: None }));
+        events.push(EventKind::Paused(Paused { reason, seconds: None }));
     }
     if let Some(waiting) = after.session.waiting.as_ref().filter(|_| after.is_alive())
         && before.session.waiting.as_ref().is_none_or(|earlier| earlier.what != waiting.what)
     {
-        events.push(What::Waiting(Wait::of(&waiting.what)));
+        events.push(EventKind::Waiting(WaitEvent::of(&waiting.what)));
     }
     if note.is_some_and(|note| note.limits_changed) {
-        events.push(What::Limits(Limits::of(settings)));
+        events.push(EventKind::Limits(Limits::of(settings)));
     }
     events
 }

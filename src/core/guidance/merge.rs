@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 /// What the agent is told to do more of, and not to do; newest first, findings worst first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuidanceLists {
-    pub encouraged: Vec<Line>,
-    pub forbidden: Vec<Line>,
+    pub encouraged: Vec<GuidanceLine>,
+    pub forbidden: Vec<GuidanceLine>,
     /// Sentences about what the scan found; the agent reads them as forbidden.
     pub findings: Vec<String>,
     /// The entries that are not told because a finding contradicts them.
@@ -23,7 +23,7 @@ pub struct GuidanceLists {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct GuidanceLine {
     pub entry: EntryId,
     pub text: String,
     pub rank: Rank,
@@ -41,7 +41,7 @@ pub enum Rank {
 
 /// How much of the guidance a prompt has. What is new or pinned is in every prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum PromptExtent {
     /// The agent has its context: of the entries it has read, the newest are repeated and the others counted.
     Turn,
     /// The agent may have lost its context.
@@ -59,14 +59,15 @@ impl GuidanceLists {
     /// Merges the guidance for a session's loop with findings. Of entries with the same text the newest counts, or the
     /// forbidden one if they are equally old.
     pub fn merge(guidance: &Guidance, session: &str, findings: &[Finding]) -> Self {
-        let waived: HashSet<&str> = guidance.allowed.iter().map(|entry| entry.text.as_str()).collect();
-        let stands =
-            |finding: &&Finding| finding.severity >= Severity::High && !waived.contains(finding.id.as_str());
+        let allowed_ids: HashSet<&str> = guidance.allowed.iter().map(|entry| entry.text.as_str()).collect();
+        let stands = |finding: &&Finding| {
+            finding.severity >= Severity::High && !allowed_ids.contains(finding.id.as_str())
+        };
         let mut standing: Vec<&Finding> = findings.iter().filter(stands).collect();
         standing.sort_by_key(|finding| finding.rank());
         let subjects = Subjects::new(&standing);
 
-        let line = |entry: &Entry| Line {
+        let line = |entry: &Entry| GuidanceLine {
             entry: entry.id(),
             text: clean::excerpt(&entry.text, MAX_LINE_COLUMNS),
             rank: match entry {
@@ -77,7 +78,7 @@ impl GuidanceLists {
         };
         let forbidden = guidance.forbidden.iter().map(|entry| (false, line(entry)));
         let encouraged = guidance.encouraged.iter().map(|entry| (true, line(entry)));
-        let mut lines: Vec<(bool, Line)> = forbidden.chain(encouraged).collect();
+        let mut lines: Vec<(bool, GuidanceLine)> = forbidden.chain(encouraged).collect();
         lines.sort_by_key(|(_, line)| Reverse(line.entry.1));
         let mut seen = HashSet::new();
         lines.retain(|(_, line)| seen.insert(line.entry.0.clone()));
@@ -112,21 +113,21 @@ impl GuidanceLists {
 
     /// Returns the entries that the next prompt shows.
     pub fn told(&self) -> HashSet<EntryId> {
-        self.shown(Extent::Turn).into_iter().flatten().map(|line| line.entry.clone()).collect()
+        self.shown(PromptExtent::Turn).into_iter().flatten().map(|line| line.entry.clone()).collect()
     }
 
     /// Returns the lines of both lists that fit: the new ones first, then the pinned ones, then the rest.
-    fn shown(&self, extent: Extent) -> [Vec<&Line>; 2] {
+    fn shown(&self, extent: PromptExtent) -> [Vec<&GuidanceLine>; 2] {
         let lists = [&self.encouraged, &self.forbidden];
         let all =
             lists.iter().enumerate().flat_map(|(list, lines)| lines.iter().map(move |line| (list, line)));
-        let mut all: Vec<(usize, &Line)> = all.collect();
+        let mut all: Vec<(usize, &GuidanceLine)> = all.collect();
         all.sort_by_key(|(_, line)| (line.rank, Reverse(line.entry.1)));
         let mut chars = MAX_LOOP_CHARS;
         let mut shown = [Vec::new(), Vec::new()];
         for (list, line) in all {
             let cost = line.text.encode_utf16().count() + ENTRY_CHARS;
-            let repeats = extent == Extent::Whole || shown[list].len() < MAX_LINES;
+            let repeats = extent == PromptExtent::Whole || shown[list].len() < MAX_LINES;
             // One that is longer than everything together, which only another program can have written, is alone.
             let fits = cost <= chars || chars == MAX_LOOP_CHARS;
             if fits && (line.rank < Rank::Repeated || repeats) {
@@ -141,13 +142,13 @@ impl GuidanceLists {
     }
 
     /// Returns both lists as text, each entry with its age; empty if there is nothing to say.
-    pub fn text(&self, extent: Extent, now: Stamp) -> String {
+    pub fn text(&self, extent: PromptExtent, now: Stamp) -> String {
         let mut out = String::new();
-        let mut add = |title: &str, all: &[Line], shown: &[&Line], findings: &[String]| {
+        let mut add = |title: &str, all: &[GuidanceLine], shown: &[&GuidanceLine], findings: &[String]| {
             if !all.is_empty() || !findings.is_empty() {
                 out.push_str(&format!("\n{title}:"));
             }
-            for Line { text, entry: (_, given), .. } in shown {
+            for GuidanceLine { text, entry: (_, given), .. } in shown {
                 let age =
                     given.map_or_else(String::new, |given| format!(" ({} ago)", time::span(now - given)));
                 out.push_str(&format!("\n- {text}{age}"));
@@ -243,7 +244,7 @@ mod tests {
         }
     }
 
-    fn texts(lines: &[Line]) -> Vec<&str> {
+    fn texts(lines: &[GuidanceLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
@@ -289,7 +290,7 @@ mod tests {
             (0..9).map(|n| finding(&n.to_string(), Severity::High, &format!("f{n}"))).collect();
         let guidance = guidance(vec![entry("be bold", 0)], vec![], &[]);
         let text = |findings: &[Finding], minute: i64| {
-            GuidanceLists::merge(&guidance, "me", findings).text(Extent::Turn, Stamp(minute * 60_000))
+            GuidanceLists::merge(&guidance, "me", findings).text(PromptExtent::Turn, Stamp(minute * 60_000))
         };
         let nine = text(&findings, 3);
         assert!(
@@ -298,7 +299,7 @@ mod tests {
         );
         assert!(nine.ends_with("\n- 4 more findings: `ralph scan`"), "{nine}");
         assert!(!text(&findings[..5], 0).contains("more findings"));
-        assert_eq!(GuidanceLists::default().text(Extent::Whole, Stamp(0)), "");
+        assert_eq!(GuidanceLists::default().text(PromptExtent::Whole, Stamp(0)), "");
     }
 
     #[test]
@@ -306,22 +307,22 @@ mod tests {
         let text = |entries: Vec<Entry>, extent| {
             GuidanceLists::merge(&guidance(vec![], entries, &[]), "me", &[]).text(extent, Stamp(0))
         };
-        let new = text(many(60), Extent::Turn);
+        let new = text(many(60), PromptExtent::Turn);
         assert_eq!(new.lines().count(), 62, "{new}");
         assert!(!new.contains("older"), "{new}");
 
         let old = || many(15).into_iter().map(told);
-        let dozen = text(old().collect(), Extent::Turn);
+        let dozen = text(old().collect(), PromptExtent::Turn);
         assert!(dozen.ends_with("\n- w11 (0s ago)\n- 3 older: `ralph-guidance list`"), "{dozen}");
-        let whole = text(old().collect(), Extent::Whole);
+        let whole = text(old().collect(), PromptExtent::Whole);
         assert!(whole.ends_with("\n- w14 (0s ago)"), "{whole}");
 
         let pinned = old().chain([told(pinned(entry("never push", -9)))]).collect::<Vec<_>>();
-        let with_pinned = text(pinned, Extent::Turn);
+        let with_pinned = text(pinned, PromptExtent::Turn);
         assert!(with_pinned.contains("\n- never push (9m ago)\n- 4 older"), "{with_pinned}");
 
         let elsewhere = Entry { delivered_to: vec!["you".into()], ..entry("x", 0) };
-        assert!(text(vec![elsewhere; 1], Extent::Turn).contains("- x"), "told in another session only");
+        assert!(text(vec![elsewhere; 1], PromptExtent::Turn).contains("- x"), "told in another session only");
     }
 
     #[test]
@@ -344,7 +345,7 @@ mod tests {
         let mut seen = HashSet::new();
         for _ in 0..60 {
             let lists = GuidanceLists::merge(&given, "me", &findings);
-            for extent in [Extent::Turn, Extent::Whole] {
+            for extent in [PromptExtent::Turn, PromptExtent::Whole] {
                 let text = lists.text(extent, Stamp(600_000));
                 assert!(text.encode_utf16().count() < 5200, "{}", text.encode_utf16().count());
             }
@@ -376,7 +377,7 @@ mod tests {
     fn texts_are_cleaned() {
         let given = guidance(vec![entry("write\u{1b} tests", 1)], vec![], &[]);
         let merged = GuidanceLists::merge(&given, "me", &[]);
-        let line = Line {
+        let line = GuidanceLine {
             entry: ("write tests".into(), Some(Stamp(60_000))),
             text: "write tests".into(),
             rank: Rank::New,
@@ -482,9 +483,9 @@ mod tests {
             keys.sort();
             keys.dedup();
             prop_assert_eq!(keys.len(), count, "no duplicates, no contradictions");
-            for waived in findings.iter().filter(|finding| given.waived().contains(&finding.id)) {
-                let others = findings.iter().any(|other| other.file == waived.file && other.id != waived.id);
-                prop_assert!(others || !merged.findings.contains(&sentence(waived)), "an allowed finding is not shown");
+            for allowed in findings.iter().filter(|finding| given.allowed_findings().contains(&finding.id)) {
+                let others = findings.iter().any(|other| other.file == allowed.file && other.id != allowed.id);
+                prop_assert!(others || !merged.findings.contains(&sentence(allowed)), "an allowed finding is not shown");
             }
             for line in lines() {
                 let newest = given.encouraged.iter().chain(&given.forbidden)

@@ -72,7 +72,7 @@ const LISTS: [List; 3] = [List::Encouraged, List::Forbidden, List::Allowed];
 
 /// What a new entry did to the lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum AddResult {
     Added,
     /// The text was already in this list; its age was reset.
     Refreshed,
@@ -82,16 +82,16 @@ pub enum Change {
 
 /// Why an entry is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum GuidanceFull {
     Entries,
     Chars { used: usize },
 }
 
-impl fmt::Display for Full {
+impl fmt::Display for GuidanceFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Full::Entries => write!(f, "too many entries: a project keeps at most {MAX_ENTRIES}"),
-            Full::Chars { used } => {
+            GuidanceFull::Entries => write!(f, "too many entries: a project keeps at most {MAX_ENTRIES}"),
+            GuidanceFull::Chars { used } => {
                 write!(f, "too much guidance: {used} characters; one loop takes at most {MAX_LOOP_CHARS}")
             }
         }
@@ -191,9 +191,9 @@ impl Guidance {
 
     /// Returns whether there is more than the project takes, or than a loop of this session takes; without a session,
     /// than the loop of any session takes that has entries of its own.
-    pub fn full(&self, session: Option<&str>) -> Option<Full> {
+    pub fn full(&self, session: Option<&str>) -> Option<GuidanceFull> {
         if self.entries().count() > MAX_ENTRIES || self.allowed.len() > MAX_ENTRIES {
-            return Some(Full::Entries);
+            return Some(GuidanceFull::Entries);
         }
         let mut chars: HashMap<Option<&str>, usize> = HashMap::new();
         for entry in self.entries() {
@@ -205,12 +205,12 @@ impl Guidance {
             None => chars.into_values().max(),
         };
         let used = for_all + own.unwrap_or(0);
-        (used > MAX_LOOP_CHARS).then_some(Full::Chars { used })
+        (used > MAX_LOOP_CHARS).then_some(GuidanceFull::Chars { used })
     }
 
     /// Adds an entry, in place of those with the same text that are for the same loops. One for all loops also takes
     /// the place of those of single sessions, because the newest entry wins.
-    pub fn give(&mut self, list: List, entry: Entry) -> Change {
+    pub fn give(&mut self, list: List, entry: Entry) -> AddResult {
         let same = key(&entry.text);
         let given_in = entry.session_id.clone();
         let replaces =
@@ -222,10 +222,10 @@ impl Guidance {
             List::Forbidden => Some(List::Encouraged),
             List::Allowed => None,
         };
-        let moved = opposite.filter(|opposite| take(*opposite)).map(Change::Moved);
+        let moved = opposite.filter(|opposite| take(*opposite)).map(AddResult::Moved);
         self.timestamp = self.timestamp.max(entry.timestamp);
         self.list_mut(list).push(entry);
-        moved.unwrap_or(if refreshed { Change::Refreshed } else { Change::Added })
+        moved.unwrap_or(if refreshed { AddResult::Refreshed } else { AddResult::Added })
     }
 
     /// Drops the entries of a list that were given in this session, or in none, and returns them.
@@ -241,7 +241,7 @@ impl Guidance {
     }
 
     /// Returns the ids of the findings that the user allowed.
-    pub fn waived(&self) -> Vec<String> {
+    pub fn allowed_findings(&self) -> Vec<String> {
         self.allowed.iter().map(|entry| entry.text.clone()).collect()
     }
 
@@ -431,12 +431,12 @@ pub(crate) mod tests {
     #[test]
     fn the_newest_entry_counts() {
         let mut guidance = Guidance::default();
-        assert_eq!(guidance.give(List::Encouraged, entry("write tests", 3.0, None)), Change::Added);
-        assert_eq!(guidance.give(List::Encouraged, entry("use serde", 2.0, None)), Change::Added);
-        assert_eq!(guidance.give(List::Encouraged, entry("Write  TESTS", 1.0, None)), Change::Refreshed);
+        assert_eq!(guidance.give(List::Encouraged, entry("write tests", 3.0, None)), AddResult::Added);
+        assert_eq!(guidance.give(List::Encouraged, entry("use serde", 2.0, None)), AddResult::Added);
+        assert_eq!(guidance.give(List::Encouraged, entry("Write  TESTS", 1.0, None)), AddResult::Refreshed);
         assert_eq!(
             guidance.give(List::Forbidden, entry("use SERDE", 0.5, None)),
-            Change::Moved(List::Encouraged)
+            AddResult::Moved(List::Encouraged)
         );
         assert_eq!(texts(&guidance.encouraged), ["Write  TESTS"]);
         assert_eq!(texts(&guidance.forbidden), ["use SERDE"]);
@@ -514,12 +514,12 @@ pub(crate) mod tests {
         };
         let mine = mixed().fresh_for(&scope("me"), NOW, 24 * HOUR);
         assert_eq!((texts(&mine.encouraged), texts(&mine.forbidden)), (vec!["mine"], vec![]));
-        assert_eq!(mine.waived(), ["f1"]);
+        assert_eq!(mine.allowed_findings(), ["f1"]);
 
         let mut guidance = mixed();
         let gone = guidance.purge_stale(&[scope("me"), scope("you")], NOW, 24 * HOUR);
         assert_eq!(texts(&gone), ["mine, old"], "what is meant for one of the loops stays");
-        assert_eq!(guidance.waived(), ["f1", "f2"]);
+        assert_eq!(guidance.allowed_findings(), ["f1", "f2"]);
         guidance.give(List::Forbidden, entry("ours", 6.0, None));
         let gone = guidance.purge_stale(&[scope("a third")], NOW, 24 * HOUR);
         assert_eq!(texts(&gone), ["ours", "f1", "f2"], "other sessions may be about to start a loop");
@@ -569,14 +569,14 @@ pub(crate) mod tests {
     fn sessions_say_the_same_or_the_opposite_without_touching_each_other() {
         let mut guidance = Guidance::default();
         guidance.give(List::Forbidden, entry("push", 3.0, Some("me")));
-        assert_eq!(guidance.give(List::Encouraged, entry("push", 2.0, Some("you"))), Change::Added);
+        assert_eq!(guidance.give(List::Encouraged, entry("push", 2.0, Some("you"))), AddResult::Added);
         assert_eq!((guidance.count_for(Some("me")), guidance.count_for(None)), (1, 2));
         assert_eq!(guidance.clone().remove("push", Some("me")).unwrap().session_id.as_deref(), Some("me"));
         assert_eq!(guidance.clear(List::Forbidden, Some("you")), []);
         guidance.hand_over("me", "heir");
         assert_eq!(guidance.forbidden[0].session_id.as_deref(), Some("heir"));
         let for_all = guidance.give(List::Encouraged, entry("push", 1.0, None));
-        assert_eq!(for_all, Change::Moved(List::Forbidden), "for all loops, so it replaces both");
+        assert_eq!(for_all, AddResult::Moved(List::Forbidden), "for all loops, so it replaces both");
         assert_eq!(guidance.count_for(None), 1);
     }
 
@@ -585,17 +585,20 @@ pub(crate) mod tests {
         let given = |entries: Vec<Entry>| Guidance { forbidden: entries, ..Guidance::default() }.full(None);
         let small = |n: usize| entry(&format!("{n}"), 1.0, (n >= 50).then_some("me"));
         assert_eq!(given((0..100).map(small).collect()), None);
-        assert_eq!(given((0..101).map(small).collect()), Some(Full::Entries));
+        assert_eq!(given((0..101).map(small).collect()), Some(GuidanceFull::Entries));
         let of = |chars: usize, session| entry(&"x".repeat(chars - ENTRY_CHARS), 1.0, session);
         assert_eq!(given(vec![of(2000, None), of(2000, Some("me")), of(2000, Some("you"))]), None);
         let more = given(vec![of(2000, None), of(1000, Some("me")), of(2001, Some("you"))]);
-        assert_eq!(more, Some(Full::Chars { used: 4001 }));
+        assert_eq!(more, Some(GuidanceFull::Chars { used: 4001 }));
         let crabs = entry(&"\u{1f980}".repeat(2000), 1.0, None);
-        assert_eq!(given(vec![crabs]), Some(Full::Chars { used: 4020 }), "as the client counts");
+        assert_eq!(given(vec![crabs]), Some(GuidanceFull::Chars { used: 4020 }), "as the client counts");
         let allowed = (0..101).map(small).collect();
-        assert_eq!(Guidance { allowed, ..Guidance::default() }.full(None), Some(Full::Entries));
+        assert_eq!(Guidance { allowed, ..Guidance::default() }.full(None), Some(GuidanceFull::Entries));
         let mine = Guidance { forbidden: vec![of(2000, None), of(2001, Some("you"))], ..Guidance::default() };
-        assert_eq!((mine.full(Some("me")), mine.full(None)), (None, Some(Full::Chars { used: 4001 })));
+        assert_eq!(
+            (mine.full(Some("me")), mine.full(None)),
+            (None, Some(GuidanceFull::Chars { used: 4001 }))
+        );
     }
 
     #[test]

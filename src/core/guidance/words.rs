@@ -4,7 +4,7 @@ use super::{Entry, List};
 use crate::core::text::clean;
 
 /// How many entries a message names; the rest is counted.
-const MAX_QUOTED: usize = 10;
+const MAX_QUOTED_ENTRIES: usize = 10;
 
 /// Returns the texts of entries, quoted and shortened: `"small steps", "no new files" and 3 more`.
 pub fn quoted(entries: &[Entry]) -> String {
@@ -12,8 +12,8 @@ pub fn quoted(entries: &[Entry]) -> String {
 }
 
 fn named(entries: &[Entry], name: impl Fn(&Entry) -> String) -> String {
-    let names = entries.iter().take(MAX_QUOTED).map(name).collect::<Vec<_>>().join(", ");
-    match entries.len().saturating_sub(MAX_QUOTED) {
+    let names = entries.iter().take(MAX_QUOTED_ENTRIES).map(name).collect::<Vec<_>>().join(", ");
+    match entries.len().saturating_sub(MAX_QUOTED_ENTRIES) {
         0 => names,
         more => format!("{names} and {more} more"),
     }

@@ -11,14 +11,14 @@ mod waiting;
 pub use armed::ArmedLoop;
 pub use lenient::{is_default, lenient, lenient_list, lenient_text};
 pub use usage::Spent;
-pub use waiting::{Awaited, Waiting, WaitingFor};
+pub use waiting::{BackgroundWait, Waiting, WaitingFor};
 
 use super::decide::figures::{FigureSource, MAX_RESET_MS, Window};
-use super::decide::turn::{CheckResult, Gained};
+use super::decide::turn::{CheckResult, TranscriptGain};
 use super::outcome::Outcome;
 use super::settings::Files;
-use super::signal::Status;
-use super::tasks::Source;
+use super::signal::StatusBlock;
+use super::tasks::TaskSource;
 use super::time::Stamp;
 use super::time::outage::Outage;
 use crate::core::time::runtime::Clock;
@@ -97,7 +97,7 @@ records! {
         /// How many characters the last message of the agent had.
         pub output_characters: Option<u64>,
         /// What the agent reported in its last turn.
-        pub status_block: Option<Status>,
+        pub status_block: Option<StatusBlock>,
         pub ended_at: Option<Stamp>,
         pub outcome: Option<Outcome>,
         /// Why it is paused or has ended.
@@ -109,11 +109,11 @@ records! {
         pub quota: Quota,
         pub session: Session,
         pub pending: Pending,
-        pub told: Told,
-        pub given: Given,
-        pub tally: Tally,
+        pub told: Reported,
+        pub given: GivenSettings,
+        pub tally: RunTotals,
         /// The task list the runner works through.
-        pub tasks: Source,
+        pub tasks: TaskSource,
         lists {
             /// The last result of each check command.
             pub checks: Vec<CheckResult>,
@@ -148,7 +148,7 @@ records! {
 
     /// What is known about the client's session.
     pub struct Session {
-        pub transcript: Reading,
+        pub transcript: TranscriptPosition,
         /// What the last stop was allowed for, while the loop stays armed, or what a runner waits for.
         pub waiting: Option<Waiting>,
         /// When the user last pressed Esc.
@@ -175,7 +175,7 @@ records! {
         pub handover: Option<Handover>,
         lists {
             /// Background commands that ran when a turn ended.
-            pub background: Vec<Noticed>,
+            pub background: Vec<BackgroundCommand>,
         }
     }
 
@@ -194,9 +194,9 @@ records! {
         pub at: Option<Stamp>,
         pub source: Option<FigureSource>,
         /// The agent was told to bring the work to a safe point.
-        pub landing: Option<Landing>,
+        pub landing: Option<FinishUpRequest>,
         /// The loop waits for a reset.
-        pub held: Option<Held>,
+        pub held: Option<QuotaWait>,
         lists {
             pub windows: Vec<Window>,
         }
@@ -219,7 +219,7 @@ records! {
     }
 
     /// What was already said, so that it is said once.
-    pub struct Told {
+    pub struct Reported {
         /// The limits the agent knows: iterations and runtime in milliseconds.
         pub limits: Option<(u64, i64)>,
         /// The warnings about settings the user has seen.
@@ -237,7 +237,7 @@ records! {
     }
 
     /// Settings given at the start, by key: they stay with the run.
-    pub struct Given {
+    pub struct GivenSettings {
         pub flags: Map<String, Value>,
         pub preset: Map<String, Value>,
         pub environment: Map<String, Value>,
@@ -246,7 +246,7 @@ records! {
     }
 
     /// Totals of a run over all the times it was continued. Rows of the summary hold the same, but may be archived.
-    pub struct Tally {
+    pub struct RunTotals {
         /// How long runners worked at it, their waits included.
         pub duration_seconds: u64,
         /// Of that, what the rows of its iterations add up to.
@@ -271,7 +271,7 @@ records! {
     }
 
     /// How far the transcript has been read, and what must be remembered from it.
-    pub struct Reading {
+    pub struct TranscriptPosition {
         pub path: String,
         /// Where to continue reading; `None` before the first read, which begins at `armed_at`.
         pub offset: Option<u64>,
@@ -280,32 +280,32 @@ records! {
         /// The session's own running cost figure when it was last seen.
         pub session_cost_usd: Option<f64>,
         /// Tools seen between two ends of turns, to be counted at the next one.
-        pub carried: Carried,
+        pub carried: CarriedToolCounts,
         /// The prompt that the newest entries belong to.
         pub prompt_id: String,
         lists {
             /// Prompts and commands that wait for the turn to end, oldest first.
-            pub queue: Vec<Queued>,
+            pub queue: Vec<QueuedPrompt>,
         }
     }
 }
 
-impl Given {
+impl GivenSettings {
     /// Returns what the user gave, without what the settings files said.
-    pub fn by_user(&self) -> Given {
-        let Given { flags, preset, environment, .. } = self.clone();
-        Given { flags, preset, environment, ..Given::default() }
+    pub fn by_user(&self) -> GivenSettings {
+        let GivenSettings { flags, preset, environment, .. } = self.clone();
+        GivenSettings { flags, preset, environment, ..GivenSettings::default() }
     }
 
     /// Replaces what the user gave by what is recorded of it.
-    pub fn set_by_user(&mut self, recorded: Given) {
+    pub fn set_by_user(&mut self, recorded: GivenSettings) {
         (self.flags, self.preset, self.environment) = (recorded.flags, recorded.preset, recorded.environment);
     }
 }
 
 /// The agent was told to bring the work to a safe point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Landing {
+pub struct FinishUpRequest {
     pub resets_at: Option<Stamp>,
     /// How much is used: `92% of the 5-hour limit used`.
     pub words: String,
@@ -313,7 +313,7 @@ pub struct Landing {
 
 /// The loop waits for a reset until then, for this reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Held {
+pub struct QuotaWait {
     pub until: Stamp,
     pub words: String,
 }
@@ -330,22 +330,22 @@ pub enum Handover {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Carried {
+pub struct CarriedToolCounts {
     pub tools_used: u64,
     pub tools_that_write: u64,
     pub edits: u64,
 }
 
-impl Reading {
+impl TranscriptPosition {
     /// Returns a position that starts again, for another file or after a pause.
-    pub fn anew(&self) -> Reading {
-        Reading { extra: self.extra.clone(), ..Reading::default() }
+    pub fn anew(&self) -> TranscriptPosition {
+        TranscriptPosition { extra: self.extra.clone(), ..TranscriptPosition::default() }
     }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Queued {
+pub struct QueuedPrompt {
     pub text: String,
     pub at: Stamp,
 }
@@ -368,7 +368,7 @@ pub struct Denied {
 /// A background command, and when a turn first ended while it ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Noticed {
+pub struct BackgroundCommand {
     pub id: String,
     pub since: Stamp,
     /// The agent knows that the loop continues without it.
@@ -429,7 +429,7 @@ impl StoredLoop {
 
     /// Takes over what the client shows since the last hook: it runs none for Esc, and tells none of a usage limit's
     /// reset.
-    pub fn catch_up(&mut self, gained: Option<&Gained>, now: Stamp) {
+    pub fn catch_up(&mut self, gained: Option<&TranscriptGain>, now: Stamp) {
         self.note_interruption(gained.and_then(|gained| gained.interrupted_at));
         if let Some(until) =
             gained.and_then(|gained| gained.limit_resets_at).filter(|at| *at - now <= MAX_RESET_MS)

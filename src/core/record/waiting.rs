@@ -1,6 +1,6 @@
 //! What a loop waits for.
 
-use super::Queued;
+use super::QueuedPrompt;
 use crate::core::time::Stamp;
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +15,15 @@ pub struct Waiting {
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingFor {
     /// A prompt or command of the user, which runs first.
-    User(Queued),
+    User(QueuedPrompt),
     /// The client compacts the context, from which the agent has handed over.
     Compaction,
     /// Work in the background; the client wakes the session when it ends.
-    Background(Awaited),
+    Background(BackgroundWait),
     /// A permission that the client asks for.
-    Permission(Awaited),
+    Permission(BackgroundWait),
     /// The answer to a question in the client's own dialog.
-    Question(Awaited),
+    Question(BackgroundWait),
     /// The loop waits until then: for the usage limit to reset,
     UsageLimit(Stamp),
     /// for the runner's limit of calls,
@@ -37,7 +37,7 @@ pub enum WaitingFor {
 /// What is waited for, in words, and until when at the latest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Awaited {
+pub struct BackgroundWait {
     pub what: String,
     pub until: Option<Stamp>,
 }

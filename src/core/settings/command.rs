@@ -1,6 +1,6 @@
 //! Lists of texts that act for the user, command lines and rules for tools: how they are read.
 
-use crate::core::settings::Kind;
+use crate::core::settings::ValueKind;
 use crate::core::text::clean;
 use serde_json::Value;
 
@@ -9,14 +9,14 @@ pub fn is_valid(text: &str) -> bool {
 }
 
 /// Parses a list in which every element is valid, or says what is wrong.
-pub fn all(kind: Kind, value: &Value) -> Result<Value, String> {
+pub fn all(kind: ValueKind, value: &Value) -> Result<Value, String> {
     let (list, wrong) = usable(kind, value);
     wrong.into_iter().next().map_or_else(|| Ok(list.unwrap_or_default()), Err)
 }
 
 /// Returns what can be used of a list, and what is wrong with each of the rest. A list without any valid element
 /// is not an empty list.
-pub fn usable(kind: Kind, value: &Value) -> (Option<Value>, Vec<String>) {
+pub fn usable(kind: ValueKind, value: &Value) -> (Option<Value>, Vec<String>) {
     let list = match value {
         Value::Array(list) => list.clone(),
         // Text is one element, or a JSON list: a variable can give a list in no other way.
@@ -36,9 +36,12 @@ pub fn usable(kind: Kind, value: &Value) -> (Option<Value>, Vec<String>) {
     ((!valid.is_empty() || wrong.is_empty()).then_some(Value::Array(valid)), wrong)
 }
 
-fn not_text(kind: Kind, item: &Value) -> String {
-    let what =
-        if kind == Kind::ToolRules { "a rule for a tool".to_owned() } else { Kind::Command.to_string() };
+fn not_text(kind: ValueKind, item: &Value) -> String {
+    let what = if kind == ValueKind::ToolRules {
+        "a rule for a tool".to_owned()
+    } else {
+        ValueKind::Command.to_string()
+    };
     format!("{} is not {what}", shown(item))
 }
 
@@ -61,28 +64,30 @@ mod tests {
             (json!("5"), json!(["5"])),
             (json!([]), json!([])),
         ] {
-            assert_eq!(all(Kind::Commands, &given), Ok(list), "{given}");
+            assert_eq!(all(ValueKind::Commands, &given), Ok(list), "{given}");
         }
     }
 
     #[test]
     fn a_bad_command_is_left_out_alone_and_quoted_in_short() {
         let long = "x".repeat(2001);
-        let (list, wrong) =
-            usable(Kind::Commands, &json!(["cargo test", 5, "", " \t", null, ["a"], {"a": 1}, long, "last"]));
+        let (list, wrong) = usable(
+            ValueKind::Commands,
+            &json!(["cargo test", 5, "", " \t", null, ["a"], {"a": 1}, long, "last"]),
+        );
         assert_eq!(list, Some(json!(["cargo test", "last"])));
         assert_eq!(wrong.len(), 7, "{wrong:?}");
         assert_eq!(wrong[0], "5 is not a command of 1 to 2000 characters");
         assert!(wrong.iter().all(|wrong| wrong.chars().count() < 120), "{wrong:?}");
-        assert!(all(Kind::Commands, &json!(["a", 5])).is_err());
+        assert!(all(ValueKind::Commands, &json!(["a", 5])).is_err());
     }
 
     #[test]
     fn a_list_without_a_valid_command_is_not_an_empty_list() {
         for value in [json!([5]), json!(5), json!({"a": 1}), json!(true), json!(""), json!([""])] {
-            let (list, wrong) = usable(Kind::Commands, &value);
+            let (list, wrong) = usable(ValueKind::Commands, &value);
             assert!(list.is_none() && !wrong.is_empty(), "{value}");
         }
-        assert_eq!(usable(Kind::Commands, &json!([])), (Some(json!([])), vec![]));
+        assert_eq!(usable(ValueKind::Commands, &json!([])), (Some(json!([])), vec![]));
     }
 }

@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// A wrong value is quoted in so many columns.
-const MAX_QUOTED: usize = 60;
+const MAX_QUOTED_COLUMNS: usize = 60;
 
 /// What a value must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A duration, kept as a number of this unit; 0 is allowed.
     Duration(Unit),
     /// A duration above 0.
@@ -41,35 +41,37 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-impl Kind {
+impl ValueKind {
     /// Returns whether its values act for the user, as commands and addresses do: from a project's file only with the
     /// user's trust.
     pub fn is_executed(self) -> bool {
-        matches!(self, Kind::Command | Kind::Commands | Kind::ToolRules | Kind::Url)
+        matches!(self, ValueKind::Command | ValueKind::Commands | ValueKind::ToolRules | ValueKind::Url)
     }
 
     /// Returns whether its flag may be given several times, each time with one element of a list.
     pub fn is_repeatable(self) -> bool {
-        matches!(self, Kind::Commands | Kind::ToolRules)
+        matches!(self, ValueKind::Commands | ValueKind::ToolRules)
     }
 
     /// Says what is wrong with one element of a repeatable list.
     pub fn wrong_element(self, text: &str) -> Option<String> {
         match self {
-            Kind::ToolRules => ToolRule::parse(text).err(),
+            ValueKind::ToolRules => ToolRule::parse(text).err(),
             _ => (!command::is_valid(text))
-                .then(|| format!("{} is not {}", command::shown(&text.into()), Kind::Command)),
+                .then(|| format!("{} is not {}", command::shown(&text.into()), ValueKind::Command)),
         }
     }
 
     pub fn is_duration(self) -> bool {
-        matches!(self, Kind::Duration(_) | Kind::PositiveDuration(_))
+        matches!(self, ValueKind::Duration(_) | ValueKind::PositiveDuration(_))
     }
 
     /// Returns how many milliseconds a value is, if it is a duration.
     pub fn in_ms(self, value: Option<f64>) -> Option<i64> {
         match self {
-            Kind::Duration(unit) | Kind::PositiveDuration(unit) => value.map(|value| unit.to_ms(value)),
+            ValueKind::Duration(unit) | ValueKind::PositiveDuration(unit) => {
+                value.map(|value| unit.to_ms(value))
+            }
             _ => None,
         }
     }
@@ -77,17 +79,17 @@ impl Kind {
     /// Returns the placeholder of a value in help texts.
     pub fn value_name(self) -> &'static str {
         match self {
-            Kind::Duration(unit) | Kind::PositiveDuration(unit) => unit.name,
-            Kind::Count => "N",
-            Kind::Dollars => "USD",
-            Kind::Percent => "PERCENT",
-            Kind::Text => "TEXT",
-            Kind::Switch => "BOOL",
-            Kind::List => "JSON",
-            Kind::Command | Kind::Commands => "CMD",
-            Kind::ToolRules => "RULE",
-            Kind::Url => "URL",
-            Kind::Choice(_) => "WORD",
+            ValueKind::Duration(unit) | ValueKind::PositiveDuration(unit) => unit.name,
+            ValueKind::Count => "N",
+            ValueKind::Dollars => "USD",
+            ValueKind::Percent => "PERCENT",
+            ValueKind::Text => "TEXT",
+            ValueKind::Switch => "BOOL",
+            ValueKind::List => "JSON",
+            ValueKind::Command | ValueKind::Commands => "CMD",
+            ValueKind::ToolRules => "RULE",
+            ValueKind::Url => "URL",
+            ValueKind::Choice(_) => "WORD",
         }
     }
 }
@@ -102,13 +104,13 @@ enum DefaultValue {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct SettingKey {
     pub name: &'static str,
     /// Flag of `ralph start`, without dashes; also of `ralph run`, unless another key has it there.
     pub flag: Option<&'static str>,
     /// Flag of `ralph run` alone.
     pub run_flag: Option<&'static str>,
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What a project's file may not do to a loop that runs.
     pub loosens: Loosens,
     default: DefaultValue,
@@ -122,35 +124,35 @@ const MAX_NUMBER: f64 = 1e9;
 
 const fn key(
     name: &'static str,
-    kind: Kind,
+    kind: ValueKind,
     default: DefaultValue,
     loosens: Loosens,
     help: &'static str,
-) -> Key {
-    Key { name, flag: None, run_flag: None, kind, loosens, default, most: MAX_NUMBER, help }
+) -> SettingKey {
+    SettingKey { name, flag: None, run_flag: None, kind, loosens, default, most: MAX_NUMBER, help }
 }
 
-impl Key {
-    const fn flag(self, flag: &'static str) -> Key {
-        Key { flag: Some(flag), ..self }
+impl SettingKey {
+    const fn flag(self, flag: &'static str) -> SettingKey {
+        SettingKey { flag: Some(flag), ..self }
     }
 
-    const fn run_flag(self, flag: &'static str) -> Key {
-        Key { run_flag: Some(flag), ..self }
+    const fn run_flag(self, flag: &'static str) -> SettingKey {
+        SettingKey { run_flag: Some(flag), ..self }
     }
 
-    const fn at_most(self, most: f64) -> Key {
-        Key { most, ..self }
+    const fn at_most(self, most: f64) -> SettingKey {
+        SettingKey { most, ..self }
     }
 }
 
 use DefaultValue::{EmptyList, Number, On, Unset};
-use Kind::{Count, Duration, PositiveDuration};
 use Loosens::{Added, Higher, HigherOrZero, Lower, LowerNotZero, Never, Off, Removed, To};
+use ValueKind::{Count, Duration, PositiveDuration};
 
 /// Every setting but those of the breaker's conditions.
 #[rustfmt::skip]
-const OTHER_KEYS: &[Key] = &[
+const OTHER_KEYS: &[SettingKey] = &[
     key("loop_limits.min_hours", Duration(HOURS), Number(0), Lower,
         "runtime before completion is accepted").flag("min-hours"),
     key("loop_limits.max_hours", Duration(HOURS), Number(9), HigherOrZero,
@@ -159,28 +161,28 @@ const OTHER_KEYS: &[Key] = &[
         "iterations before completion is accepted").flag("min-iterations"),
     key("loop_limits.max_iterations", Count, Number(50), HigherOrZero,
         "iteration limit, 0 = none").flag("max-iterations"),
-    key("loop_limits.max_cost_usd", Kind::Dollars, Unset, HigherOrZero,
+    key("loop_limits.max_cost_usd", ValueKind::Dollars, Unset, HigherOrZero,
         "cost limit in US dollars, where the client reports costs, 0 = none").flag("max-cost"),
     key("loop_limits.max_tokens", Count, Number(0), HigherOrZero,
         "token limit, cached tokens included, 0 = none").flag("max-tokens"),
-    key("loop_limits.max_context_percent", Kind::Percent, Number(0), HigherOrZero,
+    key("loop_limits.max_context_percent", ValueKind::Percent, Number(0), HigherOrZero,
         "context level at which the agent writes a handover and continues in a new context, 0 = off").flag("max-context"),
     key("loop_limits.cli_gap_threshold_seconds", PositiveDuration(SECONDS), Number(300), Lower,
         "silence that counts as a pause, not as runtime").flag("gap-threshold"),
-    key("quota.land_at_percent", Kind::Percent, Number(0), HigherOrZero,
+    key("quota.land_at_percent", ValueKind::Percent, Number(0), HigherOrZero,
         "usage of any window of your plan at which the agent brings the work to a safe point and the loop waits for the \
          reset, 0 = off").flag("land-at"),
-    key("quota.reserve_percent", Kind::Percent, Number(0), Lower,
+    key("quota.reserve_percent", ValueKind::Percent, Number(0), Lower,
         "part of each window of your plan that the loop leaves unused, 0 = none").flag("reserve"),
-    key("quota.on_limit", Kind::Choice(&["wait", "stop"]), DefaultValue::Text("wait"), To("wait"),
+    key("quota.on_limit", ValueKind::Choice(&["wait", "stop"]), DefaultValue::Text("wait"), To("wait"),
         "at a usage limit: wait (until it resets, the default) or stop").flag("on-limit"),
-    key("budget.daily_usd", Kind::Dollars, Unset, HigherOrZero,
+    key("budget.daily_usd", ValueKind::Dollars, Unset, HigherOrZero,
         "cost limit in US dollars of all your loops in one day (UTC), 0 = none"),
     key("budget.daily_tokens", Count, Number(0), HigherOrZero,
         "token limit of all your loops in one day (UTC), 0 = none"),
-    key("completion.promise", Kind::Text, DefaultValue::Text("COMPLETE"), Never,
+    key("completion.promise", ValueKind::Text, DefaultValue::Text("COMPLETE"), Never,
         "text of the agent's completion promise").flag("promise"),
-    key("completion.verify", Kind::Commands, EmptyList, Never,
+    key("completion.verify", ValueKind::Commands, EmptyList, Never,
         "check: a command that must pass before completion is accepted; may be repeated").flag("verify"),
     key("completion.verify_timeout_seconds", PositiveDuration(SECONDS), Number(600), Higher,
         "time limit of each check; all together at most 3500 seconds"),
@@ -188,18 +190,18 @@ const OTHER_KEYS: &[Key] = &[
     key("permission.wait_minutes", Duration(MINUTES), Number(5), HigherOrZero,
         "time for you to answer a permission prompt of a loop before it is denied (at most 24 hours), 0 = leave it to Claude Code")
         .at_most(1440.0),
-    key("permission.allow", Kind::ToolRules, EmptyList, Never,
+    key("permission.allow", ValueKind::ToolRules, EmptyList, Never,
         "a tool that the loop may use without asking: Tool, 'Bash(command)' or 'Bash(prefix:*)'; may be repeated")
         .flag("allow-tool"),
     key("background.wait_minutes", Duration(MINUTES), Number(10), Higher,
         "time for background commands to end before the loop continues without them, 0 = do not wait"),
     key("guidance.max_age_hours", Duration(HOURS), Number(24), Lower,
         "age at which guidance expires"),
-    key("scan.enabled", Kind::Switch, On, Off,
+    key("scan.enabled", ValueKind::Switch, On, Off,
         "scan for constraints at every turn"),
-    key("scan.rules", Kind::List, EmptyList, Removed,
+    key("scan.rules", ValueKind::List, EmptyList, Removed,
         "scan rules of your own, beside the built-in ones"),
-    key("scan.exclude", Kind::List, EmptyList, Added,
+    key("scan.exclude", ValueKind::List, EmptyList, Added,
         "globs of files that are not scanned"),
     key("run.session_expiration_hours", PositiveDuration(HOURS), Number(24), Never,
         "time without activity after which another loop of the project ends, and an ended one leaves the state file"),
@@ -226,28 +228,28 @@ const OTHER_KEYS: &[Key] = &[
         "time before the first heartbeat is expected").run_flag("startup-grace-period"),
     key("heartbeat.tool_seconds", PositiveDuration(SECONDS), Number(1800), Higher,
         "silence allowed while a tool of the agent runs").run_flag("tool-limit"),
-    key("notify.command", Kind::Command, Unset, Never,
+    key("notify.command", ValueKind::Command, Unset, Never,
         "command executed when a loop ends, asks, waits for a permission or makes no progress").flag("notify"),
-    key("notify.url", Kind::Url, Unset, Never,
+    key("notify.url", ValueKind::Url, Unset, Never,
         "address that gets every notification as JSON: ntfy, Slack or any webhook").flag("notify-url"),
-    key("notify.format", Kind::Choice(&["auto", "json", "ntfy", "slack"]), DefaultValue::Text("auto"), Never,
+    key("notify.format", ValueKind::Choice(&["auto", "json", "ntfy", "slack"]), DefaultValue::Text("auto"), Never,
         "form of what `notify.url` gets: json, ntfy, slack, or auto (by its host)"),
     key("notify.timeout_seconds", PositiveDuration(SECONDS), Number(10), Never,
         "time limit of a request to `notify.url` or `notify.answers`"),
-    key("notify.answers", Kind::Url, Unset, Never,
+    key("notify.answers", ValueKind::Url, Unset, Never,
         "ntfy topic from which answers to questions are taken; its name must be secret"),
     key("notify.answer_hours", PositiveDuration(HOURS), Number(12), Never,
         "how long `ralph run` or a session waits for an answer from `notify.answers`"),
     key("notify.idle_minutes", Duration(MINUTES), Number(30), Never,
         "time without progress after which you are notified, 0 = off"),
-    key("notify.terminal", Kind::Switch, On, Off,
+    key("notify.terminal", ValueKind::Switch, On, Off,
         "let `ralph run` notify through its terminal: a desktop notification where it can show one, and the bell"),
     key("circuit.completion", Count, Number(2), LowerNotZero,
         "completion phrases that `EXIT_SIGNAL: true` needs beside it, 0 = accept the promise only"),
 ];
 
 /// Every setting; the breaker's conditions come last.
-pub static KEYS: [Key; OTHER_KEYS.len() + CONDITIONS.len()] = {
+pub static KEYS: [SettingKey; OTHER_KEYS.len() + CONDITIONS.len()] = {
     let mut keys = [OTHER_KEYS[0]; OTHER_KEYS.len() + CONDITIONS.len()];
     let mut at = 0;
     while at < keys.len() {
@@ -255,7 +257,7 @@ pub static KEYS: [Key; OTHER_KEYS.len() + CONDITIONS.len()] = {
             None => OTHER_KEYS[at],
             Some(at) => {
                 let Condition { setting, flag, default, help, .. } = CONDITIONS[at];
-                Key { flag, ..key(setting, Count, Number(default), HigherOrZero, help) }
+                SettingKey { flag, ..key(setting, Count, Number(default), HigherOrZero, help) }
             }
         };
         at += 1;
@@ -286,14 +288,14 @@ impl Preset {
     }
 }
 
-pub fn find(name: &str) -> Option<&'static Key> {
+pub fn find(name: &str) -> Option<&'static SettingKey> {
     KEYS.iter().find(|key| key.name == name)
 }
 
 /// Finds the key that a mistyped name or flag was probably meant to be; the name may lack its group.
 pub fn nearest(name: &str) -> Option<&'static str> {
-    let own = |key: &'static Key| key.name.rsplit('.').next().unwrap_or(key.name);
-    let by = |spelling: fn(&'static Key) -> Option<&'static str>| {
+    let own = |key: &'static SettingKey| key.name.rsplit('.').next().unwrap_or(key.name);
+    let by = |spelling: fn(&'static SettingKey) -> Option<&'static str>| {
         let meant = nearest::nearest(name, KEYS.iter().filter_map(spelling))?;
         KEYS.iter().find(|key| spelling(key) == Some(meant)).map(|key| key.name)
     };
@@ -304,7 +306,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 }
 
 /// Finds a key by its flag of `ralph start`.
-pub fn find_flag(flag: &str) -> Option<&'static Key> {
+pub fn find_flag(flag: &str) -> Option<&'static SettingKey> {
     let flag = ALIASES.iter().find(|(alias, _)| *alias == flag).map_or(flag, |(_, flag)| flag);
     KEYS.iter().find(|key| key.flag == Some(flag))
 }
@@ -313,7 +315,7 @@ pub fn aliases(flag: &str) -> impl Iterator<Item = &'static str> + '_ {
     ALIASES.iter().filter(move |(_, of)| *of == flag).map(|(alias, _)| *alias)
 }
 
-impl Key {
+impl SettingKey {
     /// Returns the environment variables that set this key, the strongest first. A flag of `ralph run` that
     /// `ralph start` has too comes last: the key's own name is more specific.
     pub fn variables(&self) -> impl Iterator<Item = String> {
@@ -335,16 +337,16 @@ impl Key {
             Value::String(text) => text.trim().to_owned(),
             Value::Number(number) => number.to_string(),
             Value::Bool(on) => on.to_string(),
-            Value::Array(_) if self.kind == Kind::List => return Ok(value.clone()),
+            Value::Array(_) if self.kind == ValueKind::List => return Ok(value.clone()),
             other => {
                 return Err(format!(
                     "{} is not {}",
-                    clean::excerpt(&other.to_string(), MAX_QUOTED),
+                    clean::excerpt(&other.to_string(), MAX_QUOTED_COLUMNS),
                     self.kind
                 ));
             }
         };
-        let quoted = || clean::excerpt(&text, MAX_QUOTED);
+        let quoted = || clean::excerpt(&text, MAX_QUOTED_COLUMNS);
         let wrong = || format!("'{}' is not {}", quoted(), self.kind);
         let number = |number: Option<f64>, least: f64| {
             let number = number.filter(|number| (least..=MAX_NUMBER).contains(number)).ok_or_else(wrong)?;
@@ -355,28 +357,28 @@ impl Key {
             Ok(if number.fract() == 0.0 { Value::from(number as u64) } else { Value::from(number) })
         };
         match self.kind {
-            Kind::Count => text.parse::<u32>().map(Value::from).map_err(|_| wrong()),
-            Kind::Duration(unit) => number(unit.parse(&text), 0.0),
-            Kind::PositiveDuration(unit) => number(unit.parse(&text), f64::MIN_POSITIVE),
-            Kind::Dollars => number(text.parse().ok(), 0.0),
-            Kind::Percent => {
+            ValueKind::Count => text.parse::<u32>().map(Value::from).map_err(|_| wrong()),
+            ValueKind::Duration(unit) => number(unit.parse(&text), 0.0),
+            ValueKind::PositiveDuration(unit) => number(unit.parse(&text), f64::MIN_POSITIVE),
+            ValueKind::Dollars => number(text.parse().ok(), 0.0),
+            ValueKind::Percent => {
                 let percent = text.trim_end_matches('%').trim_end().parse().ok();
                 number(percent.filter(|percent| *percent <= 100.0), 0.0)
             }
-            Kind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
-            Kind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
-            Kind::Choice(words) => match words.iter().find(|word| **word == text) {
+            ValueKind::Switch => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
+            ValueKind::List => serde_json::from_str(&text).ok().filter(Value::is_array).ok_or_else(wrong),
+            ValueKind::Choice(words) => match words.iter().find(|word| **word == text) {
                 Some(word) => Ok(Value::from(*word)),
                 None => Err(wrong()),
             },
-            Kind::Url => match Address::parse(&text) {
+            ValueKind::Url => match Address::parse(&text) {
                 Ok(_) => Ok(Value::from(text)),
                 Err(why) => Err(format!("'{}' {why}", clean::excerpt(&text, 60))),
             },
-            Kind::Text if text.contains("<promise>") || text.contains("</promise>") => {
+            ValueKind::Text if text.contains("<promise>") || text.contains("</promise>") => {
                 Err(format!("'{}' contains the tag: give only the text inside it", quoted()))
             }
-            Kind::Text | Kind::Command | Kind::Commands | Kind::ToolRules => {
+            ValueKind::Text | ValueKind::Command | ValueKind::Commands | ValueKind::ToolRules => {
                 value.as_str().filter(|text| command::is_valid(text)).map(Value::from).ok_or_else(wrong)
             }
         }
@@ -421,23 +423,23 @@ impl Key {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |unit: &Unit| format!("90m, 1h30m or a number of {}", unit.name.to_lowercase());
         match self {
-            Kind::Duration(unit) => write!(f, "a duration: {}", number(unit)),
-            Kind::PositiveDuration(unit) => write!(f, "a duration above 0: {}", number(unit)),
-            Kind::Count => f.write_str("a whole number of 0 or more"),
-            Kind::Dollars => f.write_str("an amount of 0 or more"),
-            Kind::Percent => f.write_str("a percentage from 0 to 100"),
-            Kind::Switch => f.write_str("true or false"),
-            Kind::List => f.write_str("a JSON list"),
-            Kind::Text => f.write_str("a text of 1 to 2000 characters"),
-            Kind::Command => f.write_str("a command of 1 to 2000 characters"),
-            Kind::Commands => f.write_str("a list of commands"),
-            Kind::ToolRules => f.write_str("a list of rules for tools"),
-            Kind::Url => f.write_str("an http or https address"),
-            Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            ValueKind::Duration(unit) => write!(f, "a duration: {}", number(unit)),
+            ValueKind::PositiveDuration(unit) => write!(f, "a duration above 0: {}", number(unit)),
+            ValueKind::Count => f.write_str("a whole number of 0 or more"),
+            ValueKind::Dollars => f.write_str("an amount of 0 or more"),
+            ValueKind::Percent => f.write_str("a percentage from 0 to 100"),
+            ValueKind::Switch => f.write_str("true or false"),
+            ValueKind::List => f.write_str("a JSON list"),
+            ValueKind::Text => f.write_str("a text of 1 to 2000 characters"),
+            ValueKind::Command => f.write_str("a command of 1 to 2000 characters"),
+            ValueKind::Commands => f.write_str("a list of commands"),
+            ValueKind::ToolRules => f.write_str("a list of rules for tools"),
+            ValueKind::Url => f.write_str("an http or https address"),
+            ValueKind::Choice(words) => write!(f, "one of {}", words.join(", ")),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a change of the project's settings file may do to a loop that runs: it takes effect at once if it is stricter,
 //! and not at all if it is looser.
 
-use super::{Key, Resolved, Row, Source};
+use super::{Resolved, SettingKey, SettingRow, SettingSource};
 use crate::core::circuit::condition::CONDITIONS;
 use crate::core::record::Engine;
 use crate::core::text::clean;
@@ -72,11 +72,11 @@ impl Loosens {
     }
 }
 
-impl Row {
+impl SettingRow {
     /// Returns the value for an engine: the runner has breaker defaults of its own.
     fn value_for(&self, engine: Engine) -> Value {
         let condition = CONDITIONS.iter().find(|condition| condition.setting == self.key.name);
-        match condition.filter(|_| engine == Engine::Runner && self.source == Source::Default) {
+        match condition.filter(|_| engine == Engine::Runner && self.source == SettingSource::Default) {
             Some(condition) => condition.runner_default.into(),
             None => self.value.clone(),
         }
@@ -84,7 +84,7 @@ impl Row {
 
     /// Returns whether the project's file could have decided it; what comes from flags and variables is the user's.
     fn is_open(&self) -> bool {
-        self.key.loosens != Loosens::Never && self.source <= Source::Project
+        self.key.loosens != Loosens::Never && self.source <= SettingSource::Project
     }
 }
 
@@ -99,8 +99,10 @@ impl Resolved {
     pub fn keep_users_budget(&mut self, own: &Resolved) -> Vec<String> {
         let mut notes = Vec::new();
         for (row, own) in self.rows.iter_mut().zip(&own.rows) {
-            let Key { name, loosens, .. } = *row.key;
-            if row.source == Source::Project && is_of_user(name) && loosens.is_looser(&row.value, &own.value)
+            let SettingKey { name, loosens, .. } = *row.key;
+            if row.source == SettingSource::Project
+                && is_of_user(name)
+                && loosens.is_looser(&row.value, &own.value)
             {
                 let (place, value, kept) = (&row.place, shown(&row.value), shown(&own.value));
                 notes.push(format!("{place}: {name} {value} is looser than your own {kept}, ignored"));
@@ -112,17 +114,16 @@ impl Resolved {
 
     /// Returns the limits that the project's file gives; `own` are the settings without that file.
     pub fn limits_of_project(&self, own: &Resolved) -> Map<String, Value> {
-        let pairs =
-            self.rows.iter().zip(&own.rows).filter(|(row, own)| {
-                row.is_open() && (row.source == Source::Project || row.value != own.value)
-            });
+        let pairs = self.rows.iter().zip(&own.rows).filter(|(row, own)| {
+            row.is_open() && (row.source == SettingSource::Project || row.value != own.value)
+        });
         pairs.map(|(row, _)| (row.key.name.to_owned(), row.value.clone())).collect()
     }
 
     /// Says which values of the project's file are looser than those that hold without it.
     pub fn loosened_by_project(&self, own: &Resolved, engine: Engine) -> Vec<String> {
         let pairs = self.rows.iter().zip(&own.rows).filter(|(row, _)| row.is_open());
-        let note = |(row, own): (&Row, &Row)| {
+        let note = |(row, own): (&SettingRow, &SettingRow)| {
             let (value, without) = (row.value_for(engine), own.value_for(engine));
             let (name, place) = (row.key.name, &row.place);
             row.key
@@ -144,7 +145,7 @@ impl Resolved {
     ) -> Vec<String> {
         let mut notes = Vec::new();
         for (row, own) in self.rows.iter_mut().zip(&own.rows).filter(|(row, _)| row.is_open()) {
-            let Key { name, loosens, .. } = *row.key;
+            let SettingKey { name, loosens, .. } = *row.key;
             let before = start.get(name).cloned().unwrap_or_else(|| own.value_for(engine));
             let value = row.value_for(engine);
             if value == before {
@@ -157,7 +158,7 @@ impl Resolved {
             }
             row.value = loosens.strictest(&value, &before);
             if start.contains_key(name) {
-                (row.source, row.place) = (Source::Project, format!("{file} at the start"));
+                (row.source, row.place) = (SettingSource::Project, format!("{file} at the start"));
             } else {
                 (row.source, row.place) = (own.source, own.place.clone());
             }
@@ -178,12 +179,12 @@ impl Resolved {
     /// it is stricter. Returns what the user should know.
     pub fn tighten(&mut self, now: &Resolved, engine: Engine) -> Vec<String> {
         let mut notes = Vec::new();
-        let given = now.rows.iter().filter(|row| row.source == Source::Environment);
+        let given = now.rows.iter().filter(|row| row.source == SettingSource::Environment);
         for given in given {
             let Some(row) = self.rows.iter_mut().find(|row| row.key.name == given.key.name) else { continue };
-            let Key { name, loosens, .. } = *row.key;
+            let SettingKey { name, loosens, .. } = *row.key;
             let (value, before) = (given.value.clone(), row.value_for(engine));
-            if value == before || row.source > Source::Environment {
+            if value == before || row.source > SettingSource::Environment {
                 continue;
             }
             let (variable, shown_before) = (&given.place, shown(&before));
@@ -233,7 +234,7 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::settings::{KEYS, Kind};
+    use crate::core::settings::{KEYS, ValueKind};
     use serde_json::json;
 
     #[test]
@@ -267,14 +268,16 @@ mod tests {
     fn every_limit_has_a_direction_that_fits_its_kind() {
         for key in &KEYS {
             let fits = match key.loosens {
-                Loosens::Off => key.kind == Kind::Switch,
-                Loosens::To(_) => matches!(key.kind, Kind::Choice(_)),
-                Loosens::Added | Loosens::Removed => key.kind == Kind::List,
-                Loosens::Never => {
-                    !matches!(key.kind, Kind::Count | Kind::Dollars | Kind::Switch | Kind::List)
-                }
+                Loosens::Off => key.kind == ValueKind::Switch,
+                Loosens::To(_) => matches!(key.kind, ValueKind::Choice(_)),
+                Loosens::Added | Loosens::Removed => key.kind == ValueKind::List,
+                Loosens::Never => !matches!(
+                    key.kind,
+                    ValueKind::Count | ValueKind::Dollars | ValueKind::Switch | ValueKind::List
+                ),
                 _ => {
-                    matches!(key.kind, Kind::Count | Kind::Dollars | Kind::Percent) || key.kind.is_duration()
+                    matches!(key.kind, ValueKind::Count | ValueKind::Dollars | ValueKind::Percent)
+                        || key.kind.is_duration()
                 }
             };
             assert!(fits, "{}", key.name);

@@ -7,7 +7,9 @@ pub mod tool_rule;
 
 use super::record::Engine;
 use crate::core::circuit::condition::PerCondition;
-pub use crate::core::settings::keys::{KEYS, Key, Kind, PRESETS, Preset, aliases, find, find_flag, nearest};
+pub use crate::core::settings::keys::{
+    KEYS, PRESETS, Preset, SettingKey, ValueKind, aliases, find, find_flag, nearest,
+};
 use crate::core::text::clean;
 use crate::core::time::heartbeat;
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,7 @@ use serde_json::{Map, Value};
 
 /// Where a value comes from, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum SettingSource {
     Default,
     User,
     Project,
@@ -24,15 +26,15 @@ pub enum Source {
     Flag,
 }
 
-impl Source {
+impl SettingSource {
     pub fn name(self) -> &'static str {
         match self {
-            Source::Default => "default",
-            Source::User => "user",
-            Source::Project => "project",
-            Source::Environment => "environment",
-            Source::Preset => "preset",
-            Source::Flag => "flag",
+            SettingSource::Default => "default",
+            SettingSource::User => "user",
+            SettingSource::Project => "project",
+            SettingSource::Environment => "environment",
+            SettingSource::Preset => "preset",
+            SettingSource::Flag => "flag",
         }
     }
 }
@@ -40,26 +42,26 @@ impl Source {
 /// Values given in one place, by key. `place` names it in warnings: a file, a variable, a flag.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    pub source: Source,
+    pub source: SettingSource,
     pub place: String,
     pub values: Map<String, Value>,
 }
 
 /// One effective value and where it comes from.
 #[derive(Clone, Debug)]
-pub struct Row {
-    pub key: &'static Key,
+pub struct SettingRow {
+    pub key: &'static SettingKey,
     pub value: Value,
-    pub source: Source,
+    pub source: SettingSource,
     pub place: String,
 }
 
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    pub rows: Vec<Row>,
+    pub rows: Vec<SettingRow>,
     pub warnings: Vec<String>,
     /// Commands in the project's file that the user has not trusted; they are in no row and are not executed.
-    pub withheld: Vec<Row>,
+    pub withheld: Vec<SettingRow>,
     /// What the files said, as far as they could be read.
     pub files: Files,
     /// The limits that the project's file gives, to be kept with a loop that starts.
@@ -95,14 +97,15 @@ pub fn resolve(layers: &[Layer]) -> Resolved {
     let mut warnings = Vec::new();
     let mut rows = Vec::with_capacity(KEYS.len());
     for key in &KEYS {
-        let mut row = Row { key, value: key.default(), source: Source::Default, place: String::new() };
+        let mut row =
+            SettingRow { key, value: key.default(), source: SettingSource::Default, place: String::new() };
         for layer in layers {
             let Some(value) = layer.values.get(key.name).filter(|value| !value.is_null()) else { continue };
             let (value, wrong) = key.usable(value);
             warnings
                 .extend(wrong.iter().map(|wrong| format!("{}: {} {wrong}, ignored", layer.place, key.name)));
             if let Some(value) = value {
-                row = Row { key, value, source: layer.source, place: layer.place.clone() };
+                row = SettingRow { key, value, source: layer.source, place: layer.place.clone() };
                 break;
             }
         }
@@ -129,7 +132,7 @@ const RANGES: [(&str, &str); 2] = [
 ];
 
 impl Resolved {
-    pub fn row(&self, name: &str) -> Option<&Row> {
+    pub fn row(&self, name: &str) -> Option<&SettingRow> {
         self.rows.iter().find(|row| row.key.name == name)
     }
 
@@ -144,7 +147,7 @@ impl Resolved {
         let mut all = row.key.commands(&row.value);
         let new: Vec<String> = commands.iter().filter(|command| !all.contains(command)).cloned().collect();
         if all.is_empty() {
-            (row.source, row.place) = (Source::Project, place.to_owned());
+            (row.source, row.place) = (SettingSource::Project, place.to_owned());
         }
         all.extend(new);
         row.value = all.into();
@@ -164,8 +167,8 @@ impl Resolved {
 
     /// Returns a duration in milliseconds. Zero often means no limit, so only zero itself becomes that.
     fn milliseconds(&self, name: &str) -> i64 {
-        let Some(Row { key, value, .. }) = self.row(name) else { return 0 };
-        let (Kind::Duration(unit) | Kind::PositiveDuration(unit)) = key.kind else { return 0 };
+        let Some(SettingRow { key, value, .. }) = self.row(name) else { return 0 };
+        let (ValueKind::Duration(unit) | ValueKind::PositiveDuration(unit)) = key.kind else { return 0 };
         let number = value.as_f64().unwrap_or(0.0);
         unit.to_ms(number).max(i64::from(number > 0.0))
     }
@@ -202,7 +205,7 @@ impl Resolved {
         if engine == Engine::Runner {
             settings.max_iterations = self.count("run.max_iterations");
             settings.max_stuck = self.count("run.max_stuck");
-            let is_given = |key: &str| self.row(key).is_some_and(|row| row.source != Source::Default);
+            let is_given = |key: &str| self.row(key).is_some_and(|row| row.source != SettingSource::Default);
             settings.circuit = PerCondition::new(|condition| match is_given(condition.setting) {
                 true => self.count(condition.setting),
                 false => condition.runner_default,
@@ -218,7 +221,7 @@ impl Resolved {
             calls_per_hour: self.count("run.calls_per_hour"),
             delay_ms: self.milliseconds("run.delay_seconds"),
             review_cap: self.count("run.review_cap"),
-            heartbeat: heartbeat::Settings {
+            heartbeat: heartbeat::HeartbeatSettings {
                 interval: self.milliseconds("heartbeat.interval_seconds"),
                 threshold: u32::try_from(self.count("heartbeat.threshold")).unwrap_or(u32::MAX),
                 grace: self.milliseconds("heartbeat.startup_grace_seconds"),
@@ -334,7 +337,7 @@ pub struct RunSettings {
     pub calls_per_hour: u64,
     pub delay_ms: i64,
     pub review_cap: u64,
-    pub heartbeat: heartbeat::Settings,
+    pub heartbeat: heartbeat::HeartbeatSettings,
 }
 
 /// How the user is notified.
@@ -371,7 +374,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn layer(source: Source, place: &str, values: Value) -> Layer {
+    fn layer(source: SettingSource, place: &str, values: Value) -> Layer {
         let Value::Object(values) = values else { panic!("an object") };
         Layer { source, place: place.into(), values }
     }
@@ -390,20 +393,20 @@ mod tests {
     #[test]
     fn the_stronger_layer_wins_even_where_it_equals_the_default() {
         let layers = [
-            layer(Source::Flag, "flags", json!({"loop_limits.max_iterations": "50"})),
-            layer(Source::Environment, "RALPH_MAX_HOURS", json!({"loop_limits.max_hours": "08"})),
+            layer(SettingSource::Flag, "flags", json!({"loop_limits.max_iterations": "50"})),
+            layer(SettingSource::Environment, "RALPH_MAX_HOURS", json!({"loop_limits.max_hours": "08"})),
             layer(
-                Source::Project,
+                SettingSource::Project,
                 "p.json",
                 json!({"loop_limits.max_iterations": 7, "loop_limits.max_hours": 3}),
             ),
-            layer(Source::User, "u.json", json!({"completion.promise": "DONE", "circuit.idle": 0})),
+            layer(SettingSource::User, "u.json", json!({"completion.promise": "DONE", "circuit.idle": 0})),
         ];
         let resolved = resolve(&layers);
         let settings = resolved.settings();
         assert_eq!((settings.max_iterations, settings.max_runtime_ms), (50, 8 * 3_600_000));
         assert_eq!((settings.promise.as_str(), settings.circuit.get("idle")), ("DONE", 0));
-        assert_eq!(resolved.row("loop_limits.max_iterations").unwrap().source, Source::Flag);
+        assert_eq!(resolved.row("loop_limits.max_iterations").unwrap().source, SettingSource::Flag);
         assert_eq!(resolved.warnings, Vec::<String>::new());
     }
 
@@ -411,12 +414,12 @@ mod tests {
     fn a_bad_value_is_ignored_alone_and_named() {
         let layers = [
             layer(
-                Source::Project,
+                SettingSource::Project,
                 "p.json",
                 json!({"loop_limits.max_hours": "soon", "loop_limits.max_iterations": 7,
                 "circuit.idle": -1, "completion.promise": 5, "loop_limits.min_hours": null, "guidance.max_age_hours": [1]}),
             ),
-            layer(Source::User, "u.json", json!({"loop_limits.max_hours": 4})),
+            layer(SettingSource::User, "u.json", json!({"loop_limits.max_hours": 4})),
         ];
         let resolved = resolve(&layers);
         assert_eq!(resolved.settings().max_runtime_ms, 4 * 3_600_000);
@@ -431,8 +434,8 @@ mod tests {
     #[test]
     fn a_bad_command_is_left_out_and_without_a_valid_one_the_next_layer_counts() {
         let layers = [
-            layer(Source::Project, "p.json", json!({"completion.verify": ["cargo test", 5, ""]})),
-            layer(Source::User, "u.json", json!({"completion.verify": ["make"]})),
+            layer(SettingSource::Project, "p.json", json!({"completion.verify": ["cargo test", 5, ""]})),
+            layer(SettingSource::User, "u.json", json!({"completion.verify": ["make"]})),
         ];
         let resolved = resolve(&layers);
         assert_eq!(resolved.list("completion.verify"), [json!("cargo test")]);
@@ -441,23 +444,25 @@ mod tests {
             resolved.warnings[0],
             "p.json: completion.verify 5 is not a command of 1 to 2000 characters, ignored"
         );
-        let none = [layer(Source::Project, "p.json", json!({"completion.verify": [5]})), layers[1].clone()];
+        let none =
+            [layer(SettingSource::Project, "p.json", json!({"completion.verify": [5]})), layers[1].clone()];
         assert_eq!(resolve(&none).list("completion.verify"), [json!("make")]);
-        let empty = [layer(Source::Project, "p.json", json!({"completion.verify": []})), layers[1].clone()];
+        let empty =
+            [layer(SettingSource::Project, "p.json", json!({"completion.verify": []})), layers[1].clone()];
         assert!(resolve(&empty).list("completion.verify").is_empty(), "an empty list is a value");
     }
 
     #[test]
     fn a_minimum_over_its_maximum_is_lowered() {
         let resolved = resolve(&[layer(
-            Source::Flag,
+            SettingSource::Flag,
             "flags",
             json!({"loop_limits.min_hours": 5, "loop_limits.max_hours": 2}),
         )]);
         assert_eq!(resolved.settings().min_runtime_ms, 2 * 3_600_000);
         assert_eq!(resolved.warnings.len(), 1);
-        let preset = layer(Source::Preset, "preset", json!({"loop_limits.max_hours": 1}));
-        let flag = layer(Source::Flag, "flags", json!({"loop_limits.min_hours": 2}));
+        let preset = layer(SettingSource::Preset, "preset", json!({"loop_limits.max_hours": 1}));
+        let flag = layer(SettingSource::Flag, "flags", json!({"loop_limits.min_hours": 2}));
         assert_eq!(
             resolve(&[flag, preset]).settings().max_runtime_ms,
             2 * 3_600_000,
@@ -468,7 +473,7 @@ mod tests {
     #[test]
     fn a_limit_stays_one_however_small() {
         let small = json!({"loop_limits.max_hours": 1e-8, "loop_limits.cli_gap_threshold_seconds": 1e-8});
-        let settings = resolve(&[layer(Source::Flag, "flags", small)]).settings();
+        let settings = resolve(&[layer(SettingSource::Flag, "flags", small)]).settings();
         assert_eq!((settings.max_runtime_ms, settings.pause_threshold_ms), (1, 1));
     }
 
@@ -526,7 +531,7 @@ mod tests {
         let defaults = resolve(&[]);
         assert_eq!(stagnation(&defaults, Engine::InSession), 5);
         assert_eq!(stagnation(&defaults, Engine::Runner), 3);
-        let given = resolve(&[layer(Source::User, "u.json", json!({"circuit.stagnation": 5}))]);
+        let given = resolve(&[layer(SettingSource::User, "u.json", json!({"circuit.stagnation": 5}))]);
         assert_eq!(stagnation(&given, Engine::Runner), 5);
     }
 

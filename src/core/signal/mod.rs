@@ -14,7 +14,7 @@ pub use ignored::Ignored;
 pub use phrases::completion_phrases;
 pub use promise::{Promise, promise};
 pub use prose::{Fence, item};
-pub use status::{MAX_RECOMMENDATION_COLUMNS, State, Status, Work, status};
+pub use status::{MAX_RECOMMENDATION_COLUMNS, State, StatusBlock, Work, status};
 pub use usage_limit::{Reset, UsageLimit, usage_limit};
 
 /// Returns whether a `|`-separated list contains the word.

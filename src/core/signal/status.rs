@@ -36,7 +36,7 @@ pub enum Work {
 /// Every field may be missing; an empty or unknown value counts as missing. `TESTS_STATUS` is shown and decides nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Status {
+pub struct StatusBlock {
     #[serde(rename = "status", deserialize_with = "lenient")]
     pub state: Option<State>,
     #[serde(deserialize_with = "lenient")]
@@ -59,14 +59,14 @@ pub const END: &str = "END_RALPH_STATUS";
 pub const MAX_RECOMMENDATION_COLUMNS: usize = 500;
 
 /// Returns the last whole status block in the agent's prose.
-pub fn status(message: &str) -> Option<Status> {
+pub fn status(message: &str) -> Option<StatusBlock> {
     // Most messages have none, and are then not read line by line.
     message.contains(NAME).then_some(())?;
     let (mut open, mut last) = (None, None);
     for line in prose::lines(message) {
         let (line, _) = prose::item(line);
         match marker(line) {
-            Some(NAME) => open = Some(Status::default()),
+            Some(NAME) => open = Some(StatusBlock::default()),
             Some(END) => last = open.take().or(last),
             _ => {
                 if let Some(status) = &mut open {
@@ -78,7 +78,7 @@ pub fn status(message: &str) -> Option<Status> {
     last
 }
 
-impl Status {
+impl StatusBlock {
     fn read(&mut self, line: &str) {
         let Some((key, value)) = line.split_once(':') else { return };
         let word = name(value);
@@ -153,8 +153,8 @@ mod tests {
         format!("Work done.\n\n---RALPH_STATUS---\n{fields}\n---END_RALPH_STATUS---\n")
     }
 
-    fn whole() -> Status {
-        Status {
+    fn whole() -> StatusBlock {
+        StatusBlock {
             state: Some(State::InProgress),
             tasks_completed: Some(2),
             files_modified: Some(5),
@@ -206,13 +206,13 @@ mod tests {
 
     #[test]
     fn each_field_is_read_alone() {
-        let none = Status::default();
-        let state = |state| Status { state: Some(state), ..Status::default() };
-        let tests = |tests| Status { tests: Some(tests), ..Status::default() };
-        let work = |work| Status { work: Some(work), ..Status::default() };
-        let exit = |exit| Status { exit_signal: Some(exit), ..Status::default() };
-        let advice = |text: &str| Status { recommendation: Some(text.into()), ..Status::default() };
-        let cases: &[(&str, Status)] = &[
+        let none = StatusBlock::default();
+        let state = |state| StatusBlock { state: Some(state), ..StatusBlock::default() };
+        let tests = |tests| StatusBlock { tests: Some(tests), ..StatusBlock::default() };
+        let work = |work| StatusBlock { work: Some(work), ..StatusBlock::default() };
+        let exit = |exit| StatusBlock { exit_signal: Some(exit), ..StatusBlock::default() };
+        let advice = |text: &str| StatusBlock { recommendation: Some(text.into()), ..StatusBlock::default() };
+        let cases: &[(&str, StatusBlock)] = &[
             ("", none.clone()),
             ("STATUS: complete", state(State::Complete)),
             ("STATUS: Blocked", state(State::Blocked)),
@@ -244,7 +244,7 @@ mod tests {
             ("EXIT_SIGNAL: false | true", none.clone()),
             ("EXIT_SIGNAL: yes", none.clone()),
             ("EXIT_SIGNAL: untrue", none.clone()),
-            ("FILES_MODIFIED: 08", Status { files_modified: Some(8), ..none.clone() }),
+            ("FILES_MODIFIED: 08", StatusBlock { files_modified: Some(8), ..none.clone() }),
             ("FILES_MODIFIED: +5", none.clone()),
             ("FILES_MODIFIED: -5", none.clone()),
             ("FILES_MODIFIED: five", none.clone()),
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn an_empty_value_does_not_swallow_the_next_line() {
-        let expected = Status { files_modified: Some(3), ..Status::default() };
+        let expected = StatusBlock { files_modified: Some(3), ..StatusBlock::default() };
         for empty in [
             "STATUS:",
             "STATUS: ",
@@ -286,9 +286,9 @@ mod tests {
     #[test]
     fn the_last_whole_block_counts() {
         let (open, close) = ("---RALPH_STATUS---", "---END_RALPH_STATUS---");
-        let state = |state| Some(Status { state: Some(state), ..Status::default() });
+        let state = |state| Some(StatusBlock { state: Some(state), ..StatusBlock::default() });
         let done = "STATUS: COMPLETE";
-        let cases: &[(&str, String, Option<Status>)] = &[
+        let cases: &[(&str, String, Option<StatusBlock>)] = &[
             (
                 "the last of two",
                 format!("{open}\n{done}\n{close}\nand\n{open}\nSTATUS: BLOCKED\n{close}"),
@@ -297,7 +297,7 @@ mod tests {
             (
                 "the last says nothing",
                 format!("{open}\n{done}\n{close}\n{open}\n{close}"),
-                Some(Status::default()),
+                Some(StatusBlock::default()),
             ),
             ("text behind it", format!("{open}\n{done}\n{close}\nGood night."), state(State::Complete)),
             (

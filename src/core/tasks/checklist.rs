@@ -2,7 +2,7 @@
 //!
 //! The agent ticks what is done, and must keep every open item; anything else is up to it.
 
-use super::{Form, Source, Story, TaskList};
+use super::{Story, TaskFormat, TaskList, TaskSource};
 use crate::core::signal::{Fence, item};
 use crate::core::text::clean;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub fn checklist(text: &str) -> TaskList {
         parents.push((stories.len(), indent));
         stories.push(Story { id, title, passes, ..Story::default() });
     }
-    let source = Source { file: String::new(), form: Form::Checklist };
+    let source = TaskSource { file: String::new(), form: TaskFormat::Checklist };
     TaskList { source, stories, ..TaskList::default() }
 }
 

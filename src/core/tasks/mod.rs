@@ -1,5 +1,5 @@
 //! The task list: its stories, their states, and what an iteration may change in it. It comes from
-//! `ralph/tasks.json`, a `prd.json` or a Markdown checklist; [`Source`] knows the differences.
+//! `ralph/tasks.json`, a `prd.json` or a Markdown checklist; [`TaskSource`] knows the differences.
 //!
 //! People, agents and other tools write these files, so unknown fields and the order are kept.
 
@@ -13,7 +13,7 @@ mod validation;
 pub use checklist::checklist;
 pub use mode::{Mode, assignment, mode, pick};
 pub use review::{apply_review_cap, keep_review};
-pub use source::{DEFAULT_FILE, Form, Source, prompt, summary};
+pub use source::{DEFAULT_FILE, TaskFormat, TaskSource, prompt, summary};
 pub use transition::transitions;
 pub use validation::validate;
 
@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskList {
     /// Where it came from.
-    pub source: Source,
+    pub source: TaskSource,
     pub project: String,
     pub branch_name: String,
     pub description: String,
@@ -132,7 +132,7 @@ pub fn counts(list: &TaskList, skip_review: bool) -> Counts {
 }
 
 impl TaskList {
-    pub fn empty(source: Source) -> TaskList {
+    pub fn empty(source: TaskSource) -> TaskList {
         TaskList { source, ..TaskList::default() }
     }
 

@@ -2,7 +2,7 @@
 
 use super::checklist::words;
 use super::source::how_to_tick;
-use super::{Form, Review, Story, TaskList, counts};
+use super::{Review, Story, TaskFormat, TaskList, counts};
 use crate::core::text::clean;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -70,7 +70,7 @@ pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String
         return format!("Mode of this iteration: {mode}. {so_far} No {noun} is left in {file}.");
     };
     let (title, name) = match form {
-        Form::Checklist => ("Item", words(story).to_owned()),
+        TaskFormat::Checklist => ("Item", words(story).to_owned()),
         _ => ("Story", story.name()),
     };
     let name = clean::excerpt(&name, 120);
@@ -89,7 +89,7 @@ pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String
 #[cfg(test)]
 mod tests {
     use super::super::tests::list;
-    use super::super::{Source, checklist};
+    use super::super::{TaskSource, checklist};
     use super::*;
     use serde_json::json;
 
@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn other_formats_are_explained_in_the_assignment() {
-        let list = |source: Source, list: TaskList| TaskList { source, ..list };
+        let list = |source: TaskSource, list: TaskList| TaskList { source, ..list };
         let prd = list(
-            Source { file: "prd.json".into(), form: Form::Stories },
+            TaskSource { file: "prd.json".into(), form: TaskFormat::Stories },
             super::super::tests::list(
                 json!([{"id": "a", "title": "Dates", "passes": true}, {"id": "b", "passes": false}]),
             ),
@@ -170,7 +170,7 @@ mod tests {
                 && !text.contains("review"),
             "{text}"
         );
-        let boxes = list(Source::of_markdown("fix_plan.md".into()), checklist("- [x] a\n- [ ] b"));
+        let boxes = list(TaskSource::of_markdown("fix_plan.md".into()), checklist("- [x] a\n- [ ] b"));
         let text = assignment(&boxes, true, 5);
         assert!(
             text.starts_with("Mode of this iteration: implement. Item: b. 1 of 2 items are done. The items are lines of fix_plan.md.")
@@ -178,7 +178,7 @@ mod tests {
                 && !text.contains("review"),
             "{text}"
         );
-        let done = list(Source::of_markdown("p.md".into()), checklist("- [x] a"));
+        let done = list(TaskSource::of_markdown("p.md".into()), checklist("- [x] a"));
         assert_eq!(
             assignment(&done, false, 5),
             "Mode of this iteration: implement. 1 of 1 items are done. No item is left in p.md."

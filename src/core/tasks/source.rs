@@ -8,15 +8,15 @@ use serde_json::Value;
 pub const DEFAULT_FILE: &str = "ralph/tasks.json";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct TaskSource {
     /// The path below the project, with slashes. Empty if the user wants no list.
     pub file: String,
-    pub form: Form,
+    pub form: TaskFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
+pub enum TaskFormat {
     /// JSON with stories that are reviewed and approved.
     #[default]
     Reviewed,
@@ -26,15 +26,15 @@ pub enum Form {
     Checklist,
 }
 
-impl Default for Source {
+impl Default for TaskSource {
     fn default() -> Self {
-        Source { file: DEFAULT_FILE.into(), form: Form::Reviewed }
+        TaskSource { file: DEFAULT_FILE.into(), form: TaskFormat::Reviewed }
     }
 }
 
-impl Source {
-    pub fn none() -> Source {
-        Source { file: String::new(), form: Form::Stories }
+impl TaskSource {
+    pub fn none() -> TaskSource {
+        TaskSource { file: String::new(), form: TaskFormat::Stories }
     }
 
     pub fn is_none(&self) -> bool {
@@ -42,72 +42,72 @@ impl Source {
     }
 
     pub fn is_default(&self) -> bool {
-        *self == Source::default()
+        *self == TaskSource::default()
     }
 
     /// Returns the source for a JSON list, which has reviews if it is ours or any story has a review field.
-    pub fn of_json(file: String, document: &Value) -> Source {
+    pub fn of_json(file: String, document: &Value) -> TaskSource {
         let fields = ["reviewStatus", "reviewCount", "reviewFeedback"];
         let has_field = |story: &Value| fields.iter().any(|field| story.get(field).is_some());
         let stories = document["userStories"].as_array();
         let reviewed = file == DEFAULT_FILE || stories.is_some_and(|stories| stories.iter().any(has_field));
-        Source { file, form: if reviewed { Form::Reviewed } else { Form::Stories } }
+        TaskSource { file, form: if reviewed { TaskFormat::Reviewed } else { TaskFormat::Stories } }
     }
 
-    pub fn of_markdown(file: String) -> Source {
-        Source { file, form: Form::Checklist }
+    pub fn of_markdown(file: String) -> TaskSource {
+        TaskSource { file, form: TaskFormat::Checklist }
     }
 }
 
-impl Form {
+impl TaskFormat {
     /// Returns whether a story is done only when it is approved.
     pub fn has_reviews(self) -> bool {
-        self == Form::Reviewed
+        self == TaskFormat::Reviewed
     }
 
     /// Returns what one task is called.
     pub fn noun(self) -> &'static str {
-        if self == Form::Checklist { "item" } else { "story" }
+        if self == TaskFormat::Checklist { "item" } else { "story" }
     }
 
     pub fn nouns(self) -> &'static str {
-        if self == Form::Checklist { "items" } else { "stories" }
+        if self == TaskFormat::Checklist { "items" } else { "stories" }
     }
 
     /// Returns the verb for tasks that are done.
     pub fn done(self) -> &'static str {
-        if self == Form::Checklist { "are ticked" } else { "pass" }
+        if self == TaskFormat::Checklist { "are ticked" } else { "pass" }
     }
 }
 
 /// Returns one line about the list, shown at the start of a run.
 pub fn summary(list: &TaskList, skip_review: bool) -> String {
-    let Source { file, form } = &list.source;
+    let TaskSource { file, form } = &list.source;
     let counts = counts(list, skip_review);
     if counts.total == 0 {
         return format!("{file}: no {}, so completion does not depend on it", form.nouns());
     }
     let mut text = format!("{file}: {} of {} {} {}", counts.passing, counts.total, form.nouns(), form.done());
     text.push_str(&match form {
-        Form::Reviewed if skip_review => "; reviews are skipped: implement only".to_owned(),
-        Form::Reviewed => format!(", {} approved", counts.approved),
-        Form::Stories => "; no review fields: implement only".to_owned(),
-        Form::Checklist => "; a checklist has no reviews: implement only".to_owned(),
+        TaskFormat::Reviewed if skip_review => "; reviews are skipped: implement only".to_owned(),
+        TaskFormat::Reviewed => format!(", {} approved", counts.approved),
+        TaskFormat::Stories => "; no review fields: implement only".to_owned(),
+        TaskFormat::Checklist => "; a checklist has no reviews: implement only".to_owned(),
     });
     text
 }
 
 /// Returns how the agent marks a task as done, for formats that our prompt template does not explain.
-pub fn how_to_tick(source: &Source) -> String {
+pub fn how_to_tick(source: &TaskSource) -> String {
     let file = &source.file;
     match source.form {
-        Form::Reviewed => String::new(),
-        Form::Stories => format!(
+        TaskFormat::Reviewed => String::new(),
+        TaskFormat::Stories => format!(
             " The stories are in {file}. When this one is done and verified, set its passes to true there and commit that \
              with the work. Work on no other story in this iteration; add stories with passes false for missing work; \
              remove none."
         ),
-        Form::Checklist => format!(
+        TaskFormat::Checklist => format!(
             " The items are lines of {file}. When this one is done and verified, change its [ ] to [x] there and commit \
              that with the work. Add new work as a line with [ ]; keep every open item and its words."
         ),
@@ -115,9 +115,9 @@ pub fn how_to_tick(source: &Source) -> String {
 }
 
 /// Returns the prompt of a run that has a task list and no other prompt.
-pub fn prompt(source: &Source) -> String {
-    let Source { file, form } = source;
-    let branch = if *form == Form::Checklist {
+pub fn prompt(source: &TaskSource) -> String {
+    let TaskSource { file, form } = source;
+    let branch = if *form == TaskFormat::Checklist {
         ""
     } else {
         " If branchName is set there, work on that branch; create it if it does not exist."
@@ -137,7 +137,7 @@ mod tests {
     use serde_json::json;
 
     fn of(file: &str, document: &Value) -> TaskList {
-        let source = Source::of_json(file.into(), document);
+        let source = TaskSource::of_json(file.into(), document);
         TaskList { source, ..validate(document).unwrap() }
     }
 
@@ -146,14 +146,14 @@ mod tests {
         let plain = json!({"userStories": [{"id": "a", "passes": true}, {"id": "b", "passes": false}]});
         let reviewed = json!({"userStories": [{"id": "a", "passes": true}, {"id": "b", "passes": false, "reviewStatus": null}]});
         for (file, document, form) in [
-            ("prd.json", &plain, Form::Stories),
-            ("ralph/prd.json", &plain, Form::Stories),
-            ("prd.json", &reviewed, Form::Reviewed),
-            (DEFAULT_FILE, &plain, Form::Reviewed),
-            ("prd.json", &json!({"userStories": []}), Form::Stories),
-            ("prd.json", &json!([]), Form::Stories),
+            ("prd.json", &plain, TaskFormat::Stories),
+            ("ralph/prd.json", &plain, TaskFormat::Stories),
+            ("prd.json", &reviewed, TaskFormat::Reviewed),
+            (DEFAULT_FILE, &plain, TaskFormat::Reviewed),
+            ("prd.json", &json!({"userStories": []}), TaskFormat::Stories),
+            ("prd.json", &json!([]), TaskFormat::Stories),
         ] {
-            assert_eq!(Source::of_json(file.into(), document).form, form, "{file} {document}");
+            assert_eq!(TaskSource::of_json(file.into(), document).form, form, "{file} {document}");
         }
     }
 
@@ -178,7 +178,10 @@ mod tests {
                 "prd.json: no stories, so completion does not depend on it",
             ),
             (
-                TaskList { source: Source::of_markdown("TODO.md".into()), ..checklist("- [x] a\n- [ ] b") },
+                TaskList {
+                    source: TaskSource::of_markdown("TODO.md".into()),
+                    ..checklist("- [x] a\n- [ ] b")
+                },
                 false,
                 "TODO.md: 1 of 2 items are ticked; a checklist has no reviews: implement only",
             ),

@@ -1,14 +1,14 @@
 //! What an iteration may change in the task list, by its mode. Only a review judges, only one story at a time moves,
 //! and no story disappears. Everything else (titles, criteria, order, new stories) is up to the agent.
 
-use super::{Form, Mode, Review, Story, TaskList, checklist, short_id};
+use super::{Mode, Review, Story, TaskFormat, TaskList, checklist, short_id};
 use crate::core::text::clean;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the changes of an iteration; each problem is a sentence the agent can act on. No change is always allowed:
 /// an iteration may fail.
 pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<(), Vec<String>> {
-    if before.source.form == Form::Checklist {
+    if before.source.form == TaskFormat::Checklist {
         return checklist::kept(before, after);
     }
     let present: BTreeSet<&str> = after.stories.iter().map(|story| story.id.as_str()).collect();
@@ -28,7 +28,7 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
     for story in &after.stories {
         let new = Story::default();
         let was = earlier.get(story.id.as_str()).copied();
-        let change = Change { was: was.unwrap_or(&new), is: story };
+        let change = StoryChange { was: was.unwrap_or(&new), is: story };
         if !change.is_any() {
             continue;
         }
@@ -60,12 +60,12 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
 const FIELDS: &str = "passes, reviewStatus, reviewCount and reviewFeedback";
 
 /// A story before and after an iteration. A problem is returned without "story ID" before it.
-struct Change<'a> {
+struct StoryChange<'a> {
     was: &'a Story,
     is: &'a Story,
 }
 
-impl Change<'_> {
+impl StoryChange<'_> {
     fn is_any(&self) -> bool {
         let fields = |story: &Story| (story.passes, story.review, story.review_count);
         fields(self.was) != fields(self.is) || self.is.review_feedback != self.was.review_feedback
@@ -78,7 +78,7 @@ impl Change<'_> {
 
     /// Checks that an implementing iteration asked for a review at most.
     fn implemented(&self) -> Option<String> {
-        let Change { was, is } = self;
+        let StoryChange { was, is } = self;
         if was.review == Review::Approved {
             return Some(format!(" is approved: put {FIELDS} back; what is missing is a new story"));
         }
@@ -93,7 +93,7 @@ impl Change<'_> {
 
     /// Checks that a review gave a verdict and was counted.
     fn reviewed(&self) -> Option<String> {
-        let Change { was, is } = self;
+        let StoryChange { was, is } = self;
         if !was.awaits_review() {
             return Some(format!(" was not up for review: put its {FIELDS} back"));
         }

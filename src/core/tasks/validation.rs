@@ -1,6 +1,6 @@
 //! Validates the JSON of a task list, and names story and field in every error.
 
-use super::{APPROVED_AT_CAP, Review, Row, Source, Story, TaskList, short_id};
+use super::{APPROVED_AT_CAP, Review, Row, Story, TaskList, TaskSource, short_id};
 use crate::core::text::clean;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ pub fn validate(document: &Value) -> Result<TaskList, Vec<String>> {
         branch_name: reader.text("branchName"),
         description: reader.text("description"),
         stories: Vec::new(),
-        source: Source::default(),
+        source: TaskSource::default(),
         document: document.clone(),
     };
     let mut errors = reader.errors;

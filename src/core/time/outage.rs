@@ -11,7 +11,7 @@ const MAX_DELAY_MS: i64 = 300_000;
 /// The user is notified of an outage that lasts this long.
 const NEWS_AFTER_MS: i64 = 300_000;
 /// Attempts in a row that may fail with an error of which it is unknown whether it passes.
-const MAX_UNCLEAR: u32 = 3;
+const MAX_UNKNOWN_ERRORS: u32 = 3;
 
 /// Failures of the service in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl Outage {
     pub fn wait_ms(&self, passing: Passing, lasted_ms: i64, max_ms: i64, random: f64) -> Option<i64> {
         let given_up = match passing {
             Passing::Yes => false,
-            Passing::Maybe => self.failures >= MAX_UNCLEAR,
+            Passing::Maybe => self.failures >= MAX_UNKNOWN_ERRORS,
             Passing::No => true,
         };
         let left = if max_ms > 0 { max_ms.saturating_sub(lasted_ms) } else { i64::MAX };
@@ -66,7 +66,7 @@ impl Outage {
     pub fn reason(&self, passing: Passing, lasted_ms: i64, words: &str) -> String {
         match passing {
             Passing::Yes => format!("the service failed for {}: {words}", span(lasted_ms)),
-            Passing::Maybe if self.failures >= MAX_UNCLEAR => {
+            Passing::Maybe if self.failures >= MAX_UNKNOWN_ERRORS => {
                 format!("same error {} times in a row: {words}", self.failures)
             }
             _ => words.to_owned(),

@@ -13,13 +13,13 @@ use serde_json::{Map, Value};
 
 /// One entry of the transcript, at its own timestamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evidence {
+pub struct TimedEvent {
     pub at: Stamp,
-    pub event: Event,
+    pub event: TranscriptEvent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TranscriptEvent {
     /// A tool call, by id.
     Call(String),
     /// Its result, which also goes to the model.
@@ -36,11 +36,11 @@ pub enum Event {
 
 /// What the hook itself shows about the time before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum HookKind {
     /// The client is running.
-    Seen,
+    Running,
     /// The turn in flight has ended.
-    Answered,
+    TurnEnded,
     /// The client was closed since the last entry.
     Reopened,
 }
@@ -82,7 +82,7 @@ impl Open {
 
 const MODEL: &str = "";
 /// With more hooks than this without a new transcript entry, the oldest is settled by the threshold alone.
-const MAX_MARKS: usize = 16;
+const MAX_UNSETTLED_HOOKS: usize = 16;
 const MAX_OPEN: usize = 64;
 
 impl Clock {
@@ -117,14 +117,14 @@ impl Clock {
     /// Takes the new transcript entries and the hook at `now`, and returns the runtime known so far. It is less than
     /// before only if an earlier hook counted work that the transcript does not show yet, so the caller keeps the
     /// larger figure.
-    pub fn observe(&mut self, gained: &[Evidence], now: Stamp, mark: Mark, threshold: i64) -> i64 {
+    pub fn observe(&mut self, gained: &[TimedEvent], now: Stamp, hook: HookKind, threshold: i64) -> i64 {
         if self.front == 0 || now.0 < self.latest() {
             // No mark yet, or the clock was set back: measure from here.
             let known = self.estimate(None, threshold);
             *self = Clock { settled: known, front: now.0, ..Clock::default() };
             return known;
         }
-        let mut gained: Vec<&Evidence> = gained.iter().collect();
+        let mut gained: Vec<&TimedEvent> = gained.iter().collect();
         gained.sort_by_key(|e| e.at);
         for evidence in gained {
             let at = evidence.at.0.min(now.0);
@@ -132,18 +132,18 @@ impl Clock {
             self.advance(at, threshold);
             self.apply(&evidence.event, at);
         }
-        if mark == Mark::Reopened {
+        if hook == HookKind::Reopened {
             self.settle_marks_before(now.0, threshold);
             self.open.clear();
             self.front = now.0;
             return self.settled;
         }
         self.marks.push(now.0);
-        if self.marks.len() > MAX_MARKS {
+        if self.marks.len() > MAX_UNSETTLED_HOOKS {
             let oldest = self.marks.remove(0);
             self.advance(oldest, threshold);
         }
-        self.estimate((mark == Mark::Answered).then_some(now.0), threshold)
+        self.estimate((hook == HookKind::TurnEnded).then_some(now.0), threshold)
     }
 
     fn settle_marks_before(&mut self, at: i64, threshold: i64) {
@@ -163,24 +163,24 @@ impl Clock {
         }
     }
 
-    fn apply(&mut self, event: &Event, at: i64) {
+    fn apply(&mut self, event: &TranscriptEvent, at: i64) {
         match event {
-            Event::Call(id) => self.begin(id, at),
-            Event::Result(id) => {
+            TranscriptEvent::Call(id) => self.begin(id, at),
+            TranscriptEvent::Result(id) => {
                 self.end(id, at);
                 self.begin(MODEL, at);
             }
-            Event::Sent => self.begin(MODEL, at),
-            Event::Prompt => {
+            TranscriptEvent::Sent => self.begin(MODEL, at),
+            TranscriptEvent::Prompt => {
                 self.open.clear();
                 self.begin(MODEL, at);
             }
-            Event::Answer => {
+            TranscriptEvent::Answer => {
                 self.end(MODEL, at);
                 self.begin(MODEL, at);
                 self.open.iter_mut().filter(|open| open.id == MODEL).for_each(|open| open.answering = true);
             }
-            Event::Interrupt => self.open.clear(),
+            TranscriptEvent::Interrupt => self.open.clear(),
         }
     }
 
@@ -220,12 +220,12 @@ mod tests {
     const THRESHOLD: i64 = 300_000;
     const T0: i64 = 1_000_000_000;
 
-    fn at(seconds: i64, event: Event) -> Evidence {
-        Evidence { at: Stamp(T0 + seconds * 1000), event }
+    fn at(seconds: i64, event: TranscriptEvent) -> TimedEvent {
+        TimedEvent { at: Stamp(T0 + seconds * 1000), event }
     }
 
     /// Runtime in seconds after hooks at the given times, each with what the transcript gained before it.
-    fn run(hooks: &[(i64, Mark, Vec<Evidence>)]) -> i64 {
+    fn run(hooks: &[(i64, HookKind, Vec<TimedEvent>)]) -> i64 {
         let mut clock = Clock::starting(Stamp(T0));
         let mut runtime = 0;
         for (seconds, mark, gained) in hooks {
@@ -234,28 +234,28 @@ mod tests {
         runtime / 1000
     }
 
-    fn call(s: i64) -> Evidence {
-        at(s, Event::Call("t1".into()))
+    fn call(s: i64) -> TimedEvent {
+        at(s, TranscriptEvent::Call("t1".into()))
     }
 
-    fn result(s: i64) -> Evidence {
-        at(s, Event::Result("t1".into()))
+    fn result(s: i64) -> TimedEvent {
+        at(s, TranscriptEvent::Result("t1".into()))
     }
 
     #[test]
     fn the_base_rule_without_a_transcript() {
-        use Mark::Seen;
-        assert_eq!(run(&[(299, Seen, vec![])]), 299);
-        assert_eq!(run(&[(300, Seen, vec![])]), 0, "at the threshold it is a pause");
-        assert_eq!(run(&[(100, Seen, vec![]), (50_000, Seen, vec![]), (50_010, Seen, vec![])]), 110);
+        use HookKind::Running;
+        assert_eq!(run(&[(299, Running, vec![])]), 299);
+        assert_eq!(run(&[(300, Running, vec![])]), 0, "at the threshold it is a pause");
+        assert_eq!(run(&[(100, Running, vec![]), (50_000, Running, vec![]), (50_010, Running, vec![])]), 110);
         assert_eq!(
-            run(&[(100, Seen, vec![]), (40, Seen, vec![]), (60, Seen, vec![])]),
+            run(&[(100, Running, vec![]), (40, Running, vec![]), (60, Running, vec![])]),
             120,
             "clock set back"
         );
         let mut unmarked = Clock::default();
-        assert_eq!(unmarked.observe(&[], Stamp(T0), Seen, THRESHOLD), 0);
-        assert_eq!(unmarked.observe(&[], Stamp(T0 + 5000), Seen, THRESHOLD), 5000);
+        assert_eq!(unmarked.observe(&[], Stamp(T0), Running, THRESHOLD), 0);
+        assert_eq!(unmarked.observe(&[], Stamp(T0 + 5000), Running, THRESHOLD), 5000);
     }
 
     #[test]
@@ -263,7 +263,11 @@ mod tests {
         let hooks: Vec<_> = (0..20)
             .map(|turn| {
                 let from = turn * 360;
-                (from + 360, Mark::Seen, vec![at(from, Event::Sent), at(from + 359, Event::Answer)])
+                (
+                    from + 360,
+                    HookKind::Running,
+                    vec![at(from, TranscriptEvent::Sent), at(from + 359, TranscriptEvent::Answer)],
+                )
             })
             .collect();
         assert_eq!(run(&hooks), 7200);
@@ -271,53 +275,62 @@ mod tests {
 
     #[test]
     fn a_long_tool_counts_and_a_long_silence_does_not() {
-        assert_eq!(run(&[(2000, Mark::Seen, vec![call(10), result(1990), at(1999, Event::Answer)])]), 2000);
+        assert_eq!(
+            run(&[(
+                2000,
+                HookKind::Running,
+                vec![call(10), result(1990), at(1999, TranscriptEvent::Answer)]
+            )]),
+            2000
+        );
         let idle = vec![
-            at(1, Event::Prompt),
-            at(5, Event::Answer),
-            at(4000, Event::Prompt),
-            at(4010, Event::Answer),
+            at(1, TranscriptEvent::Prompt),
+            at(5, TranscriptEvent::Answer),
+            at(4000, TranscriptEvent::Prompt),
+            at(4010, TranscriptEvent::Answer),
         ];
-        assert_eq!(run(&[(4011, Mark::Seen, idle)]), 16);
+        assert_eq!(run(&[(4011, HookKind::Running, idle)]), 16);
     }
 
     #[test]
     fn closing_the_client_overnight_is_a_pause_even_in_a_tool_call() {
-        let night = vec![call(10), at(43_210, Event::Prompt), at(43_220, Event::Answer)];
-        assert_eq!(run(&[(43_221, Mark::Seen, night)]), 21);
+        let night = vec![call(10), at(43_210, TranscriptEvent::Prompt), at(43_220, TranscriptEvent::Answer)];
+        assert_eq!(run(&[(43_221, HookKind::Running, night)]), 21);
         let reopened = [
-            (20, Mark::Seen, vec![call(10)]),
-            (43_200, Mark::Reopened, vec![]),
-            (43_230, Mark::Answered, vec![at(43_210, Event::Prompt)]),
+            (20, HookKind::Running, vec![call(10)]),
+            (43_200, HookKind::Reopened, vec![]),
+            (43_230, HookKind::TurnEnded, vec![at(43_210, TranscriptEvent::Prompt)]),
         ];
         assert_eq!(run(&reopened), 50);
     }
 
     #[test]
     fn an_entry_between_call_and_result_does_not_break_the_piece() {
-        let typed_meanwhile = vec![call(0), at(400, Event::Call("t2".into())), result(1200)];
-        assert_eq!(run(&[(1201, Mark::Seen, typed_meanwhile)]), 1201);
+        let typed_meanwhile = vec![call(0), at(400, TranscriptEvent::Call("t2".into())), result(1200)];
+        assert_eq!(run(&[(1201, HookKind::Running, typed_meanwhile)]), 1201);
     }
 
     #[test]
     fn a_lagging_answer_counts_at_once_at_the_end_of_its_turn_and_later_otherwise() {
-        assert_eq!(run(&[(900, Mark::Answered, vec![at(0, Event::Sent)])]), 900);
-        assert_eq!(run(&[(900, Mark::Seen, vec![at(0, Event::Sent)])]), 0);
-        let answered_long_ago = vec![at(1, Event::Prompt), at(10, Event::Answer)];
+        assert_eq!(run(&[(900, HookKind::TurnEnded, vec![at(0, TranscriptEvent::Sent)])]), 900);
+        assert_eq!(run(&[(900, HookKind::Running, vec![at(0, TranscriptEvent::Sent)])]), 0);
+        let answered_long_ago = vec![at(1, TranscriptEvent::Prompt), at(10, TranscriptEvent::Answer)];
         assert_eq!(
-            run(&[(3600, Mark::Answered, answered_long_ago)]),
+            run(&[(3600, HookKind::TurnEnded, answered_long_ago)]),
             10,
             "an answer is no proof of more work"
         );
-        let later =
-            [(900, Mark::Seen, vec![at(0, Event::Sent)]), (910, Mark::Seen, vec![at(899, Event::Answer)])];
+        let later = [
+            (900, HookKind::Running, vec![at(0, TranscriptEvent::Sent)]),
+            (910, HookKind::Running, vec![at(899, TranscriptEvent::Answer)]),
+        ];
         assert_eq!(run(&later), 910);
     }
 
     #[test]
     fn an_edited_state_restarts_the_clock_from_its_figures() {
         let mut clock = Clock::starting(Stamp(T0));
-        clock.observe(&[call(1)], Stamp(T0 + 10_000), Mark::Seen, THRESHOLD);
+        clock.observe(&[call(1)], Stamp(T0 + 10_000), HookKind::Running, THRESHOLD);
         let kept = Clock::restore(Some(clock.clone()), 10_000, Stamp(T0 + 10_000));
         assert_eq!(kept, clock);
         let edited = Clock::restore(Some(clock), 99_000, Stamp(T0 + 11_000));
@@ -325,26 +338,26 @@ mod tests {
     }
 
     /// Turns as the client writes them: a prompt or feedback, tools, an answer, then a Stop.
-    fn turns() -> impl Strategy<Value = (Vec<Evidence>, Vec<(i64, Mark)>)> {
+    fn turns() -> impl Strategy<Value = (Vec<TimedEvent>, Vec<(i64, HookKind)>)> {
         let tool = (1i64..2000, 1i64..4000);
         let turn = (0i64..5000, any::<bool>(), prop::collection::vec(tool, 0..4), 1i64..2000, 0i64..5);
         prop::collection::vec(turn, 1..8).prop_map(|turns| {
             let (mut now, mut entries, mut hooks) = (0, vec![], vec![]);
             for (number, (idle, prompted, tools, answer, stop)) in turns.into_iter().enumerate() {
                 now += if prompted { idle } else { 0 };
-                entries.push(at(now, if prompted { Event::Prompt } else { Event::Sent }));
+                entries.push(at(now, if prompted { TranscriptEvent::Prompt } else { TranscriptEvent::Sent }));
                 for (index, (think, work)) in tools.into_iter().enumerate() {
                     let id = format!("{number}-{index}");
                     now += think;
-                    entries.push(at(now, Event::Answer));
-                    entries.push(at(now, Event::Call(id.clone())));
+                    entries.push(at(now, TranscriptEvent::Answer));
+                    entries.push(at(now, TranscriptEvent::Call(id.clone())));
                     now += work;
-                    entries.push(at(now, Event::Result(id)));
+                    entries.push(at(now, TranscriptEvent::Result(id)));
                 }
                 now += answer;
-                entries.push(at(now, Event::Answer));
+                entries.push(at(now, TranscriptEvent::Answer));
                 now += stop;
-                hooks.push((now, if number % 2 == 0 { Mark::Seen } else { Mark::Answered }));
+                hooks.push((now, if number % 2 == 0 { HookKind::Running } else { HookKind::TurnEnded }));
             }
             (entries, hooks)
         })
@@ -361,18 +374,18 @@ mod tests {
             let mut total = vec![];
             for lag in [false, true] {
                 let (mut clock, mut read, mut before, mut vouched) = (Clock::starting(Stamp(T0)), 0, 0, false);
-                for (index, (seconds, mark)) in hooks.iter().chain([&(end, Mark::Seen)]).enumerate() {
+                for (index, (seconds, mark)) in hooks.iter().chain([&(end, HookKind::Running)]).enumerate() {
                     let held = if lag && index < hooks.len() { lags[index] } else { 0 };
                     let upto = visible_at(*seconds).saturating_sub(held).max(read);
                     let now = Stamp(T0 + seconds * 1000);
                     // The hook knows the prompt it belongs to: it does not vouch across one that is hidden.
                     let hidden = &entries[upto..visible_at(*seconds).max(upto)];
-                    let mark = if hidden.iter().any(|e| e.event == Event::Prompt) { Mark::Seen } else { *mark };
+                    let mark = if hidden.iter().any(|e| e.event == TranscriptEvent::Prompt) { HookKind::Running } else { *mark };
                     let known = clock.observe(&entries[read..upto], now, mark, THRESHOLD);
-                    prop_assert!(mark == Mark::Answered || vouched || known >= before, "runtime shrank");
+                    prop_assert!(mark == HookKind::TurnEnded || vouched || known >= before, "runtime shrank");
                     // What a hook vouched for is not taken back while its entries are still to come.
                     let runtime = known.max(before);
-                    vouched |= mark == Mark::Answered;
+                    vouched |= mark == HookKind::TurnEnded;
                     prop_assert!(runtime <= now.0 - T0, "runtime exceeds wall time");
                     (read, before) = (upto, runtime);
                 }
@@ -391,12 +404,12 @@ mod tests {
                 let gained: Vec<_> = entries.iter().map(|(offset, kind, id)| {
                     let id = id.to_string();
                     at(now + offset, match kind {
-                        0 => Event::Call(id), 1 => Event::Result(id), 2 => Event::Sent,
-                        3 => Event::Prompt, 4 => Event::Answer, _ => Event::Interrupt,
+                        0 => TranscriptEvent::Call(id), 1 => TranscriptEvent::Result(id), 2 => TranscriptEvent::Sent,
+                        3 => TranscriptEvent::Prompt, 4 => TranscriptEvent::Answer, _ => TranscriptEvent::Interrupt,
                     })
                 }).collect();
                 now += gap;
-                let mark = [Mark::Seen, Mark::Answered, Mark::Reopened][mark as usize];
+                let mark = [HookKind::Running, HookKind::TurnEnded, HookKind::Reopened][mark as usize];
                 let runtime = before.max(clock.observe(&gained, Stamp(T0 + now * 1000), mark, THRESHOLD));
                 prop_assert!(runtime <= now * 1000, "runtime {} exceeds wall {}", runtime, now * 1000);
                 before = runtime;

@@ -6,7 +6,7 @@
 //! never too much.
 
 use super::Stamp;
-use super::runtime::Evidence;
+use super::runtime::TimedEvent;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
@@ -36,10 +36,10 @@ impl Sleep {
     /// Returns the entries and `now` without the sleep.
     pub fn leave_out<'a>(
         &self,
-        entries: &'a [Evidence],
+        entries: &'a [TimedEvent],
         mark: Stamp,
         now: Stamp,
-    ) -> (Cow<'a, [Evidence]>, Stamp) {
+    ) -> (Cow<'a, [TimedEvent]>, Stamp) {
         if self.total_ms() == 0 {
             return (Cow::Borrowed(entries), now);
         }
@@ -49,12 +49,12 @@ impl Sleep {
             passed.checked_sub(1).map_or(0, |last| steps[last].1)
         };
         let awake = |at: Stamp| at.plus_ms(-self.earlier_ms.saturating_add(slept_by(at)));
-        let moved = entries.iter().map(|entry| Evidence { at: awake(entry.at), ..entry.clone() });
+        let moved = entries.iter().map(|entry| TimedEvent { at: awake(entry.at), ..entry.clone() });
         (moved.collect(), now.plus_ms(-self.total_ms()))
     }
 
     /// Returns the ends of the gaps in which the machine slept, oldest first, with what it had slept by then.
-    fn steps(&self, entries: &[Evidence], mark: Stamp, now: Stamp) -> Vec<(Stamp, i64)> {
+    fn steps(&self, entries: &[TimedEvent], mark: Stamp, now: Stamp) -> Vec<(Stamp, i64)> {
         if self.ms == 0 {
             return Vec::new();
         }
@@ -87,18 +87,18 @@ impl Sleep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::time::runtime::Event;
+    use crate::core::time::runtime::TranscriptEvent;
     use proptest::prelude::*;
 
     fn at(seconds: i64) -> Stamp {
         Stamp(1_000_000_000 + seconds * 1000)
     }
 
-    fn entries(seconds: &[i64]) -> Vec<Evidence> {
-        seconds.iter().map(|&second| Evidence { at: at(second), event: Event::Sent }).collect()
+    fn entries(seconds: &[i64]) -> Vec<TimedEvent> {
+        seconds.iter().map(|&second| TimedEvent { at: at(second), event: TranscriptEvent::Sent }).collect()
     }
 
-    fn seconds(of: &[Evidence]) -> Vec<i64> {
+    fn seconds(of: &[TimedEvent]) -> Vec<i64> {
         of.iter().map(|entry| (entry.at - at(0)) / 1000).collect()
     }
 

@@ -32,7 +32,7 @@ pub(super) fn received(watch: &Watch) -> Option<String> {
         if !is_open || !question.answer.is_empty() {
             return None;
         }
-        if let Ok(Some(text)) = topic.look()
+        if let Ok(Some(text)) = topic.poll()
             && reply::take(world, project, session, &open)
         {
             return resumed(&world.later(), project, session, &text, topic.host());
@@ -52,7 +52,7 @@ fn resumed(world: &World, project: &Project, session: &str, text: &str, host: &s
         Ok(_) => format!("answer from {host}: \"{}\"", clean::excerpt(text, 160)),
         Err(failure) => format!("the answer from {host} was not taken: {failure}"),
     };
-    let _ = handoff::leave(world, session, WOKEN, &told);
+    let _ = handoff::save(world, session, WOKEN, &told);
     let for_agent = answered.ok()?.agent?;
     Some(format!(
         "The user has answered your question through {host}, and the loop continues.\n\n{for_agent}"

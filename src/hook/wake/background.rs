@@ -4,7 +4,7 @@
 //! the client waits for this hook, which then is what keeps the session from waiting for a server forever; there the
 //! transcript shows when a command has ended.
 
-use super::look::{Activity, Look};
+use super::probe::{SessionActivity, SessionProbe};
 use super::{POLL, Watch};
 use crate::core::decide::background;
 use crate::core::record::{ArmedLoop, Waiting, WaitingFor};
@@ -14,7 +14,7 @@ use crate::store::user::armed;
 
 /// Waits until the time for background commands is up. Returns the prompt that continues the loop.
 pub(super) fn overdue(watch: &Watch, run: &ArmedLoop, until: Stamp) -> Option<String> {
-    let mut look = Look::first(run);
+    let mut probe = SessionProbe::start(run);
     loop {
         std::thread::sleep(POLL);
         let current = watch.running_loop()?;
@@ -22,13 +22,13 @@ pub(super) fn overdue(watch: &Watch, run: &ArmedLoop, until: Stamp) -> Option<St
             return None;
         }
         let is_up = watch.world.later().now >= until;
-        match look.again(watch, &current) {
-            Activity::Over => return None,
+        match probe.poll(watch, &current) {
+            SessionActivity::Over => return None,
             // What the client queued leads to a turn as soon as this hook ends.
-            _ if !watch.is_interactive && !look.is_queue_empty() => return None,
-            Activity::Busy if watch.is_interactive => {}
-            Activity::Idle | Activity::Busy if is_up => return woken(watch, &current),
-            Activity::Idle | Activity::Busy => {}
+            _ if !watch.is_interactive && !probe.is_queue_empty() => return None,
+            SessionActivity::Busy if watch.is_interactive => {}
+            SessionActivity::Idle | SessionActivity::Busy if is_up => return woken(watch, &current),
+            SessionActivity::Idle | SessionActivity::Busy => {}
         }
     }
 }

@@ -6,12 +6,12 @@
 
 mod answer;
 mod background;
-mod look;
+mod probe;
 mod queue;
 mod reset;
 mod service;
 
-use crate::claude::hook::input::{self, Event, Input};
+use crate::claude::hook::input::{self, HookEvent, HookInput};
 use crate::core::decide::Note;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState};
@@ -46,7 +46,7 @@ struct Watch<'a> {
     world: &'a World,
     project: &'a Project,
     session: &'a str,
-    input: &'a Input,
+    input: &'a HookInput,
     /// In the terminal's interface this hook is asynchronous; elsewhere the client waits for it.
     is_interactive: bool,
 }
@@ -57,11 +57,11 @@ fn watch() -> Option<String> {
     let is_interactive = super::is_interactive();
     let input = &input::parse(&bytes, "Stop").ok()?;
     let session = input.session_id.as_deref()?;
-    let world = &World::of_hook().ok()?;
+    let world = &World::for_hook().ok()?;
     let project = &Project::find(world, input.cwd.as_deref());
     let watch = Watch { world, project, session, input, is_interactive };
     let is_armed = armed::exists(world, project, session).ok()?;
-    if matches!(input.event, Event::StopFailure { .. }) {
+    if matches!(input.event, HookEvent::StopFailure { .. }) {
         return if is_armed && is_interactive { service::tried_again(&watch) } else { None };
     }
     (is_interactive || (is_armed && watch.may_outlast_the_client())).then_some(())?;

@@ -4,7 +4,7 @@
 //! leave the loop waiting forever. So the session is watched and, once it is idle, the agent is woken. The same holds for a
 //! compaction that the module in the client was asked for.
 
-use super::look::{Activity, Look};
+use super::probe::{SessionActivity, SessionProbe};
 use super::{POLL, WOKEN, Watch, background, reset};
 use crate::core::event::notice::Notice;
 use crate::core::message;
@@ -44,22 +44,22 @@ pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
 /// Waits until the queue is empty and the session idle. Returns the prompt that continues the loop.
 pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
     let began = Instant::now();
-    let mut look = Look::first(run);
+    let mut probe = SessionProbe::start(run);
     while began.elapsed() < DEADLINE {
         std::thread::sleep(POLL);
         let current = watch.running_loop()?;
         if current.session.waiting != run.session.waiting {
             return None;
         }
-        let activity = look.again(watch, &current);
-        let drained = look.is_queue_empty() || began.elapsed() > QUEUE_DEADLINE;
+        let activity = probe.poll(watch, &current);
+        let drained = probe.is_queue_empty() || began.elapsed() > QUEUE_DEADLINE;
         match activity {
-            Activity::Over => return None,
-            Activity::Idle if drained => {
+            SessionActivity::Over => return None,
+            SessionActivity::Idle if drained => {
                 tell_if_not_compacted(watch, &current);
                 return watch.continuation(&current);
             }
-            Activity::Idle | Activity::Busy => {}
+            SessionActivity::Idle | SessionActivity::Busy => {}
         }
     }
     None
@@ -73,7 +73,7 @@ fn tell_if_not_compacted(watch: &Watch, run: &ArmedLoop) {
     if waiting != Some(&WaitingFor::Compaction) || run.session.handover.is_none() {
         return;
     }
-    let _ = handoff::leave(world, session, WOKEN, message::TYPE_COMPACT);
+    let _ = handoff::save(world, session, WOKEN, message::TYPE_COMPACT);
     let notice = Notice::full_context(run, &project.root.to_string_lossy(), world.later().now);
     let notice = notice.in_session(session);
     notify::send(project, &notice, &config::load_for(world, project, run).notify());

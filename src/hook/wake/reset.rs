@@ -4,7 +4,7 @@
 use super::{POLL, Watch};
 use crate::claude::client::sessions;
 use crate::core::decide::quota::CLOCK_MARGIN_MS;
-use crate::core::record::{ArmedLoop, ClientStatus, Held, WaitingFor};
+use crate::core::record::{ArmedLoop, ClientStatus, QuotaWait, WaitingFor};
 use crate::core::time::Stamp;
 use crate::store::user::figures;
 
@@ -13,7 +13,7 @@ use crate::store::user::figures;
 pub(super) const MAX_WATCH_MS: i64 = 23 * 3_600_000;
 
 /// Returns what the loop waits for, if that is a reset.
-pub(super) fn awaited(run: &ArmedLoop) -> Option<&Held> {
+pub(super) fn awaited(run: &ArmedLoop) -> Option<&QuotaWait> {
     let held = run.quota.held.as_ref()?;
     let waiting = run.session.waiting.as_ref()?;
     (waiting.what == WaitingFor::UsageLimit(held.until)).then_some(held)
@@ -27,7 +27,7 @@ pub(super) fn passed(watch: &Watch) -> Option<String> {
     let began = watch.world.now;
     loop {
         let run = watch.running_loop()?;
-        let Held { until, words } = awaited(&run)?;
+        let QuotaWait { until, words } = awaited(&run)?;
         let now = watch.world.later().now;
         // The user may be in the middle of a turn, whose Stop decides.
         if now < due(*until, began) || sessions::status(watch.world, watch.session) == ClientStatus::Busy {

@@ -2,11 +2,11 @@
 //! next attempt, or until the reset of a usage limit. Then the agent is woken, unless the user or the client was faster. Each
 //! attempt that fails ends with the same event.
 
-use super::look::{Activity, Look};
+use super::probe::{SessionActivity, SessionProbe};
 use super::reset::MAX_WATCH_MS;
 use super::{POLL, Watch};
 use crate::claude::client::sessions;
-use crate::claude::hook::input::Event;
+use crate::claude::hook::input::HookEvent;
 use crate::core::decide::quota::UNKNOWN_RESET_MS;
 use crate::core::event::notice::Notice;
 use crate::core::record::{ArmedLoop, ClientStatus, Waiting, WaitingFor};
@@ -31,14 +31,14 @@ const CLIENT_CONTINUES_MS: i64 = 300_000;
 pub(super) fn tried_again(watch: &Watch) -> Option<String> {
     let began = Instant::now();
     let last = watch.world.now.plus_ms(MAX_WATCH_MS);
-    let mut look = None;
+    let mut probe = None;
     let mut is_told = false;
     loop {
         std::thread::sleep(POLL);
         let run = watch.running_loop()?;
         let Some(until) = next_attempt(&run) else {
             // Noted once, it is gone when a turn has ended or another of us has woken the agent.
-            if look.is_some() || began.elapsed() > NOTE_DEADLINE {
+            if probe.is_some() || began.elapsed() > NOTE_DEADLINE {
                 return None;
             }
             if watch.is_decided(&run) {
@@ -46,20 +46,20 @@ pub(super) fn tried_again(watch: &Watch) -> Option<String> {
             }
             continue;
         };
-        let look = look.get_or_insert_with(|| Look::first(&run));
+        let probe = probe.get_or_insert_with(|| SessionProbe::start(&run));
         let now = watch.world.later().now;
-        match look.again(watch, &run) {
-            Activity::Over => return None,
+        match probe.poll(watch, &run) {
+            SessionActivity::Over => return None,
             // If the lock is held, say, the attempt is still to be made.
-            Activity::Idle if now >= until.min(last) => {
+            SessionActivity::Idle if now >= until.min(last) => {
                 if let Ok(claimed) = claim(watch, &run) {
                     return claimed;
                 }
             }
             // The client takes the prompt once the user has answered its dialog.
-            Activity::Busy if now >= last => return claim(watch, &run).ok().flatten(),
-            Activity::Busy if is_limit(&run) && !is_told => is_told = tell_of_dialog(watch, &run),
-            Activity::Idle | Activity::Busy => {}
+            SessionActivity::Busy if now >= last => return claim(watch, &run).ok().flatten(),
+            SessionActivity::Busy if is_limit(&run) && !is_told => is_told = tell_of_dialog(watch, &run),
+            SessionActivity::Idle | SessionActivity::Busy => {}
         }
     }
 }
@@ -67,7 +67,7 @@ pub(super) fn tried_again(watch: &Watch) -> Option<String> {
 /// Notes until when a usage limit lasts, if the other hook could not tell: it does not carry the table of time zones.
 fn note_limit(watch: &Watch, seen: &ArmedLoop) -> Result<()> {
     let Watch { world, input, .. } = *watch;
-    let Event::StopFailure { message, .. } = &input.event else { return Ok(()) };
+    let HookEvent::StopFailure { message, .. } = &input.event else { return Ok(()) };
     let Some(limit) = signal::usage_limit(message) else { return Ok(()) };
     let until = limit.resets.and_then(|reset| zone::moment(&reset, world.now));
     let what = match until {

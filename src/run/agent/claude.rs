@@ -2,10 +2,12 @@
 
 use super::command::Tail;
 use super::failure::last_error_line;
-use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable, ask};
+use super::{
+    Abilities, AgentEvent, AgentFailure, AgentProgram, MAX_ANSWER_WAIT, OutputReader, Unavailable, ask,
+};
 use crate::claude::client::version::{OLDEST, Version};
 use crate::claude::settings::{self, permissions};
-use crate::claude::stream::{self, Event, Limit, Lines};
+use crate::claude::stream::{self, Limit, Lines, StreamEvent};
 use crate::core::decide::permission;
 use crate::core::signal::Reset;
 use crate::core::text::clean;
@@ -100,7 +102,7 @@ impl AgentProgram for Claude {
         if *target != Target::Local || self.names_allowed_tools() {
             return None;
         }
-        let settings = settings::Settings::read(world, project, settings::managed_folder());
+        let settings = settings::ClientSettings::read(world, project, settings::managed_folder());
         let mode = permissions::mode_without_edits(&settings, self.permission_mode.as_deref())?;
         let flags = self.flags_to_allow(&["Edit", "Bash"].map(str::to_owned));
         Some(format!(
@@ -168,7 +170,8 @@ impl OutputReader for StreamReader {
             // It did not get as far as a result: a bad option, say.
             let text = self.stderr.text();
             let words = last_error_line(&text).filter(|_| failed && self.state.result.is_none())?;
-            let failure = Failure::of_output(&text).unwrap_or_else(|| Failure::Other(words.clone()));
+            let failure =
+                AgentFailure::of_output(&text).unwrap_or_else(|| AgentFailure::Other(words.clone()));
             Some((failure, words))
         });
         found.map(|(failure, words)| AgentEvent::Failed(failure, words)).into_iter().for_each(emit);
@@ -185,7 +188,7 @@ struct StreamState {
     /// The client's own word for the error it stopped at, and its status.
     error: Option<(String, Option<u16>)>,
     /// The last of possibly several.
-    result: Option<stream::Outcome>,
+    result: Option<stream::StreamResult>,
 }
 
 impl StreamState {
@@ -193,40 +196,42 @@ impl StreamState {
         stream::events(line).into_iter().for_each(|event| self.read(event, emit));
     }
 
-    fn read(&mut self, event: Event, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+    fn read(&mut self, event: StreamEvent, emit: &mut dyn FnMut(AgentEvent<'_>)) {
         match event {
-            Event::Init { session_id } => {
+            StreamEvent::Init { session_id } => {
                 self.began = true;
                 session_id.map(|id| AgentEvent::Session(Some(id))).into_iter().for_each(emit);
             }
-            Event::Text(text) => {
+            StreamEvent::Text(text) => {
                 self.error = None;
                 emit(AgentEvent::Text(text));
             }
-            Event::ToolStarted { id, name, summary } => {
+            StreamEvent::ToolStarted { id, name, summary } => {
                 let edits = EDITING_TOOLS.contains(&name.as_str());
                 emit(AgentEvent::ToolStarted { id, name, summary, edits });
             }
-            Event::ToolEnded { id, failed } => emit(AgentEvent::ToolEnded { id, failed }),
-            Event::Background { running } => emit(AgentEvent::Background(running)),
-            Event::Retry { attempt, error_status } => {
+            StreamEvent::ToolEnded { id, failed } => emit(AgentEvent::ToolEnded { id, failed }),
+            StreamEvent::Background { running } => emit(AgentEvent::Background(running)),
+            StreamEvent::Retry { attempt, error_status } => {
                 emit(AgentEvent::Retry { attempt, status: error_status });
             }
-            Event::RateLimit { status: Limit::Rejected, resets_at } => {
+            StreamEvent::RateLimit { status: Limit::Rejected, resets_at } => {
                 self.rejected = true;
                 // A later event without a time does not take back an earlier one with it.
                 self.resets_at = resets_at.or(self.resets_at);
             }
-            Event::RateLimit { .. } => (self.rejected, self.resets_at) = (false, None),
-            Event::Quota(windows) => emit(AgentEvent::Quota(windows)),
-            Event::Context { tokens } => emit(AgentEvent::Context { tokens: Some(tokens), window: None }),
-            Event::ApiError { kind, status } => self.error = Some((kind, status)),
-            Event::Result(result) => self.read_result(*result, emit),
-            Event::Other => {}
+            StreamEvent::RateLimit { .. } => (self.rejected, self.resets_at) = (false, None),
+            StreamEvent::Quota(windows) => emit(AgentEvent::Quota(windows)),
+            StreamEvent::Context { tokens } => {
+                emit(AgentEvent::Context { tokens: Some(tokens), window: None })
+            }
+            StreamEvent::ApiError { kind, status } => self.error = Some((kind, status)),
+            StreamEvent::Result(result) => self.read_result(*result, emit),
+            StreamEvent::Other => {}
         }
     }
 
-    fn read_result(&mut self, result: stream::Outcome, emit: &mut dyn FnMut(AgentEvent<'_>)) {
+    fn read_result(&mut self, result: stream::StreamResult, emit: &mut dyn FnMut(AgentEvent<'_>)) {
         if !self.began && result.is_error {
             // The client did not find the conversation to continue.
             emit(AgentEvent::Session(None));
@@ -249,7 +254,7 @@ impl StreamState {
 
     /// Returns why the client failed, by its last result, or by what was seen before it was cut off. Returns `None`
     /// if it did not fail, or ended without saying anything: then its exit code is all there is.
-    fn failure(&self) -> Option<(Failure, String)> {
+    fn failure(&self) -> Option<(AgentFailure, String)> {
         let result = self.result.as_ref();
         if result.is_some_and(|result| !result.is_error) {
             return None;
@@ -263,16 +268,16 @@ impl StreamState {
         let found = self.usage_limit(status, word, text).or_else(|| classify(kind, status, word, text));
         let other = || {
             result?;
-            Some(Failure::Other(words.clone().unwrap_or_else(|| "unknown error".to_owned())))
+            Some(AgentFailure::Other(words.clone().unwrap_or_else(|| "unknown error".to_owned())))
         };
         Some((found.or_else(other)?, words.clone().unwrap_or_default()))
     }
 
     /// Recognises a usage limit by events, else by the client's own text. A 429 without a reset time is a throttle, even
     /// if the client calls it rejected, unless its text says which limit it is.
-    fn usage_limit(&self, status: Option<u16>, word: &str, text: &str) -> Option<Failure> {
-        let told = match Failure::of_message(text) {
-            Some(Failure::UsageLimit { resets }) => Some(resets),
+    fn usage_limit(&self, status: Option<u16>, word: &str, text: &str) -> Option<AgentFailure> {
+        let told = match AgentFailure::of_message(text) {
+            Some(AgentFailure::UsageLimit { resets }) => Some(resets),
             _ => None,
         };
         let rejected = self.rejected && status.is_none_or(|status| status == 429);
@@ -283,24 +288,24 @@ impl StreamState {
         let resets = self.resets_at.map(Reset::At).or_else(|| told.flatten());
         let is_throttled = status == Some(429) || (word.is_empty() && rejected);
         if resets.is_none() && is_vague && is_throttled {
-            return Some(Failure::RateLimited);
+            return Some(AgentFailure::RateLimited);
         }
-        Some(Failure::UsageLimit { resets })
+        Some(AgentFailure::UsageLimit { resets })
     }
 }
 
 /// Returns the failure that the client's words and the status name. Older clients have nothing but a text.
-fn classify(kind: &str, status: Option<u16>, word: &str, text: &str) -> Option<Failure> {
+fn classify(kind: &str, status: Option<u16>, word: &str, text: &str) -> Option<AgentFailure> {
     Some(match kind {
-        "billing_error" => Failure::Billing,
-        "authentication_failed" | "oauth_org_not_allowed" => Failure::Authentication,
-        "overloaded" => Failure::Overloaded,
+        "billing_error" => AgentFailure::Billing,
+        "authentication_failed" | "oauth_org_not_allowed" => AgentFailure::Authentication,
+        "overloaded" => AgentFailure::Overloaded,
         _ => {
-            return status.and_then(Failure::of_status).or_else(|| match kind {
-                "rate_limit" => Some(Failure::RateLimited),
-                "server_error" => Some(Failure::ServerError(None)),
-                _ if word == "connection_failed" => Some(Failure::ServerError(None)),
-                _ => Failure::of_message(text),
+            return status.and_then(AgentFailure::of_status).or_else(|| match kind {
+                "rate_limit" => Some(AgentFailure::RateLimited),
+                "server_error" => Some(AgentFailure::ServerError(None)),
+                _ if word == "connection_failed" => Some(AgentFailure::ServerError(None)),
+                _ => AgentFailure::of_message(text),
             });
         }
     })
@@ -309,7 +314,7 @@ fn classify(kind: &str, status: Option<u16>, word: &str, text: &str) -> Option<F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::agent::Report;
+    use crate::run::agent::AgentReport;
 
     /// What the real client printed (2.1.325 against a scripted API, cut down to what matters).
     macro_rules! sample {
@@ -318,8 +323,8 @@ mod tests {
         };
     }
 
-    fn report(text: &str) -> Report {
-        let (mut reader, mut report) = (StreamReader::default(), Report::default());
+    fn report(text: &str) -> AgentReport {
+        let (mut reader, mut report) = (StreamReader::default(), AgentReport::default());
         reader.stdout(text.as_bytes(), &mut |event| report.add(event));
         reader.finish(false, &mut |event| report.add(event));
         report
@@ -381,7 +386,7 @@ mod tests {
     #[test]
     fn a_client_that_fails_before_its_first_event_is_quoted() {
         let said = |stderr: &str, failed: bool| {
-            let (mut reader, mut report) = (StreamReader::default(), Report::default());
+            let (mut reader, mut report) = (StreamReader::default(), AgentReport::default());
             reader.stderr(stderr.as_bytes(), &mut |_| {});
             reader.finish(failed, &mut |event| report.add(event));
             report.error()
@@ -414,24 +419,24 @@ mod tests {
             (
                 "usage limit",
                 sample!("usage-limit"),
-                Some(Failure::UsageLimit { resets: reset(1_794_834_014) }),
+                Some(AgentFailure::UsageLimit { resets: reset(1_794_834_014) }),
             ),
-            ("429", sample!("error-429"), Some(Failure::RateLimited)),
-            ("500", sample!("error-500"), Some(Failure::ServerError(Some(500)))),
-            ("529", sample!("error-529"), Some(Failure::Overloaded)),
-            ("connection refused", sample!("error-connection"), Some(Failure::ServerError(None))),
-            ("401", sample!("error-401"), Some(Failure::Authentication)),
-            ("403", sample!("error-403"), Some(Failure::Authentication)),
-            ("not logged in", sample!("error-login"), Some(Failure::Authentication)),
-            ("no credit", sample!("error-billing"), Some(Failure::Billing)),
-            ("402", sample!("error-402"), Some(Failure::Billing)),
-            ("404", sample!("error-404"), Some(Failure::Other(model.to_owned()))),
+            ("429", sample!("error-429"), Some(AgentFailure::RateLimited)),
+            ("500", sample!("error-500"), Some(AgentFailure::ServerError(Some(500)))),
+            ("529", sample!("error-529"), Some(AgentFailure::Overloaded)),
+            ("connection refused", sample!("error-connection"), Some(AgentFailure::ServerError(None))),
+            ("401", sample!("error-401"), Some(AgentFailure::Authentication)),
+            ("403", sample!("error-403"), Some(AgentFailure::Authentication)),
+            ("not logged in", sample!("error-login"), Some(AgentFailure::Authentication)),
+            ("no credit", sample!("error-billing"), Some(AgentFailure::Billing)),
+            ("402", sample!("error-402"), Some(AgentFailure::Billing)),
+            ("404", sample!("error-404"), Some(AgentFailure::Other(model.to_owned()))),
             (
                 "turns",
                 sample!("max-turns"),
-                Some(Failure::Other("Reached maximum number of turns (1)".into())),
+                Some(AgentFailure::Other("Reached maximum number of turns (1)".into())),
             ),
-            ("SIGINT", sample!("interrupted"), Some(Failure::Other(stopped.into()))),
+            ("SIGINT", sample!("interrupted"), Some(AgentFailure::Other(stopped.into()))),
             ("SIGTERM", sample!("terminated"), None),
             ("nothing at all", "", None),
         ];
@@ -443,10 +448,10 @@ mod tests {
             [sample!("error-429"), sample!("error-500"), sample!("error-529"), sample!("error-connection")];
         for (name, text) in passing.iter().zip(texts) {
             let report = report(text);
-            assert!(report.failure.as_ref().is_some_and(Failure::is_transient), "{name}");
+            assert!(report.failure.as_ref().is_some_and(AgentFailure::is_transient), "{name}");
             assert_eq!(report.message(), None, "{name}: the error is not a message of the agent");
         }
-        assert!(!Failure::UsageLimit { resets: None }.is_transient());
+        assert!(!AgentFailure::UsageLimit { resets: None }.is_transient());
     }
 
     #[test]
@@ -463,32 +468,32 @@ mod tests {
         let limit = "You've hit your session limit · resets 3pm (UTC)";
         let said = |text: &str| error.replace("TEXT", text);
         let cases = [
-            ("by its text", said(limit), Some(Failure::UsageLimit { resets: Some(clock) })),
+            ("by its text", said(limit), Some(AgentFailure::UsageLimit { resets: Some(clock) })),
             ("the agent's prose", said(limit).replace("true", "false"), None),
-            ("events before text", format!("{rejected}\n{}", said(limit)), Some(Failure::UsageLimit { resets: reset(1_794_834_014) })),
-            ("events alone", format!("{rejected}\n{}", said("?")), Some(Failure::UsageLimit { resets: reset(1_794_834_014) })),
-            ("rejected and then killed", rejected.to_owned(), Some(Failure::UsageLimit { resets: reset(1_794_834_014) })),
-            ("rejected, then allowed", format!("{rejected}\n{allowed}\n{}", said("?")), Some(Failure::Other("?".into()))),
+            ("events before text", format!("{rejected}\n{}", said(limit)), Some(AgentFailure::UsageLimit { resets: reset(1_794_834_014) })),
+            ("events alone", format!("{rejected}\n{}", said("?")), Some(AgentFailure::UsageLimit { resets: reset(1_794_834_014) })),
+            ("rejected and then killed", rejected.to_owned(), Some(AgentFailure::UsageLimit { resets: reset(1_794_834_014) })),
+            ("rejected, then allowed", format!("{rejected}\n{allowed}\n{}", said("?")), Some(AgentFailure::Other("?".into()))),
             ("rejected, but that was not it", format!("{rejected}\n{}", r#"{"type":"result","is_error":true,"api_error_status":503}"#),
-                Some(Failure::ServerError(Some(503)))),
+                Some(AgentFailure::ServerError(Some(503)))),
             ("rejected, and yet it went well", format!("{rejected}\n{}", r#"{"type":"result","is_error":false}"#), None),
-            ("the client's word", r#"{"type":"result","is_error":true,"api_error":"usage_limit_reached"}"#.to_owned(), Some(Failure::UsageLimit { resets: None })),
-            ("a throttle that is called rejected", rejected.replace(",\"resetsAt\":1794834014", ""), Some(Failure::RateLimited)),
+            ("the client's word", r#"{"type":"result","is_error":true,"api_error":"usage_limit_reached"}"#.to_owned(), Some(AgentFailure::UsageLimit { resets: None })),
+            ("a throttle that is called rejected", rejected.replace(",\"resetsAt\":1794834014", ""), Some(AgentFailure::RateLimited)),
             ("a 429 without a reset time", format!("{}\n{}", rejected.replace(",\"resetsAt\":1794834014", ""),
                 r#"{"type":"result","is_error":true,"api_error_status":429,"api_error":"usage_limit_reached","result":"You've hit your limit"}"#),
-                Some(Failure::RateLimited)),
+                Some(AgentFailure::RateLimited)),
             ("a limit that is named, without a time",
                 r#"{"type":"result","is_error":true,"api_error_status":429,"result":"You've hit your weekly limit"}"#.to_owned(),
-                Some(Failure::UsageLimit { resets: None })),
+                Some(AgentFailure::UsageLimit { resets: None })),
             ("the limit of an API key", r#"{"type":"result","is_error":true,"api_error_status":400,"result":"API Error: 400 You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}"#.to_owned(),
-                Some(Failure::UsageLimit { resets: reset(1_796_083_200) })),
-            ("an older client without credit", said("Credit balance is too low"), Some(Failure::Billing)),
-            ("an older client without a key", said("Invalid API key · Please run /login"), Some(Failure::Authentication)),
+                Some(AgentFailure::UsageLimit { resets: reset(1_796_083_200) })),
+            ("an older client without credit", said("Credit balance is too low"), Some(AgentFailure::Billing)),
+            ("an older client without a key", said("Invalid API key · Please run /login"), Some(AgentFailure::Authentication)),
             ("an error, then a good turn", format!("{}\n{}", said("x"), r#"{"type":"result","is_error":false,"result":"ok"}"#), None),
-            ("no text at all", r#"{"type":"result","is_error":true}"#.to_owned(), Some(Failure::Other("unknown error".into()))),
-            ("hostile text", said("a\\u001b[2Jb"), Some(Failure::Other("a[2Jb".into()))),
+            ("no text at all", r#"{"type":"result","is_error":true}"#.to_owned(), Some(AgentFailure::Other("unknown error".into()))),
+            ("hostile text", said("a\\u001b[2Jb"), Some(AgentFailure::Other("a[2Jb".into()))),
             ("killed while it gave up", r#"{"type":"assistant","error":"server_error","is_api_error_message":true,"api_error_status":500}"#.to_owned(),
-                Some(Failure::ServerError(Some(500)))),
+                Some(AgentFailure::ServerError(Some(500)))),
         ];
         for (name, text, expected) in cases {
             assert_eq!(report(&text).failure, expected, "{name}");

@@ -1,11 +1,11 @@
 //! Any program that takes the prompt on stdin and prints text, as a command line for the shell.
 
 use super::failure::last_error_line;
-use super::{Abilities, AgentEvent, AgentProgram, Failure, MAX_ANSWER_WAIT, OutputReader, Unavailable};
+use super::{Abilities, AgentEvent, AgentFailure, AgentProgram, MAX_ANSWER_WAIT, OutputReader, Unavailable};
 use crate::core::signal;
 use crate::core::text::clean;
 use crate::run::process::target::Target;
-use crate::store::process::program::{self, Ended};
+use crate::store::process::program::{self, ProgramEnd};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl AgentProgram for ShellCommand {
         let Some(word) = first_word(&self.0).filter(|_| cfg!(unix)) else { return Ok(()) };
         let words: Vec<String> = ASK.into_iter().chain([word]).map(str::to_owned).collect();
         match program::run(target.command(&words, project, "ask"), b"", MAX_ANSWER_WAIT).ended {
-            Ended::Exit(code) if code != 0 => {
+            ProgramEnd::Exit(code) if code != 0 => {
                 let place = target.container().map_or_else(String::new, |name| format!(" in {name}"));
                 let hint = "Install it, or give --agent-command the path of your agent.";
                 Err(Unavailable::new(format!("{word} was not found{place}"), hint))
@@ -107,7 +107,7 @@ impl OutputReader for TextReader {
 /// Returns why a call failed: by its last words on stderr, else by an error at the end of stdout.
 fn failure(stderr: &str, stdout: &str) -> Option<AgentEvent<'static>> {
     for text in [stderr, stdout] {
-        if let Some(failure) = Failure::of_output(text) {
+        if let Some(failure) = AgentFailure::of_output(text) {
             return Some(AgentEvent::Failed(failure, last_error_line(text).unwrap_or_default()));
         }
     }
@@ -118,7 +118,7 @@ fn failure(stderr: &str, stdout: &str) -> Option<AgentEvent<'static>> {
     let error =
         || last_error_line(stdout).filter(|line| signal::error_signature(line).is_some() || is_short());
     let words = last_error_line(stderr).or_else(error)?;
-    Some(AgentEvent::Failed(Failure::Other(words.clone()), words))
+    Some(AgentEvent::Failed(AgentFailure::Other(words.clone()), words))
 }
 
 /// At least the last [`MAX_MESSAGE_BYTES`] of a stream.
@@ -187,14 +187,14 @@ fn readable(bytes: &[u8]) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::agent::Report;
+    use crate::run::agent::AgentReport;
 
     fn reader(shown: bool) -> TextReader {
         TextReader { shown, ..TextReader::default() }
     }
 
     fn message(reader: &mut TextReader) -> Option<String> {
-        let mut report = Report::default();
+        let mut report = AgentReport::default();
         reader.finish(false, &mut |event| report.add(event));
         report.message().map(str::to_owned)
     }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn text_is_shown_in_whole_lines_and_its_end_is_the_message() {
         for shown in [true, false] {
-            let (mut reader, mut report, mut lines) = (reader(shown), Report::default(), Vec::new());
+            let (mut reader, mut report, mut lines) = (reader(shown), AgentReport::default(), Vec::new());
             let mut emit = |event: AgentEvent<'_>| match event {
                 AgentEvent::Output(text) => lines.push(text.into_owned()),
                 event => report.add(event),
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_quoted_also_if_its_words_are_on_stdout() {
         let words = |stderr: &str, stdout: &str| match failure(stderr, stdout) {
-            Some(AgentEvent::Failed(Failure::Other(_), words)) => words,
+            Some(AgentEvent::Failed(AgentFailure::Other(_), words)) => words,
             _ => String::new(),
         };
         assert_eq!(words("", "Prompt is too long\n"), "Prompt is too long");

@@ -12,7 +12,7 @@ use std::fmt;
 
 /// Why an agent could not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum AgentFailure {
     UsageLimit {
         resets: Option<Reset>,
     },
@@ -29,27 +29,27 @@ pub enum Failure {
 
 /// How the wordings of a kind begin, in lower case. A message without a client's sign of an error must end there, or
 /// continue with punctuation, unless the wording ends in `…`.
-const WORDINGS: [(Failure, &str); 5] = [
+const WORDINGS: [(AgentFailure, &str); 5] = [
     (
-        Failure::Billing,
+        AgentFailure::Billing,
         "credit balance is too low|your credit balance is too low…|quota exceeded. check your plan and billing…|\
          you exceeded your current quota, please check your plan and billing…|insufficient quota|you have no quota",
     ),
     (
-        Failure::Authentication,
+        AgentFailure::Authentication,
         "not logged in|invalid api key|failed to authenticate|please run /login|failed to refresh token|\
          your access token could not be refreshed…|incorrect api key provided|please set an auth method in your…|\
          your organization has disabled claude subscription access…",
     ),
-    (Failure::Overloaded, "overloaded|repeated 529 overloaded errors"),
+    (AgentFailure::Overloaded, "overloaded|repeated 529 overloaded errors"),
     (
-        Failure::RateLimited,
+        AgentFailure::RateLimited,
         "rate limited|too many requests|this request would exceed your…|resource has been exhausted|\
          resource exhausted. please try again later|server is temporarily limiting requests|\
          rate limit reached for…|no capacity available for model…",
     ),
     (
-        Failure::ServerError(None),
+        AgentFailure::ServerError(None),
         "connection error|unable to connect to api|stream disconnected before completion|internal server error",
     ),
 ];
@@ -60,26 +60,26 @@ const STATUS_MARKS: [&str; 3] =
 const MAX_LINES: usize = 24;
 const MAX_CHARS: usize = 4000;
 
-impl Failure {
+impl AgentFailure {
     /// Returns whether it goes away by itself within minutes.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Failure::RateLimited | Failure::Overloaded | Failure::ServerError(_))
+        matches!(self, AgentFailure::RateLimited | AgentFailure::Overloaded | AgentFailure::ServerError(_))
     }
 
     /// Returns what a status of the service means for the agent. The others are errors of the request.
-    pub fn of_status(status: u16) -> Option<Failure> {
+    pub fn of_status(status: u16) -> Option<AgentFailure> {
         Some(match status {
-            401 | 403 => Failure::Authentication,
-            402 => Failure::Billing,
-            429 => Failure::RateLimited,
-            529 => Failure::Overloaded,
-            408 | 500..=599 => Failure::ServerError(Some(status)),
+            401 | 403 => AgentFailure::Authentication,
+            402 => AgentFailure::Billing,
+            429 => AgentFailure::RateLimited,
+            529 => AgentFailure::Overloaded,
+            408 | 500..=599 => AgentFailure::ServerError(Some(status)),
             _ => return None,
         })
     }
 
     /// Recognises a text that is the client's message and nothing else.
-    pub fn of_message(text: &str) -> Option<Failure> {
+    pub fn of_message(text: &str) -> Option<AgentFailure> {
         let (mark, text) = unmarked(text);
         let lower = text.to_lowercase();
         // "400 You have reached …"
@@ -92,12 +92,12 @@ impl Failure {
         let kind = error.as_ref().map_or("", |error| error.kind.as_str());
         let resets = error.as_ref().and_then(|error| error.resets_at);
         if let Some(told) = signal::usage_limit(message) {
-            return Some(Failure::UsageLimit { resets: told.resets.or(resets.map(Reset::At)) });
+            return Some(AgentFailure::UsageLimit { resets: told.resets.or(resets.map(Reset::At)) });
         }
         match kind {
-            "usage_limit_reached" => return Some(Failure::UsageLimit { resets: resets.map(Reset::At) }),
-            "insufficient_quota" => return Some(Failure::Billing),
-            "overloaded_error" => return Some(Failure::Overloaded),
+            "usage_limit_reached" => return Some(AgentFailure::UsageLimit { resets: resets.map(Reset::At) }),
+            "insufficient_quota" => return Some(AgentFailure::Billing),
+            "overloaded_error" => return Some(AgentFailure::Overloaded),
             _ => {}
         }
         let is_clear = mark == Mark::Client || error.is_some();
@@ -111,16 +111,18 @@ impl Failure {
         let status = status(text, is_clear || known.is_some(), is_json);
         // One of Google's words for a throttle is another's for an empty account.
         if status == Some(429) && lower.contains("resource_exhausted") {
-            return Some(Failure::RateLimited);
+            return Some(AgentFailure::RateLimited);
         }
         match known {
-            None | Some(Failure::ServerError(None)) => status.and_then(Failure::of_status).or(known),
+            None | Some(AgentFailure::ServerError(None)) => {
+                status.and_then(AgentFailure::of_status).or(known)
+            }
             known => known,
         }
     }
 
     /// Recognises the client's message at the end of what a failed call printed.
-    pub fn of_output(text: &str) -> Option<Failure> {
+    pub fn of_output(text: &str) -> Option<AgentFailure> {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let lines = &lines[lines.len().saturating_sub(MAX_LINES)..];
         (0..lines.len()).rev().find_map(|start| {
@@ -132,9 +134,11 @@ impl Failure {
             let alone = behind.is_empty() || is_marked;
             is_near.then_some(())?;
             // A limit's advice is in the lines after it; what else is said there, no other message has.
-            match Failure::of_message(&whole) {
-                Some(limit @ Failure::UsageLimit { .. }) => Some(limit),
-                found => found.filter(|_| alone).or_else(|| alone.then(|| Failure::of_message(first))?),
+            match AgentFailure::of_message(&whole) {
+                Some(limit @ AgentFailure::UsageLimit { .. }) => Some(limit),
+                found => {
+                    found.filter(|_| alone).or_else(|| alone.then(|| AgentFailure::of_message(first))?)
+                }
             }
         })
     }
@@ -254,17 +258,19 @@ impl Json {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for AgentFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::UsageLimit { .. } => write!(f, "usage limit reached"),
-            Failure::RateLimited => write!(f, "the service limits requests (429)"),
-            Failure::Overloaded => write!(f, "the service is overloaded (529)"),
-            Failure::ServerError(Some(status)) => write!(f, "the service failed ({status})"),
-            Failure::ServerError(None) => write!(f, "the service cannot be reached"),
-            Failure::Authentication => write!(f, "not logged in: start the agent program once and log in"),
-            Failure::Billing => write!(f, "billing failed: check your plan or credit"),
-            Failure::Other(text) => write!(f, "{}", clean::excerpt(text, 200)),
+            AgentFailure::UsageLimit { .. } => write!(f, "usage limit reached"),
+            AgentFailure::RateLimited => write!(f, "the service limits requests (429)"),
+            AgentFailure::Overloaded => write!(f, "the service is overloaded (529)"),
+            AgentFailure::ServerError(Some(status)) => write!(f, "the service failed ({status})"),
+            AgentFailure::ServerError(None) => write!(f, "the service cannot be reached"),
+            AgentFailure::Authentication => {
+                write!(f, "not logged in: start the agent program once and log in")
+            }
+            AgentFailure::Billing => write!(f, "billing failed: check your plan or credit"),
+            AgentFailure::Other(text) => write!(f, "{}", clean::excerpt(text, 200)),
         }
     }
 }
@@ -283,17 +289,17 @@ mod tests {
         })
     }
 
-    fn kind(failure: Option<&Failure>) -> String {
+    fn kind(failure: Option<&AgentFailure>) -> String {
         match failure {
             None => "other".into(),
-            Some(Failure::UsageLimit { resets: Some(reset) }) => format!("limit {}", told(reset)),
-            Some(Failure::UsageLimit { resets: None }) => "limit".into(),
-            Some(Failure::RateLimited) => "throttle".into(),
-            Some(Failure::Overloaded) => "overloaded".into(),
-            Some(Failure::ServerError(_)) => "server".into(),
-            Some(Failure::Authentication) => "login".into(),
-            Some(Failure::Billing) => "billing".into(),
-            Some(Failure::Other(text)) => panic!("{text}"),
+            Some(AgentFailure::UsageLimit { resets: Some(reset) }) => format!("limit {}", told(reset)),
+            Some(AgentFailure::UsageLimit { resets: None }) => "limit".into(),
+            Some(AgentFailure::RateLimited) => "throttle".into(),
+            Some(AgentFailure::Overloaded) => "overloaded".into(),
+            Some(AgentFailure::ServerError(_)) => "server".into(),
+            Some(AgentFailure::Authentication) => "login".into(),
+            Some(AgentFailure::Billing) => "billing".into(),
+            Some(AgentFailure::Other(text)) => panic!("{text}"),
         }
     }
 
@@ -314,7 +320,7 @@ mod tests {
         let mut wrong = Vec::new();
         for (expected, origin, text) in wordings() {
             let printed = format!("I looked at the tests.\nThey need a fix.\n\n{text}\n");
-            for found in [Failure::of_message(&text), Failure::of_output(&printed)] {
+            for found in [AgentFailure::of_message(&text), AgentFailure::of_output(&printed)] {
                 let found = kind(found.as_ref());
                 wrong
                     .extend((found != expected).then(|| format!("{found} for {expected}, {origin}: {text}")));
@@ -356,25 +362,28 @@ mod tests {
             "The body is {\"error\": {\"code\": 429}}",
             "When busy it answers {\"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}",
         ] {
-            assert_eq!(Failure::of_output(text), None, "{text}");
+            assert_eq!(AgentFailure::of_output(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_status_is_told_rather_than_the_words_beside_it() {
         for text in ["API Error: 500 Internal server error", "Error: 500 Internal Server Error"] {
-            assert_eq!(Failure::of_output(text), Some(Failure::ServerError(Some(500))), "{text}");
+            assert_eq!(AgentFailure::of_output(text), Some(AgentFailure::ServerError(Some(500))), "{text}");
         }
-        assert_eq!(Failure::of_output("Error: Connection error."), Some(Failure::ServerError(None)));
-        assert_eq!(Failure::of_output("Error: 429 Too Many Requests"), Some(Failure::RateLimited));
+        assert_eq!(
+            AgentFailure::of_output("Error: Connection error."),
+            Some(AgentFailure::ServerError(None))
+        );
+        assert_eq!(AgentFailure::of_output("Error: 429 Too Many Requests"), Some(AgentFailure::RateLimited));
     }
 
     #[test]
     fn an_error_far_above_the_end_is_not_why_the_call_failed() {
         let text = format!("API Error: 429 Too many requests\n{}", "and then it worked\n".repeat(5));
-        assert_eq!(Failure::of_output(&text), None);
+        assert_eq!(AgentFailure::of_output(&text), None);
         let json = "API Error: 500\n{\n\"type\": \"error\"\n}\n";
-        assert_eq!(Failure::of_output(json), Some(Failure::ServerError(Some(500))), "its own JSON");
+        assert_eq!(AgentFailure::of_output(json), Some(AgentFailure::ServerError(Some(500))), "its own JSON");
     }
 
     #[test]

@@ -12,16 +12,16 @@ mod report;
 
 pub use claude::Claude;
 pub use command::ShellCommand;
-pub use failure::Failure;
-pub use report::Report;
+pub use failure::AgentFailure;
+pub use report::AgentReport;
 
 use super::process::target::Target;
 use crate::claude::account;
 use crate::core::decide::figures::Window;
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::record::Usage;
 use crate::store::process::lookup;
-use crate::store::process::program::{self, Ended};
+use crate::store::process::program::{self, ProgramEnd};
 use crate::store::project::Project;
 use crate::store::world::World;
 use serde::{Deserialize, Serialize};
@@ -55,10 +55,14 @@ impl Agent {
 }
 
 /// Returns what a line of an iteration's log says, whichever agent wrote it.
-pub fn log_entries(line: &[u8]) -> Vec<Entry> {
+pub fn log_entries(line: &[u8]) -> Vec<AccountEntry> {
     account::of_stream(line).unwrap_or_else(|| {
         let text = account::text(&String::from_utf8_lossy(line));
-        if text.is_empty() { Vec::new() } else { vec![Entry { at: None, kind: Kind::Said, text }] }
+        if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![AccountEntry { at: None, kind: EntryKind::Said, text }]
+        }
     })
 }
 
@@ -158,7 +162,7 @@ pub enum AgentEvent<'a> {
     /// The turn is over, with this as its last message if it went well.
     Result(Option<String>),
     /// The agent could not work, for this reason and in these words of its own.
-    Failed(Failure, String),
+    Failed(AgentFailure, String),
 }
 
 /// A program that a run needs and cannot use.
@@ -181,16 +185,16 @@ pub const MAX_ANSWER_WAIT: Duration = Duration::from_secs(60);
 pub fn ask(program: &str, args: &[&str], limit: Duration, hint: &str) -> Result<String, Unavailable> {
     let mut command = lookup::command(program);
     command.args(args);
-    let said = program::run(command, b"", limit);
+    let output = program::run(command, b"", limit);
     let call = format!("{program} {}", args.join(" "));
-    match &said.ended {
-        Ended::Exit(0) => Ok(said.stdout),
-        Ended::NotStarted(why) => Err(Unavailable::new(format!("{program} was not found: {why}"), hint)),
-        Ended::TimedOut(limit) => Err(Unavailable::new(
+    match &output.ended {
+        ProgramEnd::Exit(0) => Ok(output.stdout),
+        ProgramEnd::NotStarted(why) => Err(Unavailable::new(format!("{program} was not found: {why}"), hint)),
+        ProgramEnd::TimedOut(limit) => Err(Unavailable::new(
             format!("{call}: no answer within {} s", limit.as_secs()),
             "Run it by hand and see what it waits for.",
         )),
-        _ => Err(Unavailable::new(format!("{call} failed: {}", said.complaint()), hint)),
+        _ => Err(Unavailable::new(format!("{call} failed: {}", output.complaint()), hint)),
     }
 }
 
@@ -212,12 +216,12 @@ mod tests {
             let said: Vec<_> = said.iter().map(|entry| (entry.kind, entry.text.as_str())).collect();
             assert_eq!(
                 said,
-                expected.into_iter().map(|text| (Kind::Said, text)).collect::<Vec<_>>(),
+                expected.into_iter().map(|text| (EntryKind::Said, text)).collect::<Vec<_>>(),
                 "{line}"
             );
         }
-        assert_eq!(log_entries(br#"{"type":"result","is_error":false}"#)[0].kind, Kind::Finished);
-        assert_eq!(log_entries(br#"{"type":"result","is_error":true}"#)[0].kind, Kind::Reported);
+        assert_eq!(log_entries(br#"{"type":"result","is_error":false}"#)[0].kind, EntryKind::Finished);
+        assert_eq!(log_entries(br#"{"type":"result","is_error":true}"#)[0].kind, EntryKind::Reported);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What one iteration's output came to, added up event by event.
 
-use super::{AgentEvent, Failure};
+use super::{AgentEvent, AgentFailure};
 use crate::core::decide::figures::{self, Window};
 use crate::core::record::Usage;
 
@@ -8,7 +8,7 @@ use crate::core::record::Usage;
 const MAX_TOOLS_IN_FLIGHT: usize = 256;
 
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct AgentReport {
     /// The conversation, if there is one to continue.
     pub session: Option<String>,
     /// The conversation to continue no longer exists.
@@ -25,7 +25,7 @@ pub struct Report {
     context: (Option<u64>, Option<u64>),
     /// The tools whose calls were denied.
     pub denied: Vec<String>,
-    pub failure: Option<Failure>,
+    pub failure: Option<AgentFailure>,
     /// The agent program's own words for the failure.
     words: String,
     /// A turn is over.
@@ -36,7 +36,7 @@ pub struct Report {
     background: usize,
 }
 
-impl Report {
+impl AgentReport {
     pub fn add(&mut self, event: AgentEvent<'_>) {
         match event {
             AgentEvent::Session(id) => {
@@ -102,7 +102,7 @@ impl Report {
     /// Returns why the agent failed, and its own words for it.
     pub fn error(&self) -> Option<String> {
         match self.failure.as_ref()? {
-            Failure::Other(_) if !self.words.is_empty() => Some(self.words.clone()),
+            AgentFailure::Other(_) if !self.words.is_empty() => Some(self.words.clone()),
             failure => Some(self.with_words(failure.to_string())),
         }
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_oldest_of_too_many_tools_are_forgotten() {
-        let mut report = Report::default();
+        let mut report = AgentReport::default();
         (0..1000).for_each(|id| report.add(start(id)));
         assert_eq!((report.in_flight.len(), report.tools_used), (MAX_TOOLS_IN_FLIGHT, 1000));
         assert_eq!(report.in_flight.last().map(|(id, _)| id.as_str()), Some("999"));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_tool_without_an_end_does_not_outlive_its_turn() {
-        let mut report = Report::default();
+        let mut report = AgentReport::default();
         report.add(start(1));
         assert!(report.running() == 1 && !report.is_over());
         report.add(AgentEvent::Result(None));
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn how_full_the_context_is_needs_both_figures() {
-        let mut report = Report::default();
+        let mut report = AgentReport::default();
         report.add(AgentEvent::Context { tokens: Some(50_000), window: None });
         assert_eq!(report.context_percent(), None);
         report.add(AgentEvent::Context { tokens: None, window: Some(200_000) });
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_empty_result_does_not_hide_the_last_message() {
-        let mut report = Report::default();
+        let mut report = AgentReport::default();
         report.add(AgentEvent::Text("All done here.".into()));
         report.add(AgentEvent::Result(Some(" ".into())));
         assert_eq!(report.message(), Some("All done here."));
@@ -174,7 +174,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_call_is_counted_once(calls in proptest::collection::vec((0u64..10, any::<bool>(), any::<bool>()), 0..60)) {
-            let (mut report, mut running, mut edits, mut used) = (Report::default(), Vec::new(), 0, 0);
+            let (mut report, mut running, mut edits, mut used) = (AgentReport::default(), Vec::new(), 0, 0);
             for (id, starts, failed) in calls {
                 let known = running.iter().position(|running| *running == id);
                 match (starts, known) {

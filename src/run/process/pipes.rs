@@ -18,7 +18,7 @@ pub struct Pipes {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum OutputChunk {
     Output {
         chunk: Vec<u8>,
         is_stderr: bool,
@@ -67,19 +67,22 @@ impl Pipes {
 }
 
 impl Iterator for Pipes {
-    type Item = Piece;
+    type Item = OutputChunk;
 
-    fn next(&mut self) -> Option<Piece> {
+    fn next(&mut self) -> Option<OutputChunk> {
         loop {
             let which = self.ready()?;
             match self.open[which].as_mut()?.read(&mut self.buffer) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => {
                     self.open[which] = None;
-                    return Some(Piece::Closed);
+                    return Some(OutputChunk::Closed);
                 }
                 Ok(len) => {
-                    return Some(Piece::Output { chunk: self.buffer[..len].to_vec(), is_stderr: which == 1 });
+                    return Some(OutputChunk::Output {
+                        chunk: self.buffer[..len].to_vec(),
+                        is_stderr: which == 1,
+                    });
                 }
             }
         }
@@ -96,7 +99,7 @@ mod tests {
         let ((stdout, mut out), (stderr, mut err)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
         let mut pipes = Pipes::new(Some(stdout.into()), Some(stderr.into()));
         let mut read = || match pipes.next() {
-            Some(Piece::Output { chunk, is_stderr }) => (String::from_utf8(chunk).unwrap(), is_stderr),
+            Some(OutputChunk::Output { chunk, is_stderr }) => (String::from_utf8(chunk).unwrap(), is_stderr),
             other => panic!("{other:?}"),
         };
         for turn in 0..2 {
@@ -127,8 +130,8 @@ mod tests {
         }
         drop(err);
         drop(out);
-        let rest: Vec<Piece> = pipes.collect();
-        let closed = rest.iter().filter(|piece| **piece == Piece::Closed).count();
+        let rest: Vec<OutputChunk> = pipes.collect();
+        let closed = rest.iter().filter(|piece| **piece == OutputChunk::Closed).count();
         assert_eq!(closed, 2, "{rest:?}");
         assert!(rest.len() <= 3, "stderr was read in between: {rest:?}");
     }

@@ -1,7 +1,7 @@
 //! Ends stray processes of a run. Everything an agent starts inherits `RALPH_RUN_ID` and, on Linux and so inside
 //! every container, a mark that a cleared environment leaves as it is (`store::process::mark`).
 
-use crate::store::process::program::{self, Ended};
+use crate::store::process::program::{self, ProgramEnd};
 use crate::store::process::{group, lookup, mark};
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -78,16 +78,16 @@ pub fn reap_container(name: &str, run_id: &str, grace: u32) -> Result<(), String
     docker.args(["exec", "-i", name, "sh", "-c", &format!("{REAP}reap"), "sh"]);
     // Guards are ended too: one must not mistake the next agent of this run for its own.
     docker.args(arguments(run_id, [VARIABLE, GUARD_VARIABLE], grace));
-    let said = program::run(docker, b"", MAX_ENGINE_WAIT);
-    let lower = said.stderr.to_lowercase();
+    let output = program::run(docker, b"", MAX_ENGINE_WAIT);
+    let lower = output.stderr.to_lowercase();
     // Nothing runs in a container that does not run.
     let is_down =
         ["no such container", "is not running", "is restarting"].iter().any(|words| lower.contains(words));
-    match said.ended {
-        Ended::Exit(0) => Ok(()),
-        Ended::Exit(1) if is_down => Ok(()),
-        Ended::Exit(1) if said.stderr.is_empty() => Err("a process is still there after KILL".into()),
-        _ => Err(said.complaint()),
+    match output.ended {
+        ProgramEnd::Exit(0) => Ok(()),
+        ProgramEnd::Exit(1) if is_down => Ok(()),
+        ProgramEnd::Exit(1) if output.stderr.is_empty() => Err("a process is still there after KILL".into()),
+        _ => Err(output.complaint()),
     }
 }
 
@@ -95,8 +95,8 @@ pub fn reap_container(name: &str, run_id: &str, grace: u32) -> Result<(), String
 pub fn stop_sandbox(name: &str) -> Result<(), String> {
     let mut docker = lookup::command("docker");
     docker.args(["sandbox", "stop", name]);
-    let said = program::run(docker, b"", MAX_ENGINE_WAIT);
-    if said.passed() { Ok(()) } else { Err(said.complaint()) }
+    let output = program::run(docker, b"", MAX_ENGINE_WAIT);
+    if output.passed() { Ok(()) } else { Err(output.complaint()) }
 }
 
 fn entry(variable: &str, run_id: &str) -> String {
@@ -105,42 +105,42 @@ fn entry(variable: &str, run_id: &str) -> String {
 
 /// A process that ends an agent which no signal of ours reaches, if we are gone: its stdin closes then, however that
 /// happened. Inside a container even the end of every process on this side closes it.
-pub struct Guard(Child);
+pub struct ReaperGuard(Child);
 
-impl Guard {
-    pub fn in_container(name: &str, run_id: &str) -> Result<Guard, String> {
+impl ReaperGuard {
+    pub fn in_container(name: &str, run_id: &str) -> Result<ReaperGuard, String> {
         let mut docker = lookup::command("docker");
         docker.args(["exec", "-i", "-e", &entry(GUARD_VARIABLE, run_id), name]);
         docker.args(["sh", "-c", &format!("{REAP}{GUARD}"), "sh"]);
         // It does not find itself.
-        Guard::start(docker.args(arguments(run_id, [VARIABLE, VARIABLE], CONTAINER_GRACE)))
+        ReaperGuard::start(docker.args(arguments(run_id, [VARIABLE, VARIABLE], CONTAINER_GRACE)))
     }
 
-    pub fn of_sandbox(name: &str) -> Result<Guard, String> {
+    pub fn of_sandbox(name: &str) -> Result<ReaperGuard, String> {
         let docker = lookup::command("docker");
         let mut shell = lookup::command("sh");
         shell
             .args(["-c", SANDBOX_GUARD, "ralph-guard"])
             .arg(docker.get_program())
             .args(["sandbox", "stop", name]);
-        Guard::start(&mut shell)
+        ReaperGuard::start(&mut shell)
     }
 
     /// Starts it and waits until it is ready: an agent that begins before it could be left behind.
-    fn start(command: &mut Command) -> Result<Guard, String> {
+    fn start(command: &mut Command) -> Result<ReaperGuard, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A signal to our whole group must not end the guard too.
         group::lead(command);
-        let mut guard = Guard(command.spawn().map_err(|error| error.to_string())?);
+        let mut guard = ReaperGuard(command.spawn().map_err(|error| error.to_string())?);
         let (sender, ready) = channel();
         let (stdout, stderr) = (guard.0.stdout.take(), guard.0.stderr.take());
         let listen = move || {
             let is_ready = stdout.is_some_and(|mut stdout| stdout.read_exact(&mut [0]).is_ok());
-            let mut said = String::new();
+            let mut output = String::new();
             if !is_ready {
-                let _ = stderr.map(|stderr| stderr.take(4096).read_to_string(&mut said));
+                let _ = stderr.map(|stderr| stderr.take(4096).read_to_string(&mut output));
             }
-            let _ = sender.send(is_ready.then_some(()).ok_or(said));
+            let _ = sender.send(is_ready.then_some(()).ok_or(output));
         };
         Builder::new().spawn(listen).map_err(|error: io::Error| error.to_string())?;
         let silent = || Err(format!("no answer within {}s", MAX_ENGINE_WAIT.as_secs()));
@@ -167,7 +167,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for ReaperGuard {
     /// Sends it away: the agent has ended.
     fn drop(&mut self) {
         if let Some(mut stdin) = self.0.stdin.take() {
@@ -181,9 +181,9 @@ impl Drop for Guard {
 #[cfg(target_os = "linux")]
 pub fn reap(run_id: &str) -> Result<(), String> {
     // A process may start another one while we look, and its end takes a moment.
-    const MAX_LOOKS: usize = 500;
+    const MAX_PROC_SCANS: usize = 500;
     const POLL: Duration = Duration::from_millis(10);
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_PROC_SCANS {
         if kill_marked(run_id).is_empty() {
             return Ok(());
         }

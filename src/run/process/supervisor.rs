@@ -4,12 +4,12 @@
 //! silence, the user), its whole process group gets TERM, then KILL, and strays elsewhere are reaped.
 
 use super::target::{Reap, Target};
-use crate::core::time::heartbeat::{self, Beat, Heartbeat, Silence};
-use crate::run::agent::{AgentEvent, OutputReader, Report};
+use crate::core::time::heartbeat::{self, Heartbeat, Silence, SilenceReport};
+use crate::run::agent::{AgentEvent, AgentReport, OutputReader};
 use crate::run::inbox::{Inbox, Message, StopSignal};
 use crate::run::screen::Screen;
 use crate::store::process::group::Group;
-use crate::store::process::program::{self, Ended};
+use crate::store::process::program::{self, ProgramEnd};
 use crate::store::runner::logs::Log;
 use crate::store::world::Instant;
 use std::fmt;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Why the agent is no longer running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentEnd {
-    Ended(Ended),
+    Ended(ProgramEnd),
     Stalled(i64),
     /// It had given its result and did not exit.
     Lingered,
@@ -35,7 +35,7 @@ pub enum AgentEnd {
 
 impl AgentEnd {
     pub fn is_failure(&self) -> bool {
-        !matches!(self, AgentEnd::Ended(Ended::Exit(0)) | AgentEnd::Lingered)
+        !matches!(self, AgentEnd::Ended(ProgramEnd::Exit(0)) | AgentEnd::Lingered)
     }
 }
 
@@ -61,7 +61,7 @@ pub struct Launch<'a> {
     pub run_id: &'a str,
     pub prompt: String,
     pub timeout: Option<Duration>,
-    pub heartbeat: heartbeat::Settings,
+    pub heartbeat: heartbeat::HeartbeatSettings,
 }
 
 const POLL: Duration = Duration::from_millis(250);
@@ -69,7 +69,7 @@ const TICK: Duration = Duration::from_millis(900);
 /// How long to wait for the rest of the output after the agent's end.
 const DRAIN: Duration = Duration::from_millis(1500);
 /// How long the agent may take to exit after its result.
-const MAX_LINGER: Duration = Duration::from_secs(10);
+const EXIT_DEADLINE: Duration = Duration::from_secs(10);
 /// How long to wait for the end of a process that got TERM and KILL, also inside a container.
 const KILL_DEADLINE: Duration = Duration::from_secs(8);
 /// The exit code of `docker exec` if its process was killed.
@@ -85,16 +85,16 @@ pub trait Observer {
 }
 
 /// How an agent ended and what it said.
-pub struct Outcome {
+pub struct ProcessOutcome {
     pub end: AgentEnd,
-    pub report: Report,
+    pub report: AgentReport,
     /// Why it may still be running.
     pub left: Option<String>,
 }
 
-impl Outcome {
-    fn not_started(end: AgentEnd) -> Outcome {
-        Outcome { end, report: Report::default(), left: None }
+impl ProcessOutcome {
+    fn not_started(end: AgentEnd) -> ProcessOutcome {
+        ProcessOutcome { end, report: AgentReport::default(), left: None }
     }
 }
 
@@ -106,11 +106,11 @@ pub fn run(
     log: &mut Log,
     screen: &mut Screen,
     observer: &dyn Observer,
-) -> Outcome {
+) -> ProcessOutcome {
     let (number, words) = (launch.number, &launch.words);
-    let mut report = Report::default();
+    let mut report = AgentReport::default();
     let not_started = |error: std::io::Error| {
-        Outcome::not_started(AgentEnd::Ended(Ended::NotStarted(format!("{}: {error}", words[0]))))
+        ProcessOutcome::not_started(AgentEnd::Ended(ProgramEnd::NotStarted(format!("{}: {error}", words[0]))))
     };
     // Before the agent: whatever happens to us from here on, it ends.
     let started_at = launch.target.started_at();
@@ -118,7 +118,7 @@ pub fn run(
         Ok(guard) => guard,
         Err(why) => {
             let lost = launch.target.lost(None);
-            return Outcome::not_started(lost.unwrap_or(AgentEnd::Ended(Ended::NotStarted(why))));
+            return ProcessOutcome::not_started(lost.unwrap_or(AgentEnd::Ended(ProgramEnd::NotStarted(why))));
         }
     };
     let sender = inbox.sender.clone();
@@ -155,12 +155,12 @@ pub fn run(
     supervisor.group.end_rest();
     let how = match &end {
         _ if supervisor.interrupts > 1 => Reap::AtOnce,
-        AgentEnd::Ended(Ended::Exit(_) | Ended::Signal(_)) => Reap::Rest,
+        AgentEnd::Ended(ProgramEnd::Exit(_) | ProgramEnd::Signal(_)) => Reap::Rest,
         _ => Reap::CutOff,
     };
-    let failed = matches!(&end, AgentEnd::Ended(Ended::Exit(code)) if *code != 0);
+    let failed = matches!(&end, AgentEnd::Ended(ProgramEnd::Exit(code)) if *code != 0);
     // A container that stops ends the agent and the guard alike, one a moment after the other.
-    let was_killed = matches!(end, AgentEnd::Ended(Ended::Exit(KILLED)));
+    let was_killed = matches!(end, AgentEnd::Ended(ProgramEnd::Exit(KILLED)));
     if failed && guard.as_mut().is_some_and(|guard| guard.ends(was_killed)) {
         end = launch.target.lost(started_at.as_deref()).unwrap_or(end);
     }
@@ -175,7 +175,7 @@ pub fn run(
         screen.show(&event);
         report.add(event);
     });
-    Outcome { end, report, left }
+    ProcessOutcome { end, report, left }
 }
 
 struct Supervisor<'a> {
@@ -184,7 +184,7 @@ struct Supervisor<'a> {
     last_output: Instant,
     heartbeat: Heartbeat,
     open_pipes: u32,
-    exit: Option<(Instant, Ended)>,
+    exit: Option<(Instant, ProgramEnd)>,
     /// When it gave its result.
     over_at: Option<Instant>,
     /// Why we are ending it, and since when.
@@ -202,7 +202,7 @@ impl Supervisor<'_> {
         &mut self,
         inbox: &Inbox,
         reader: &mut dyn OutputReader,
-        report: &mut Report,
+        report: &mut AgentReport,
         log: &mut Log,
         screen: &mut Screen,
     ) -> AgentEnd {
@@ -210,7 +210,7 @@ impl Supervisor<'_> {
             match inbox.next(POLL) {
                 Some(Message::Output { of, chunk, is_stderr }) if of == self.launch.number => {
                     self.last_output = Instant::now();
-                    if let Some(silence) = self.heartbeat.pulse(self.elapsed()) {
+                    if let Some(silence) = self.heartbeat.record_output(self.elapsed()) {
                         self.observer.silent(&silence);
                     }
                     log.write(&chunk, is_stderr);
@@ -242,7 +242,7 @@ impl Supervisor<'_> {
             }
             self.check_limits(report, screen);
             if self.is_over() {
-                let unknown = || Ended::NotStarted("its exit status is unknown".into());
+                let unknown = || ProgramEnd::NotStarted("its exit status is unknown".into());
                 let ending = self.ending.take().map(|(why, _)| why);
                 return ending.unwrap_or_else(|| {
                     AgentEnd::Ended(self.exit.take().map_or_else(unknown, |(_, ended)| ended))
@@ -256,7 +256,7 @@ impl Supervisor<'_> {
     }
 
     /// Ends an agent that is silent, out of time, or done without exiting.
-    fn check_limits(&mut self, report: &Report, screen: &mut Screen) {
+    fn check_limits(&mut self, report: &AgentReport, screen: &mut Screen) {
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             screen.tick(self.began.elapsed(), self.last_output.elapsed());
@@ -266,18 +266,18 @@ impl Supervisor<'_> {
                 && let Some(beat) = self.heartbeat.check(now)
             {
                 screen.beat(&beat);
-                if let Beat::Stall { elapsed, .. } = beat {
+                if let SilenceReport::Stall { elapsed, .. } = beat {
                     self.heartbeat.silence(now).iter().for_each(|silence| self.observer.silent(silence));
                     self.end(AgentEnd::Stalled(elapsed));
                 }
             }
         }
         if let Some(limit) = self.launch.timeout.filter(|limit| self.began.elapsed() >= *limit) {
-            self.end(AgentEnd::Ended(Ended::TimedOut(limit)));
+            self.end(AgentEnd::Ended(ProgramEnd::TimedOut(limit)));
         }
         if !report.is_over() {
             self.over_at = None;
-        } else if self.over_at.get_or_insert_with(Instant::now).elapsed() >= MAX_LINGER {
+        } else if self.over_at.get_or_insert_with(Instant::now).elapsed() >= EXIT_DEADLINE {
             self.end(AgentEnd::Lingered);
         }
     }

@@ -1,6 +1,6 @@
 //! Where the agent runs. Another target is another variant here.
 
-use super::reaper::{self, CONTAINER_GRACE, Guard};
+use super::reaper::{self, CONTAINER_GRACE, ReaperGuard};
 use super::supervisor::AgentEnd;
 use crate::run::agent::{MAX_ANSWER_WAIT, Unavailable, ask};
 use crate::store::process::group::Group;
@@ -110,11 +110,11 @@ impl Target {
     }
 
     /// Starts what ends the agent if we are killed; a local one has the guard of its process group.
-    pub fn guard(&self, run_id: &str) -> Result<Option<Guard>, String> {
+    pub fn guard(&self, run_id: &str) -> Result<Option<ReaperGuard>, String> {
         match self {
             Target::Local => Ok(None),
-            Target::Container { name, .. } => Guard::in_container(name, run_id).map(Some),
-            Target::Sandbox { name } => Guard::of_sandbox(name).map(Some),
+            Target::Container { name, .. } => ReaperGuard::in_container(name, run_id).map(Some),
+            Target::Sandbox { name } => ReaperGuard::of_sandbox(name).map(Some),
         }
     }
 
@@ -156,12 +156,12 @@ impl Target {
     /// Returns what happened to a container that ended the agent in it. The engine may learn of its end a moment later,
     /// so it is asked more than once.
     pub fn lost(&self, started_at: Option<&str>) -> Option<AgentEnd> {
-        const LOOKS: usize = 20;
+        const MAX_ATTEMPTS: usize = 20;
         let name = self.container()?;
         let in_mid_run = |what: &str| format!("container {name} {what} in mid-run");
         let mut lost = None;
-        for look in 0..LOOKS {
-            std::thread::sleep(if look == 0 { Duration::ZERO } else { Duration::from_millis(100) });
+        for attempt in 0..MAX_ATTEMPTS {
+            std::thread::sleep(if attempt == 0 { Duration::ZERO } else { Duration::from_millis(100) });
             lost = match self.check() {
                 Ok(()) if started_at.is_some() && self.started_at().as_deref() != started_at => {
                     return Some(AgentEnd::Restarted(in_mid_run("was restarted")));

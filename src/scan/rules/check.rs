@@ -7,7 +7,7 @@ use super::paths;
 use super::{OwnRule, Rules};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::text::clean;
-use crate::store::project::fingerprint as hash;
+use crate::store::project::stable_hash as hash;
 use std::fs::File;
 use std::io::Read;
 

@@ -4,7 +4,7 @@
 const MAX_CODE_LINES: usize = 3;
 const MAX_LINES: usize = 40;
 /// Lines between the two halves of a marker, "generated" and "do not edit".
-const MAX_DISTANCE: usize = 3;
+const MAX_DISTANCE_LINES: usize = 3;
 
 #[rustfmt::skip]
 const FORBIDS_EDITS: [&str; 20] = [
@@ -41,8 +41,8 @@ pub fn marker(head: &[u8]) -> Option<(u64, String)> {
         if !line.contains("generated") || has_any(line, &ABOUT_A_PART) {
             return None;
         }
-        let near =
-            &comments[index.saturating_sub(MAX_DISTANCE)..(index + MAX_DISTANCE + 1).min(comments.len())];
+        let near = &comments
+            [index.saturating_sub(MAX_DISTANCE_LINES)..(index + MAX_DISTANCE_LINES + 1).min(comments.len())];
         let near = near.iter().map(|comment| bare(&comment.line)).collect::<Vec<_>>().join(" ");
         let found = is_tagged(line)
             || (is_clear(bare(line)) && !is_scaffold(line) && (!after_import || line.contains("this file ")))

@@ -10,7 +10,7 @@ mod paths;
 pub mod surroundings;
 
 use crate::core::settings::Resolved;
-use crate::store::project::fingerprint as hash;
+use crate::store::project::stable_hash as hash;
 pub use own::OwnRule;
 use std::path::Path;
 

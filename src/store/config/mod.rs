@@ -9,8 +9,10 @@ use super::tasks as list;
 use super::user::armed;
 use super::variables;
 use super::world::World;
-use crate::core::record::{ArmedLoop, Engine, Given};
-use crate::core::settings::{self, Files, KEYS, Key, Kind, Layer, Resolved, Row, Source};
+use crate::core::record::{ArmedLoop, Engine, GivenSettings};
+use crate::core::settings::{
+    self, Files, KEYS, Layer, Resolved, SettingKey, SettingRow, SettingSource, ValueKind,
+};
 use crate::core::tasks;
 use crate::core::text::{clean, nearest};
 use anyhow::{Result, bail};
@@ -22,11 +24,11 @@ type Values = Map<String, Value>;
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// More unknown settings of a file are shown by `ralph config` and `ralph doctor` only.
-const MAX_UNKNOWN: usize = 3;
+const MAX_UNKNOWN_SETTINGS: usize = 3;
 
 /// Resolves the settings that hold here without a loop.
 pub fn load(world: &World, project: &Project) -> Resolved {
-    let (given, commands, tasks) = (Given::default(), Map::new(), tasks::Source::default());
+    let (given, commands, tasks) = (GivenSettings::default(), Map::new(), tasks::TaskSource::default());
     let start =
         Start { given: &given, commands: &commands, tasks: &tasks, limits: None, engine: Engine::default() };
     resolve(world, project, &start)
@@ -34,9 +36,9 @@ pub fn load(world: &World, project: &Project) -> Resolved {
 
 /// What a loop was given at its start.
 struct Start<'a> {
-    given: &'a Given,
+    given: &'a GivenSettings,
     commands: &'a Values,
-    tasks: &'a tasks::Source,
+    tasks: &'a tasks::TaskSource,
     /// The limits of the project's file, once the loop runs.
     limits: Option<&'a Values>,
     engine: Engine,
@@ -53,8 +55,8 @@ pub fn load_for(world: &World, project: &Project, run: &ArmedLoop) -> Resolved {
     {
         let (Some(path), Some(values)) = (path, values) else { continue };
         let unknown = unknown_in(&path, values);
-        let more = unknown.len().saturating_sub(MAX_UNKNOWN);
-        resolved.warnings.extend(unknown.into_iter().take(MAX_UNKNOWN));
+        let more = unknown.len().saturating_sub(MAX_UNKNOWN_SETTINGS);
+        resolved.warnings.extend(unknown.into_iter().take(MAX_UNKNOWN_SETTINGS));
         if more > 0 {
             let path = clean::line(&path.display().to_string());
             resolved
@@ -73,21 +75,25 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
     let mut files = Files::default();
     let layer = |source, place: &str, values| Layer { source, place: place.into(), values };
     let mut layers = vec![
-        layer(Source::Flag, "flags", commands.clone()),
-        layer(Source::Flag, "flags", without_commands(&given.flags)),
-        layer(Source::Preset, "preset", without_commands(&given.preset)),
+        layer(SettingSource::Flag, "flags", commands.clone()),
+        layer(SettingSource::Flag, "flags", without_commands(&given.flags)),
+        layer(SettingSource::Preset, "preset", without_commands(&given.preset)),
     ];
     // A loop that runs has those of its start; what its hooks are given may be anyone's.
     let given_now = given_variables(&set);
     if limits.is_none() {
         layers.extend(given_now.iter().cloned());
     }
-    layers.push(layer(Source::Environment, "environment at the start", without_commands(&given.environment)));
+    layers.push(layer(
+        SettingSource::Environment,
+        "environment at the start",
+        without_commands(&given.environment),
+    ));
     let mut withheld = Vec::new();
     let path = project.config();
     files.project = read_or_last(read_own(project), given.files.project.clone(), &mut warnings);
     let values = files.project.clone().unwrap_or_default();
-    let mut own = layer(Source::Project, &path.display().to_string(), values);
+    let mut own = layer(SettingSource::Project, &path.display().to_string(), values);
     withheld.extend(withhold(world, project, &mut own, &mut warnings));
     layers.push(own);
     if let Some(path) = world.user_config() {
@@ -95,13 +101,13 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
         let last = given.files.user.as_ref().map(without_commands);
         let values = read_or_last(read(&path), last, &mut warnings);
         files.user = values.as_ref().map(without_commands);
-        layers.push(layer(Source::User, &path.display().to_string(), values.unwrap_or_default()));
+        layers.push(layer(SettingSource::User, &path.display().to_string(), values.unwrap_or_default()));
     }
     files.project.take_if(|values| values.is_empty());
     files.user.take_if(|values| values.is_empty());
     let list = list::checks(world, project, tasks);
     let mut resolved = settings::resolve(&layers);
-    let is_project = |layer: &Layer| layer.source == Source::Project;
+    let is_project = |layer: &Layer| layer.source == SettingSource::Project;
     let says_something = layers.iter().any(|layer| is_project(layer) && !layer.values.is_empty());
     if says_something || limits.is_some_and(|limits| !limits.is_empty()) {
         layers.retain(|layer| !is_project(layer));
@@ -131,7 +137,7 @@ fn resolve(world: &World, project: &Project, start: &Start) -> Resolved {
         warnings.push(format!("{file}: {field} {}", list.hint));
         let key = command_keys().find(|key| key.name == settings::CHECKS);
         let (value, place) = (Value::from(list.commands), format!("{file} {field}"));
-        withheld.extend(key.map(|key| Row { key, value, source: Source::Project, place }));
+        withheld.extend(key.map(|key| SettingRow { key, value, source: SettingSource::Project, place }));
     }
     // Warnings quote values from files that others may have written.
     let warnings = warnings.iter().map(|warning| clean::line(warning)).collect();
@@ -158,7 +164,12 @@ fn read_or_last(read: Result<Values>, last: Option<Values>, warnings: &mut Vec<S
 
 /// Takes the commands out of the project's layer that this user has not trusted. What could not be run in any case is
 /// named too.
-fn withhold(world: &World, project: &Project, layer: &mut Layer, warnings: &mut Vec<String>) -> Vec<Row> {
+fn withhold(
+    world: &World,
+    project: &Project,
+    layer: &mut Layer,
+    warnings: &mut Vec<String>,
+) -> Vec<SettingRow> {
     let trusted = LazyCell::new(|| trust::load(world, project));
     let mut withheld = Vec::new();
     for key in command_keys() {
@@ -170,9 +181,10 @@ fn withhold(world: &World, project: &Project, layer: &mut Layer, warnings: &mut 
             let wrong = if value.is_null() { Vec::new() } else { key.usable(&value).1 };
             warnings
                 .extend(wrong.iter().map(|wrong| format!("{}: {} {wrong}, ignored", layer.place, key.name)));
-            let row = Row { key, value, source: layer.source, place: layer.place.clone() };
+            let row = SettingRow { key, value, source: layer.source, place: layer.place.clone() };
             if !is_empty {
-                let verb = if matches!(key.kind, Kind::Url | Kind::ToolRules) { "used" } else { "run" };
+                let verb =
+                    if matches!(key.kind, ValueKind::Url | ValueKind::ToolRules) { "used" } else { "run" };
                 warnings.push(format!("{}: {} {}", row.place, key.name, trusted.hint_for(verb)));
                 withheld.push(row);
             }
@@ -199,7 +211,7 @@ pub fn project_commands(project: &Project) -> Result<Vec<ProjectCommands>> {
         let value = values.get(key.name)?.clone();
         Some(ProjectCommands { file: file.clone(), name: key.name, commands: key.commands(&value), value })
     });
-    let source = tasks::Source::default();
+    let source = tasks::TaskSource::default();
     let list = list::check_commands(project, &source).map(|value| ProjectCommands {
         file: project.root.join(&source.file),
         name: list::CHECKS,
@@ -210,7 +222,7 @@ pub fn project_commands(project: &Project) -> Result<Vec<ProjectCommands>> {
 }
 
 /// Takes the commands out of what was given, to be kept where only the user writes.
-pub fn take_commands(given: &mut Given) -> Map<String, Value> {
+pub fn take_commands(given: &mut GivenSettings) -> Map<String, Value> {
     let mut commands = Map::new();
     for values in [&mut given.environment, &mut given.flags] {
         for key in command_keys() {
@@ -241,7 +253,7 @@ fn without_commands(values: &Values) -> Values {
     values
 }
 
-fn command_keys() -> impl Iterator<Item = &'static Key> {
+fn command_keys() -> impl Iterator<Item = &'static SettingKey> {
     KEYS.iter().filter(|key| key.kind.is_executed())
 }
 
@@ -252,7 +264,7 @@ fn given_variables(set: &[(String, String)]) -> Vec<Layer> {
         for name in key.variables() {
             let Some((_, value)) = set.iter().find(|(set, _)| *set == name) else { continue };
             let values = Map::from_iter([(key.name.to_owned(), Value::from(value.as_str()))]);
-            layers.push(Layer { source: Source::Environment, place: name, values });
+            layers.push(Layer { source: SettingSource::Environment, place: name, values });
         }
     }
     layers
@@ -264,7 +276,7 @@ fn mistyped_variables(set: &[(String, String)]) -> Vec<String> {
         return Vec::new();
     }
     let own = |name: &str| name.strip_prefix("RALPH_").unwrap_or(name).to_owned();
-    let known: Vec<String> = KEYS.iter().flat_map(Key::variables).map(|name| own(&name)).collect();
+    let known: Vec<String> = KEYS.iter().flat_map(SettingKey::variables).map(|name| own(&name)).collect();
     let mistyped = set.iter().map(|(name, _)| own(name)).filter(|name| !known.contains(name));
     let warn = |name: String| {
         let meant = nearest::nearest(&name, known.iter().map(String::as_str))?;
@@ -353,7 +365,7 @@ fn unknown_in(path: &Path, values: &Values) -> Vec<String> {
 }
 
 /// Sets one key in a file, or removes it; everything else in the file stays. Returns whether the file changed.
-pub fn set(path: &Path, key: &Key, value: Option<Value>) -> Result<bool> {
+pub fn set(path: &Path, key: &SettingKey, value: Option<Value>) -> Result<bool> {
     // Dotfile managers make this file a link, which must stay one.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut fields = document(path)?;

@@ -15,7 +15,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// What a look at a file brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct NewLines {
     /// The file was replaced or cut off, so what was read before does not count any more.
     pub restarted: bool,
     pub lines: usize,
@@ -80,8 +80,8 @@ impl Follower {
     }
 
     /// Calls `line` for each line that is complete now and was not before. A file that is not there has none.
-    pub fn poll(&mut self, mut line: impl FnMut(&[u8])) -> Result<News> {
-        let mut news = News::default();
+    pub fn poll(&mut self, mut line: impl FnMut(&[u8])) -> Result<NewLines> {
+        let mut news = NewLines::default();
         let opened = file::open_plain(&self.path);
         let mut file = match opened {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -108,7 +108,7 @@ impl Follower {
     fn read(
         &mut self,
         file: &mut File,
-        news: &mut News,
+        news: &mut NewLines,
         line: &mut impl FnMut(&[u8]),
     ) -> std::io::Result<()> {
         file.seek(SeekFrom::Start(self.offset))?;
@@ -126,7 +126,7 @@ impl Follower {
         }
     }
 
-    fn take(&mut self, part: &[u8], news: &mut News, line: &mut impl FnMut(&[u8])) {
+    fn take(&mut self, part: &[u8], news: &mut NewLines, line: &mut impl FnMut(&[u8])) {
         let is_end = part.ends_with(b"\n");
         if !self.skips && self.partial.len() + part.len() <= MAX_LINE_BYTES {
             if is_end && self.partial.is_empty() {
@@ -145,7 +145,7 @@ impl Follower {
     }
 }
 
-fn found(bytes: &[u8], news: &mut News, line: &mut impl FnMut(&[u8])) {
+fn found(bytes: &[u8], news: &mut NewLines, line: &mut impl FnMut(&[u8])) {
     let bytes = bytes.trim_ascii();
     if !bytes.is_empty() {
         news.lines += 1;
@@ -188,7 +188,7 @@ mod tests {
             file.write_all(text.as_bytes()).unwrap();
         }
 
-        fn poll(&mut self) -> (Vec<String>, News) {
+        fn poll(&mut self) -> (Vec<String>, NewLines) {
             let mut lines = Vec::new();
             let news =
                 self.follower.poll(|line| lines.push(String::from_utf8_lossy(line).into_owned())).unwrap();
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn each_complete_line_comes_once() {
         let mut trial = Trial::new();
-        assert_eq!(trial.poll(), (vec![], News::default()), "the file is not there yet");
+        assert_eq!(trial.poll(), (vec![], NewLines::default()), "the file is not there yet");
         trial.write("one\n\ntwo\nthr");
         assert_eq!(trial.poll().0, ["one", "two"]);
         trial.write("ee\n");

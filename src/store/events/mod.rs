@@ -6,10 +6,10 @@
 mod follower;
 mod runs;
 
-pub use follower::{Follower, MAX_LINE_BYTES, News};
+pub use follower::{Follower, MAX_LINE_BYTES, NewLines};
 pub use runs::{RunFile, all, ending, find, load, of_project};
 
-use crate::core::event::{Ended, Event, Started, What};
+use crate::core::event::{Event, EventKind, RunEnded, RunStarted};
 use crate::core::record::ArmedLoop;
 use crate::store::{World, file};
 use anyhow::{Context, Result, ensure};
@@ -34,7 +34,7 @@ pub fn folder(world: &World, run_id: &str) -> Result<PathBuf> {
 }
 
 /// Adds what happened to a run.
-pub fn append(world: &World, run_id: &str, events: &[What]) -> Result<()> {
+pub fn append(world: &World, run_id: &str, events: &[EventKind]) -> Result<()> {
     if events.is_empty() {
         return Ok(());
     }
@@ -50,7 +50,9 @@ pub fn append(world: &World, run_id: &str, events: &[What]) -> Result<()> {
     };
     let is_full = file.metadata().is_ok_and(|meta| meta.len() > MAX_FILE_BYTES);
     let mut bytes = Vec::with_capacity(1024);
-    for what in events.iter().filter(|what| !is_full || matches!(what, What::Ended(_) | What::Started(_))) {
+    for what in
+        events.iter().filter(|what| !is_full || matches!(what, EventKind::Ended(_) | EventKind::Started(_)))
+    {
         bytes.push(b'\n');
         Event::write(world.now, what, &mut bytes)?;
         bytes.push(b'\n');
@@ -63,13 +65,13 @@ fn open(path: &std::path::Path) -> std::io::Result<File> {
 }
 
 /// Adds what happened to a loop. A failure is returned as a note for the user: no loop stops for it.
-pub fn note(world: &World, run: &ArmedLoop, events: &[What]) -> Option<String> {
+pub fn note(world: &World, run: &ArmedLoop, events: &[EventKind]) -> Option<String> {
     let error = append(world, &run.run_id, events).err()?;
     Some(format!("could not add to the events of this run: {error:#}"))
 }
 
 /// Records events as [`note`] does, and returns a failure only once until it works again: a loop may have hundreds of turns.
-pub fn note_once(world: &World, run: &mut ArmedLoop, events: &[What]) -> Option<String> {
+pub fn note_once(world: &World, run: &mut ArmedLoop, events: &[EventKind]) -> Option<String> {
     if events.is_empty() {
         return None;
     }
@@ -82,14 +84,14 @@ pub fn note_once(world: &World, run: &mut ArmedLoop, events: &[What]) -> Option<
 pub fn add_missing_ending(world: &World, run: &ArmedLoop) {
     let path = folder(world, &run.run_id).map(|folder| folder.join(FILE));
     if path.is_ok_and(|path| path.is_file() && ending(&path).is_none()) {
-        note(world, run, &[What::Ended(Ended::of(run, world.now))]);
+        note(world, run, &[EventKind::Ended(RunEnded::of(run, world.now))]);
     }
 }
 
 /// Adds the start of a run, and what changed with it. Makes room for it first. Returns what failed.
-pub fn begin(world: &World, run: &ArmedLoop, started: Started, changes: Vec<What>) -> Option<String> {
+pub fn begin(world: &World, run: &ArmedLoop, started: RunStarted, changes: Vec<EventKind>) -> Option<String> {
     let pruned = runs::prune(world).err().map(|error| format!("could not remove old events: {error:#}"));
-    let events: Vec<What> = std::iter::once(What::Started(started)).chain(changes).collect();
+    let events: Vec<EventKind> = std::iter::once(EventKind::Started(started)).chain(changes).collect();
     note(world, run, &events).or(pruned)
 }
 
@@ -104,8 +106,8 @@ mod tests {
         (folder, world)
     }
 
-    fn warning(message: &str) -> What {
-        What::Warning(Warning { iteration: 1, message: message.into() })
+    fn warning(message: &str) -> EventKind {
+        EventKind::Warning(Warning { iteration: 1, message: message.into() })
     }
 
     #[test]
@@ -132,7 +134,7 @@ mod tests {
         let path = folder(&world, "r1").unwrap().join(FILE);
         let mut file = file::append(&path).unwrap();
         file.write_all(b"\n{\"v\":1,\"timest").unwrap();
-        append(&world, "r1", &[What::Ended(Ended::default())]).unwrap();
+        append(&world, "r1", &[EventKind::Ended(RunEnded::default())]).unwrap();
         let timeline = load(&world, "r1").unwrap().unwrap();
         assert_eq!((timeline.last_at, timeline.ended.is_some()), (Some(world.now), true));
     }
@@ -153,7 +155,7 @@ mod tests {
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
         append(&world, "r1", &[warning("b")]).unwrap();
         assert_eq!(path.metadata().unwrap().len(), MAX_FILE_BYTES + 1);
-        append(&world, "r1", &[What::Ended(Ended::default())]).unwrap();
+        append(&world, "r1", &[EventKind::Ended(RunEnded::default())]).unwrap();
         assert!(load(&world, "r1").unwrap().unwrap().ended.is_some());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{FILE, Follower, folder};
 use crate::core::event::timeline::Timeline;
-use crate::core::event::{Ended, Event, Started, What};
+use crate::core::event::{Event, EventKind, RunEnded, RunStarted};
 use crate::core::time::Stamp;
 use crate::store::file::walk::entries;
 use crate::store::{Project, World, file};
@@ -20,7 +20,7 @@ const HEAD_BYTES: u64 = 64 << 10;
 pub struct RunFile {
     pub run_id: String,
     pub path: PathBuf,
-    pub started: Started,
+    pub started: RunStarted,
     pub started_at: Stamp,
     /// When the file last changed, in nanoseconds.
     pub changed: i64,
@@ -31,7 +31,7 @@ impl RunFile {
         let run_id = folder.file_name()?.to_str()?.to_owned();
         let path = folder.join(FILE);
         let (event, changed) = start_of(&path)?;
-        let What::Started(started) = event.what else { return None };
+        let EventKind::Started(started) = event.what else { return None };
         // A folder that was renamed or copied is not the run that it says it is.
         (started.run_id == run_id).then_some(RunFile {
             run_id,
@@ -55,17 +55,17 @@ fn start_of(path: &Path) -> Option<(Event, i64)> {
     let mut head = Vec::new();
     opened.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
     let mut events = head.split(|byte| *byte == b'\n').filter_map(Event::parse);
-    let event = events.find(|event| matches!(event.what, What::Started(_)))?;
+    let event = events.find(|event| matches!(event.what, EventKind::Started(_)))?;
     Some((event, meta.modified().map_or(0, crate::store::world::nanoseconds)))
 }
 
 /// Returns how and when a run ended, from the end of its file; `None` if it has not, or was continued since.
-pub fn ending(path: &Path) -> Option<(Stamp, Ended)> {
+pub fn ending(path: &Path) -> Option<(Stamp, RunEnded)> {
     let mut ended = None;
     let mut follower = Follower::from_end(path, HEAD_BYTES);
     let mut read = |line: &[u8]| match Event::parse(line) {
-        Some(Event { timestamp, what: What::Ended(last), .. }) => ended = Some((timestamp, last)),
-        Some(Event { what: What::Started(_), .. }) => ended = None,
+        Some(Event { timestamp, what: EventKind::Ended(last), .. }) => ended = Some((timestamp, last)),
+        Some(Event { what: EventKind::Started(_), .. }) => ended = None,
         _ => {}
     };
     while follower.poll(&mut read).ok()?.more {}

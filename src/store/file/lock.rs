@@ -10,9 +10,9 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-const MAX_WAIT: Duration = Duration::from_secs(2);
+const LOCK_DEADLINE: Duration = Duration::from_secs(2);
 const FIRST_POLL: Duration = Duration::from_millis(1);
-const MAX_POLL: Duration = Duration::from_millis(25);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Lock(File);
 impl Lock {
     pub fn acquire(path: &Path) -> Result<Lock> {
         Lock::acquire_unless(path, || false)?.with_context(|| {
-            format!("{} is held by another Ralph for more than {}s", path.display(), MAX_WAIT.as_secs())
+            format!("{} is held by another Ralph for more than {}s", path.display(), LOCK_DEADLINE.as_secs())
         })
     }
 
@@ -42,11 +42,11 @@ impl Lock {
                         .with_context(|| format!("this file system cannot lock {}", path.display()));
                 }
             }
-            if refused() || began.elapsed() >= MAX_WAIT {
+            if refused() || began.elapsed() >= LOCK_DEADLINE {
                 return Ok(None);
             }
             std::thread::sleep(poll);
-            poll = (poll * 2).min(MAX_POLL);
+            poll = (poll * 2).min(MAX_POLL_INTERVAL);
         }
     }
 
@@ -67,15 +67,15 @@ impl Lock {
     }
 
     /// Checks, on a temporary file, that a lock in this folder keeps a second one out.
-    pub fn prove(dir: &Path) -> Result<()> {
+    pub fn check_locking(dir: &Path) -> Result<()> {
         let path = dir.join(format!(".ralph-lock-{:016x}", crate::store::world::unique() as u64));
-        let proof = prove_on(&path);
+        let result = check_locking_on(&path);
         let _ = std::fs::remove_file(&path);
-        proof
+        result
     }
 }
 
-fn prove_on(path: &Path) -> Result<()> {
+fn check_locking_on(path: &Path) -> Result<()> {
     let first = Lock::acquire(path)?;
     let second = File::open(path).with_context(|| format!("could not open {}", path.display()))?;
     if FileExt::try_lock_exclusive(&second).is_ok() {
@@ -91,10 +91,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_proof_leaves_nothing() {
+    fn the_locking_check_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        Lock::prove(dir.path()).unwrap();
+        Lock::check_locking(dir.path()).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        assert!(Lock::prove(&dir.path().join("gone")).is_err());
+        assert!(Lock::check_locking(&dir.path().join("gone")).is_err());
     }
 }

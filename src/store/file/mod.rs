@@ -31,7 +31,7 @@ const TEMPORARY_EXPIRES_AFTER: Duration = Duration::from_secs(60);
 
 /// Replaces `path` with `bytes`: a temporary file beside it, flushed to disk, then renamed.
 pub fn replace(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
-    exchange(&temporary(path), path, bytes, privacy, true)?;
+    exchange(&unused_temporary_path(path), path, bytes, privacy, true)?;
     sync_dir(path);
     Ok(())
 }
@@ -51,26 +51,26 @@ pub fn replace_locked(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()>
 
 /// Replaces a file as `replace_locked` does, without syncing the directory: after a power cut the old file may come back.
 pub fn replace_locked_unsynced(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
-    let temporary = beside(path, "new");
+    let temporary = temporary_path(path, "new");
     let _ = fs::remove_file(&temporary);
     exchange(&temporary, path, bytes, privacy, true)
 }
 
 /// Replaces a file as `replace_locked` does, without waiting for the disk; for files that can be recreated.
 pub fn replace_locked_unflushed(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<()> {
-    let temporary = beside(path, "new");
+    let temporary = temporary_path(path, "new");
     let _ = fs::remove_file(&temporary);
     exchange(&temporary, path, bytes, privacy, false)
 }
 
 /// Replaces a file as `replace` does, without waiting for the disk; for files that can be recreated.
 pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
-    exchange(&temporary(path), path, bytes, Privacy::Private, false)
+    exchange(&unused_temporary_path(path), path, bytes, Privacy::Private, false)
 }
 
 /// Returns a new name beside `path`, and removes what killed writers of it left.
-fn temporary(path: &Path) -> PathBuf {
-    let prefix = beside(path, "");
+fn unused_temporary_path(path: &Path) -> PathBuf {
+    let prefix = temporary_path(path, "");
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
     let is_stale = |entry: &DirEntry| {
         entry.file_name().as_encoded_bytes().starts_with(prefix) && is_older(entry, TEMPORARY_EXPIRES_AFTER)
@@ -79,7 +79,7 @@ fn temporary(path: &Path) -> PathBuf {
     for entry in entries.into_iter().flatten().flatten().filter(is_stale) {
         let _ = fs::remove_file(entry.path());
     }
-    beside(path, &format!("{:08x}", world::unique() as u32))
+    temporary_path(path, &format!("{:08x}", world::unique() as u32))
 }
 
 /// Removes what killed writers of any file left in a folder in which only we write.
@@ -99,7 +99,7 @@ pub fn is_older(entry: &DirEntry, than: Duration) -> bool {
     written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > than))
 }
 
-fn beside(path: &Path, mark: &str) -> PathBuf {
+fn temporary_path(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{name}.tmp-{mark}"))
 }

@@ -1,6 +1,6 @@
 //! The check commands that a claim of completion has to pass. They come from the user or from a trusted project.
 
-use super::command::{self, Ended, Run};
+use super::command::{self, CommandResult, ProgramEnd};
 use crate::core::decide::turn::{CheckFailure, CheckResult, Checks};
 use crate::core::settings::{CHECKS, Resolved};
 use crate::core::text::clean;
@@ -28,7 +28,7 @@ pub struct CheckCommands {
 #[derive(Clone, Debug)]
 pub struct CheckRun {
     pub command: String,
-    pub run: Run,
+    pub run: CommandResult,
 }
 
 impl CheckRun {
@@ -37,7 +37,7 @@ impl CheckRun {
         CheckResult {
             command: self.command.clone(),
             passed: self.run.passed(),
-            exit_code: if let Ended::Exit(code) = self.run.ended { Some(code) } else { None },
+            exit_code: if let ProgramEnd::Exit(code) = self.run.ended { Some(code) } else { None },
             seconds: self.run.took.as_secs_f64(),
             at,
         }
@@ -78,7 +78,7 @@ impl CheckCommands {
         for command in &self.commands {
             let left = budget.saturating_sub(began.elapsed());
             let run = if left.is_zero() {
-                Run::not_started("the commands before it used up the time limit")
+                CommandResult::not_started("the commands before it used up the time limit")
             } else {
                 command::run_unless(command, dir, self.limit.min(left), cancelled)
             };
@@ -110,13 +110,13 @@ pub fn summarize(results: &[CheckRun]) -> Checks {
 #[cfg(unix)]
 mod tests {
     use super::*;
-    use crate::core::settings::{self, Layer, Source};
-    use crate::store::process::command::Ended;
+    use crate::core::settings::{self, Layer, SettingSource};
+    use crate::store::process::command::ProgramEnd;
     use serde_json::{Value, json};
 
     fn verification(values: Value) -> CheckCommands {
         let Value::Object(values) = values else { panic!("an object") };
-        let layer = Layer { source: Source::User, place: "u.json".into(), values };
+        let layer = Layer { source: SettingSource::User, place: "u.json".into(), values };
         CheckCommands::of(&settings::resolve(&[layer]))
     }
 
@@ -135,14 +135,17 @@ mod tests {
             &mut |_| {},
         );
         let ends: Vec<_> = checked.iter().map(|one| (one.command.as_str(), one.run.ended.clone())).collect();
-        assert_eq!(ends, [("true", Ended::Exit(0)), ("exit 7", Ended::Exit(7))]);
+        assert_eq!(ends, [("true", ProgramEnd::Exit(0)), ("exit 7", ProgramEnd::Exit(7))]);
     }
 
     #[test]
     fn without_time_left_no_check_is_started() {
         let all = verification(json!({"completion.verify": ["true", "true"]}));
         let checked = all.run_within(Path::new("/"), Duration::ZERO, &|| false, &mut |_| {});
-        assert!(matches!(checked[..], [CheckRun { run: Run { ended: Ended::NotStarted(_), .. }, .. }]));
+        assert!(matches!(
+            checked[..],
+            [CheckRun { run: CommandResult { ended: ProgramEnd::NotStarted(_), .. }, .. }]
+        ));
     }
 
     #[test]

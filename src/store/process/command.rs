@@ -1,6 +1,6 @@
 //! One command line of the user, run to its end.
 
-pub use super::program::Ended;
+pub use super::program::ProgramEnd;
 use super::program::{Capture, DRAIN, supervise};
 use super::{group, lookup};
 use crate::core::text::clean;
@@ -15,20 +15,20 @@ const MAX_TAIL_BYTES: usize = 4096;
 pub const MARK: &str = "RALPH_VERIFYING";
 
 #[derive(Clone, Debug)]
-pub struct Run {
-    pub ended: Ended,
+pub struct CommandResult {
+    pub ended: ProgramEnd,
     /// The end of what it printed on stdout and stderr, safe to show.
     pub tail: String,
     pub took: Duration,
 }
 
-impl Run {
+impl CommandResult {
     pub fn passed(&self) -> bool {
-        self.ended == Ended::Exit(0)
+        self.ended == ProgramEnd::Exit(0)
     }
 
-    pub fn not_started(why: impl Into<String>) -> Run {
-        Run { ended: Ended::NotStarted(why.into()), tail: String::new(), took: Duration::ZERO }
+    pub fn not_started(why: impl Into<String>) -> CommandResult {
+        CommandResult { ended: ProgramEnd::NotStarted(why.into()), tail: String::new(), took: Duration::ZERO }
     }
 }
 
@@ -53,12 +53,12 @@ pub fn shell(command: &str, dir: &Path) -> Command {
 }
 
 /// Runs the command in `dir` until it ends or its limit is reached. What it started ends with it.
-pub fn run(command: &str, dir: &Path, limit: Duration) -> Run {
+pub fn run(command: &str, dir: &Path, limit: Duration) -> CommandResult {
     run_unless(command, dir, limit, &|| false)
 }
 
 /// Runs a command as [`run`] does, and ends it as soon as `cancelled` returns true.
-pub fn run_unless(command: &str, dir: &Path, limit: Duration, cancelled: &dyn Fn() -> bool) -> Run {
+pub fn run_unless(command: &str, dir: &Path, limit: Duration, cancelled: &dyn Fn() -> bool) -> CommandResult {
     run_and_drain(command, dir, limit, DRAIN, cancelled)
 }
 
@@ -68,7 +68,7 @@ fn run_and_drain(
     limit: Duration,
     drain: Duration,
     cancelled: &dyn Fn() -> bool,
-) -> Run {
+) -> CommandResult {
     let mut shell = shell(command, dir);
     let output = Capture::new(MAX_TAIL_BYTES).and_then(|(output, writer)| {
         shell.stdout(writer.try_clone()?).stderr(writer).env(MARK, "1");
@@ -76,11 +76,13 @@ fn run_and_drain(
     });
     let output = match output {
         Ok(output) => output,
-        Err(error) => return Run::not_started(error.to_string()),
+        Err(error) => return CommandResult::not_started(error.to_string()),
     };
     match supervise(&mut shell, b"", limit, drain, cancelled, &output) {
-        (Ended::NotStarted(why), _) => Run::not_started(format!("in {}: {why}", dir.display())),
-        (ended, took) => Run { ended, tail: tail(&output[0]), took },
+        (ProgramEnd::NotStarted(why), _) => {
+            CommandResult::not_started(format!("in {}: {why}", dir.display()))
+        }
+        (ended, took) => CommandResult { ended, tail: tail(&output[0]), took },
     }
 }
 
@@ -109,16 +111,16 @@ mod tests {
     /// Longer than anything here takes on a busy machine.
     const MAX_WAIT: Duration = Duration::from_secs(120);
 
-    fn go(command: &str) -> Run {
+    fn go(command: &str) -> CommandResult {
         run(command, Path::new("/"), MAX_WAIT)
     }
 
     /// Ends the command as soon as it has created the file `ready` in its folder.
-    fn cancel_when_ready(command: &str) -> Run {
+    fn cancel_when_ready(command: &str) -> CommandResult {
         let folder = tempfile::tempdir().unwrap();
         let ready = folder.path().join("ready");
         let run = run_unless(command, folder.path(), MAX_WAIT, &|| ready.exists());
-        assert_eq!(run.ended, Ended::Cancelled, "{}", run.tail);
+        assert_eq!(run.ended, ProgramEnd::Cancelled, "{}", run.tail);
         run
     }
 
@@ -162,10 +164,10 @@ mod tests {
     #[test]
     fn a_command_that_fails_says_how() {
         for (command, ended, words) in [
-            ("echo no; exit 3", Ended::Exit(3), "exit code 3"),
-            ("kill -9 $$", Ended::Signal(9), "killed by signal 9"),
-            ("/no/such/program", Ended::Exit(127), "exit code 127"),
-            ("if", Ended::Exit(2), "exit code 2"),
+            ("echo no; exit 3", ProgramEnd::Exit(3), "exit code 3"),
+            ("kill -9 $$", ProgramEnd::Signal(9), "killed by signal 9"),
+            ("/no/such/program", ProgramEnd::Exit(127), "exit code 127"),
+            ("if", ProgramEnd::Exit(2), "exit code 2"),
         ] {
             let run = go(command);
             assert!(!run.passed());
@@ -192,14 +194,17 @@ mod tests {
     #[test]
     fn what_cannot_be_started_says_why() {
         let gone = run("true", Path::new("/no/such/folder"), MAX_WAIT);
-        assert!(matches!(&gone.ended, Ended::NotStarted(why) if why.contains("/no/such/folder")), "{gone:?}");
-        assert!(matches!(go("echo \0").ended, Ended::NotStarted(_)));
+        assert!(
+            matches!(&gone.ended, ProgramEnd::NotStarted(why) if why.contains("/no/such/folder")),
+            "{gone:?}"
+        );
+        assert!(matches!(go("echo \0").ended, ProgramEnd::NotStarted(_)));
     }
 
     #[test]
     fn a_command_that_does_not_end_is_ended_at_its_limit() {
         let limit = Duration::from_millis(10);
-        assert_eq!(run("sleep 1000", Path::new("/"), limit).ended, Ended::TimedOut(limit));
+        assert_eq!(run("sleep 1000", Path::new("/"), limit).ended, ProgramEnd::TimedOut(limit));
     }
 
     #[test]
@@ -261,7 +266,7 @@ mod tests {
     #[test]
     fn a_command_that_closes_its_output_is_waited_for() {
         let run = go("echo out; exec >/dev/null 2>&1; sleep 0.3; exit 4");
-        assert_eq!((run.ended, run.tail.as_str()), (Ended::Exit(4), "out"));
+        assert_eq!((run.ended, run.tail.as_str()), (ProgramEnd::Exit(4), "out"));
         assert!(run.took >= Duration::from_millis(300));
     }
 

@@ -27,13 +27,13 @@ pub fn lead(command: &mut Command) {
 /// The group of a running leader. If this process is killed, the group ends with it.
 pub struct Group {
     pub leader: u32,
-    _guard: Option<Guard>,
+    _guard: Option<GroupGuard>,
 }
 
 impl Group {
     pub fn of(leader: &Child) -> Group {
         let leader = leader.id();
-        Group { leader, _guard: Guard::over(leader) }
+        Group { leader, _guard: GroupGuard::over(leader) }
     }
 }
 
@@ -95,9 +95,9 @@ impl Group {
 }
 
 /// A process that ends the group when we are gone, however that happened: its stdin closes then.
-struct Guard(Option<Child>);
+struct GroupGuard(Option<Child>);
 
-impl Guard {
+impl GroupGuard {
     const SCRIPT: &str = r#"trap '' HUP INT TERM
 read -r word
 kill -s TERM -- "-$1"
@@ -109,21 +109,21 @@ while [ "$left" -gt 0 ]; do
 done
 kill -s KILL -- "-$1""#;
 
-    fn over(leader: u32) -> Option<Guard> {
+    fn over(leader: u32) -> Option<GroupGuard> {
         if cfg!(not(unix)) {
             return None;
         }
         let tenths = GRACE.as_millis() / 100;
         let mut guard = super::lookup::command("sh");
-        guard.args(["-c", Guard::SCRIPT, "ralph-guard", &leader.to_string(), &tenths.to_string()]);
+        guard.args(["-c", GroupGuard::SCRIPT, "ralph-guard", &leader.to_string(), &tenths.to_string()]);
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // A signal to our whole group must not end the guard too.
         lead(&mut guard);
-        guard.spawn().ok().map(|guard| Guard(Some(guard)))
+        guard.spawn().ok().map(|guard| GroupGuard(Some(guard)))
     }
 }
 
-impl Drop for Guard {
+impl Drop for GroupGuard {
     fn drop(&mut self) {
         let Some(mut guard) = self.0.take() else { return };
         let _ = guard.kill();

@@ -4,7 +4,7 @@
 //! The value follows from the run's id and is beyond any memory, so that a program which looks at it sees no bound. A run
 //! inside another one's agent cannot exceed that run's limit, so each run has several values, one below the other.
 
-use crate::store::project::fingerprint;
+use crate::store::project::stable_hash;
 #[cfg(target_os = "linux")]
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use std::ops::RangeInclusive;
@@ -20,7 +20,7 @@ pub fn limit_kib(run_id: &str) -> u64 {
 }
 
 fn at_level(run_id: &str, level: u32) -> u64 {
-    (1 << level) | (fingerprint(run_id.as_bytes()) & ((1 << ID_BITS) - 1))
+    (1 << level) | (stable_hash(run_id.as_bytes()) & ((1 << ID_BITS) - 1))
 }
 
 /// Returns whether a limit in bytes is one of this run's.

@@ -33,9 +33,9 @@ pub struct Delivery {
 
 impl Delivery {
     pub fn of(notice: &Notice, settings: &NotifySettings, url: &str) -> Result<Delivery, &'static str> {
-        let body::Request { url, host, body, .. } = body::request(notice, url, &settings.format)?;
+        let body::HttpRequest { url, host, body, .. } = body::request(notice, url, &settings.format)?;
         let timeout_ms = u64::try_from(settings.timeout_ms).unwrap_or(1).max(1);
-        Ok(Delivery { url, host, event: notice.occasion.name().to_owned(), timeout_ms, body })
+        Ok(Delivery { url, host, event: notice.event.name().to_owned(), timeout_ms, body })
     }
 }
 
@@ -59,7 +59,7 @@ pub fn send(project: &Project, notice: &Notice, settings: &NotifySettings) -> Ve
 /// Returns the user's command, with what it is told in its variables.
 pub fn user_command(command: &str, project: &Project, notice: &Notice) -> Command {
     let mut shell = command::shell(command, &project.root);
-    shell.env("RALPH_EVENT", notice.occasion.name());
+    shell.env("RALPH_EVENT", notice.event.name());
     shell.env("RALPH_TITLE", &notice.title).env("RALPH_MESSAGE", &notice.message);
     shell.env("RALPH_OUTCOME", notice.outcome.map_or("", |outcome| outcome.name()));
     shell.env("RALPH_REASON", clean::line(&notice.reason));

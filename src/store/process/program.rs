@@ -24,7 +24,7 @@ const CANCEL_POLL: Duration = Duration::from_millis(250);
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProgramEnd {
     Exit(i32),
     Signal(i32),
     /// It was stopped at this limit.
@@ -33,38 +33,38 @@ pub enum Ended {
     NotStarted(String),
 }
 
-impl From<io::Result<ExitStatus>> for Ended {
-    fn from(status: io::Result<ExitStatus>) -> Ended {
+impl From<io::Result<ExitStatus>> for ProgramEnd {
+    fn from(status: io::Result<ExitStatus>) -> ProgramEnd {
         #[cfg(unix)]
         if let Ok(status) = &status
             && let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status)
         {
-            return Ended::Signal(signal);
+            return ProgramEnd::Signal(signal);
         }
         match status {
-            Ok(status) => Ended::Exit(status.code().unwrap_or(-1)),
-            Err(error) => Ended::NotStarted(format!("its exit status is unknown: {error}")),
+            Ok(status) => ProgramEnd::Exit(status.code().unwrap_or(-1)),
+            Err(error) => ProgramEnd::NotStarted(format!("its exit status is unknown: {error}")),
         }
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for ProgramEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ended::Exit(code) => write!(f, "exit code {code}"),
-            Ended::Signal(signal) => write!(f, "killed by signal {signal}"),
-            Ended::TimedOut(limit) => {
+            ProgramEnd::Exit(code) => write!(f, "exit code {code}"),
+            ProgramEnd::Signal(signal) => write!(f, "killed by signal {signal}"),
+            ProgramEnd::TimedOut(limit) => {
                 let limit = time::span(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
                 write!(f, "timed out after {limit}")
             }
-            Ended::Cancelled => write!(f, "cancelled: the loop was stopped"),
-            Ended::NotStarted(why) => write!(f, "not started: {why}"),
+            ProgramEnd::Cancelled => write!(f, "cancelled: the loop was stopped"),
+            ProgramEnd::NotStarted(why) => write!(f, "not started: {why}"),
         }
     }
 }
 
 /// A running program. Its pipes are there if the command asked for them.
-pub struct Started {
+pub struct RunningProgram {
     pub group: Group,
     pub stdout: Option<ChildStdout>,
     pub stderr: Option<ChildStderr>,
@@ -77,7 +77,7 @@ pub fn start(
     input: Vec<u8>,
     run_id: Option<&str>,
     exited: impl FnOnce(io::Result<ExitStatus>) + Send + 'static,
-) -> io::Result<Started> {
+) -> io::Result<RunningProgram> {
     group::lead(command);
     let marking = run_id.and_then(Marking::begin);
     let mut child = spawn(command)?;
@@ -92,7 +92,7 @@ pub fn start(
         Builder::new().spawn(move || exited(child.wait()))
     };
     threads().inspect_err(|_| group.kill())?;
-    Ok(Started { group, stdout, stderr })
+    Ok(RunningProgram { group, stdout, stderr })
 }
 
 /// Spawns the command. A program that was written a moment ago may still be open for writing in a process that is
@@ -118,7 +118,7 @@ pub(super) fn supervise(
     drain_limit: Duration,
     cancelled: &dyn Fn() -> bool,
     outputs: &[Capture],
-) -> (Ended, Duration) {
+) -> (ProgramEnd, Duration) {
     let began = Instant::now();
     let (sender, exit) = channel();
     let started = start(command, input.to_vec(), None, move |status| drop(sender.send(status)));
@@ -126,11 +126,11 @@ pub(super) fn supervise(
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let group = match started {
         Ok(started) => started.group,
-        Err(error) => return (Ended::NotStarted(error.to_string()), Duration::ZERO),
+        Err(error) => return (ProgramEnd::NotStarted(error.to_string()), Duration::ZERO),
     };
     let ended = wait(&exit, began, limit, cancelled);
     let took = began.elapsed();
-    if matches!(ended, Ended::TimedOut(_) | Ended::Cancelled) {
+    if matches!(ended, ProgramEnd::TimedOut(_) | ProgramEnd::Cancelled) {
         group.end();
     } else {
         // What it left in the background may be about to write its last lines.
@@ -146,13 +146,13 @@ fn wait(
     began: Instant,
     limit: Duration,
     cancelled: &dyn Fn() -> bool,
-) -> Ended {
+) -> ProgramEnd {
     loop {
         let left = limit.saturating_sub(began.elapsed());
         match exit.recv_timeout(left.min(CANCEL_POLL)) {
             Ok(status) => return status.into(),
-            Err(_) if left.is_zero() => return Ended::TimedOut(limit),
-            Err(_) if cancelled() => return Ended::Cancelled,
+            Err(_) if left.is_zero() => return ProgramEnd::TimedOut(limit),
+            Err(_) if cancelled() => return ProgramEnd::Cancelled,
             Err(_) => {}
         }
     }
@@ -169,7 +169,7 @@ fn drain(outputs: &[Capture], limit: Duration) {
 /// An output of a program, read to its end by a thread of its own so that the program never waits for us. The end of
 /// it is kept.
 pub(super) struct Capture {
-    kept: Arc<Mutex<Tail>>,
+    kept: Arc<Mutex<OutputTail>>,
     closed: Receiver<()>,
 }
 
@@ -177,7 +177,7 @@ impl Capture {
     /// Returns a capture and the writer to give to the program.
     pub(super) fn new(max_bytes: usize) -> io::Result<(Capture, PipeWriter)> {
         let (mut pipe, writer) = io::pipe()?;
-        let kept = Arc::new(Mutex::new(Tail { max_bytes, ..Tail::default() }));
+        let kept = Arc::new(Mutex::new(OutputTail { max_bytes, ..OutputTail::default() }));
         // The thread drops the sender at its end, which is the message.
         let (sender, closed) = channel::<()>();
         let capture = Capture { kept: Arc::clone(&kept), closed };
@@ -205,13 +205,13 @@ impl Capture {
 }
 
 #[derive(Default)]
-struct Tail {
+struct OutputTail {
     max_bytes: usize,
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-impl Tail {
+impl OutputTail {
     fn push(&mut self, chunk: &[u8]) {
         self.bytes.extend_from_slice(chunk);
         // Seldom, so that few bytes are moved more than once.
@@ -230,7 +230,7 @@ impl Tail {
 /// How a program ended and what it printed, as it printed it: clean it before it is shown.
 #[derive(Clone, Debug)]
 pub struct Said {
-    pub ended: Ended,
+    pub ended: ProgramEnd,
     pub stdout: String,
     pub stderr: String,
     pub took: Duration,
@@ -238,7 +238,7 @@ pub struct Said {
 
 impl Said {
     pub fn passed(&self) -> bool {
-        self.ended == Ended::Exit(0)
+        self.ended == ProgramEnd::Exit(0)
     }
 
     /// Returns how it ended and what it complained of, in one line that is safe to show.
@@ -267,7 +267,7 @@ pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn
             command.stdin(Stdio::piped()).stdout(out).stderr(err);
             supervise(command, input, limit, DRAIN, cancelled, &outputs)
         }
-        Err(error) => (Ended::NotStarted(error.to_string()), Duration::ZERO),
+        Err(error) => (ProgramEnd::NotStarted(error.to_string()), Duration::ZERO),
     };
     let mut texts = outputs.iter().map(|output| String::from_utf8_lossy(&output.take().0).into_owned());
     let (stdout, stderr) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
@@ -291,35 +291,35 @@ mod tests {
         let said = sh("cat; echo no >&2; exit 3", "hello", MAX_WAIT);
         assert_eq!(
             (said.ended, said.stdout.as_str(), said.stderr.as_str()),
-            (Ended::Exit(3), "hello", "no\n")
+            (ProgramEnd::Exit(3), "hello", "no\n")
         );
     }
 
     #[test]
     fn what_does_not_end_is_ended() {
         let said = sh("sleep 600 & sleep 600", "", Duration::from_millis(10));
-        assert!(matches!(said.ended, Ended::TimedOut(_)), "{said:?}");
+        assert!(matches!(said.ended, ProgramEnd::TimedOut(_)), "{said:?}");
         let said = ask(Command::new("sleep").arg("600"), b"", MAX_WAIT, &|| true);
-        assert_eq!(said.ended, Ended::Cancelled);
+        assert_eq!(said.ended, ProgramEnd::Cancelled);
         let said = sh("sleep 600 & echo left it behind", "", MAX_WAIT);
-        assert_eq!((said.ended, said.stdout.as_str()), (Ended::Exit(0), "left it behind\n"));
+        assert_eq!((said.ended, said.stdout.as_str()), (ProgramEnd::Exit(0), "left it behind\n"));
     }
 
     #[test]
     fn a_flood_is_bounded() {
         let said = sh("head -c 20000000 /dev/zero", "", MAX_WAIT);
-        assert_eq!((said.ended, said.stdout.len()), (Ended::Exit(0), MAX_ANSWER_BYTES));
+        assert_eq!((said.ended, said.stdout.len()), (ProgramEnd::Exit(0), MAX_ANSWER_BYTES));
     }
 
     #[test]
     fn a_missing_program_says_so() {
         let said = ask(&mut Command::new("/no/such/program"), b"", MAX_WAIT, &|| false);
-        assert!(matches!(said.ended, Ended::NotStarted(_)), "{said:?}");
+        assert!(matches!(said.ended, ProgramEnd::NotStarted(_)), "{said:?}");
     }
 
     #[test]
     fn memory_stays_flat() {
-        let mut tail = Tail { max_bytes: 4096, ..Tail::default() };
+        let mut tail = OutputTail { max_bytes: 4096, ..OutputTail::default() };
         (0..10_000).for_each(|_| tail.push(&[b'x'; 16 << 10]));
         assert!(tail.bytes.len() == 4096 && tail.is_cut);
         assert!(tail.bytes.capacity() <= 64 << 10, "{}", tail.bytes.capacity());

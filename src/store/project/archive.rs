@@ -29,7 +29,7 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// What to archive.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct ArchiveOptions<'a> {
     /// The name of the archive, safe in a path.
     pub name: &'a str,
     /// The project's name in the fresh files.
@@ -100,7 +100,7 @@ pub fn has_new_logs(project: &Project) -> bool {
     entries(project, true).is_ok_and(|entries| entries.iter().any(is_new))
 }
 
-pub fn archive(world: &World, project: &Project, request: &Request) -> Result<Archived> {
+pub fn archive(world: &World, project: &Project, request: &ArchiveOptions) -> Result<Archived> {
     let root = root(project)?;
     let entries = entries(project, request.include_logs)?;
     file::create_shared_dir(&root)?;
@@ -161,7 +161,7 @@ fn entry(work: &Path, name: &Path) -> Result<Entry> {
     Ok(Entry { path: name.to_owned(), length: meta.len(), modified })
 }
 
-fn copy(project: &Project, to: &Path, entries: &[Entry], request: &Request) -> Result<()> {
+fn copy(project: &Project, to: &Path, entries: &[Entry], request: &ArchiveOptions) -> Result<()> {
     let work = project.work_dir();
     // An existing folder is an unfinished copy.
     let _ = fs::remove_dir_all(to);
@@ -256,7 +256,7 @@ mod tests {
         }
 
         fn archive(&self) -> Result<Archived> {
-            let request = Request { name: "n", project_name: "p", include_logs: false, summary: "s" };
+            let request = ArchiveOptions { name: "n", project_name: "p", include_logs: false, summary: "s" };
             archive(&self.world(), &self.1, &request)
         }
 
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn killed_before_the_rename_nothing_has_changed() {
         let place = Place::new();
-        let request = Request { name: "n", project_name: "p", include_logs: true, summary: "s" };
+        let request = ArchiveOptions { name: "n", project_name: "p", include_logs: true, summary: "s" };
         let partial = place.1.root.join("ralph-archive/.partial-n");
         fs::create_dir_all(partial.parent().unwrap()).unwrap();
         copy(&place.1, &partial, &entries(&place.1, true).unwrap(), &request).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     fn killed_after_the_rename_the_next_call_completes_it() {
         let place = Place::new();
         place.write("ralph/answered/a.txt", "a");
-        let request = Request { name: "n", project_name: "p", include_logs: false, summary: "s" };
+        let request = ArchiveOptions { name: "n", project_name: "p", include_logs: false, summary: "s" };
         let dir = place.1.root.join("ralph-archive/n");
         fs::create_dir_all(dir.parent().unwrap()).unwrap();
         copy(&place.1, &dir, &entries(&place.1, false).unwrap(), &request).unwrap();

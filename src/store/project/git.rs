@@ -174,19 +174,19 @@ const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 const MAX_POINTER_BYTES: u64 = 64 << 10;
 
 /// Returns a file of git's own that would make git wait, or read far too much: a pipe, a device, a huge file.
-pub fn odd_file(root: &Path) -> Option<PathBuf> {
+pub fn unsafe_file(root: &Path) -> Option<PathBuf> {
     let dir = dir(root)?;
     let folders = [common(&dir), dir];
     let mut paths =
         folders.iter().flat_map(|folder| READ_BY_GIT.map(|(name, max_bytes)| (folder.join(name), max_bytes)));
-    let odd = paths.find(|(path, max_bytes)| is_odd(path, *max_bytes)).map(|(path, _)| path);
+    let odd = paths.find(|(path, max_bytes)| is_unsafe_file(path, *max_bytes)).map(|(path, _)| path);
     let settings = || folders.iter().flat_map(|folder| SETTINGS.map(|name| folder.join(name)));
-    odd.or_else(|| settings().find_map(|path| includes::odd(&path)))
+    odd.or_else(|| settings().find_map(|path| includes::unsafe_file(&path)))
 }
 
 /// Returns whether this is no regular file, or a larger one. A link is followed: it is an old way to name a branch, and
 /// other tools share files of repositories by links.
-pub fn is_odd(path: &Path, max_bytes: u64) -> bool {
+pub fn is_unsafe_file(path: &Path, max_bytes: u64) -> bool {
     path.metadata().is_ok_and(|meta| !meta.is_file() || meta.len() > max_bytes)
 }
 

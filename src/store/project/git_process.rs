@@ -6,7 +6,7 @@
 
 use super::git;
 use crate::store::process::lookup;
-use crate::store::process::program::{self, Ended, MAX_ANSWER_BYTES};
+use crate::store::process::program::{self, MAX_ANSWER_BYTES, ProgramEnd};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -51,8 +51,8 @@ const VARIABLES: [&str; 13] = [
 /// Returns git in this folder, for what does not compare files of the work tree: see [`uncommitted`]. It is an error if
 /// git would wait for one of its files, or read it without end.
 pub fn command(folder: &Path) -> Result<Command, String> {
-    if let Some(path) = git::odd_file(folder) {
-        return Err(odd(&path));
+    if let Some(path) = git::unsafe_file(folder) {
+        return Err(unsafe_file_error(&path));
     }
     let mut git = lookup::command("git");
     // Without optional locks git does not write its index, which a hook would be told of.
@@ -68,7 +68,7 @@ pub fn command(folder: &Path) -> Result<Command, String> {
     Ok(git)
 }
 
-fn odd(path: &Path) -> String {
+fn unsafe_file_error(path: &Path) -> String {
     format!("{} is no regular file, or far too large, so git cannot work here", path.display())
 }
 
@@ -80,8 +80,8 @@ pub fn ask(folder: &Path, args: &[&str], input: &[u8], limit: Duration) -> Resul
 }
 
 fn finish(git: Command, input: &[u8], limit: Duration) -> Result<String, String> {
-    let said = program::run(git, input, limit);
-    if said.passed() { Ok(said.stdout) } else { Err(format!("git: {}", said.complaint())) }
+    let output = program::run(git, input, limit);
+    if output.passed() { Ok(output.stdout) } else { Err(format!("git: {}", output.complaint())) }
 }
 
 /// Returns the paths of what is not committed, from the top of the work tree, as far as `paths` name it.
@@ -92,8 +92,8 @@ fn finish(git: Command, input: &[u8], limit: Duration) -> Result<String, String>
 pub fn uncommitted(folder: &Path, paths: &[&str], limit: Duration) -> Result<Vec<String>, String> {
     let top = git::top(folder).ok_or("no git repository")?;
     let ignores = top.join(".gitignore");
-    if git::is_odd(&ignores, git::MAX_EXCLUDE_BYTES) {
-        return Err(odd(&ignores));
+    if git::is_unsafe_file(&ignores, git::MAX_EXCLUDE_BYTES) {
+        return Err(unsafe_file_error(&ignores));
     }
     let filters = filters(folder, top, limit)?;
     let mut git = command(folder)?;
@@ -123,15 +123,15 @@ fn filters(folder: &Path, top: &Path, limit: Duration) -> Result<BTreeSet<String
     let mut git = command(folder)?;
     git.args(["config", "-z", "--type=path", "--get-regexp"]);
     git.arg(r"^(filter\..*|core\.(worktree|attributesfile|excludesfile))$");
-    let said = program::run(git, b"", limit.min(MAX_LOOKUP_WAIT));
-    if said.ended == Ended::Exit(1) && said.stdout.is_empty() {
+    let output = program::run(git, b"", limit.min(MAX_LOOKUP_WAIT));
+    if output.ended == ProgramEnd::Exit(1) && output.stdout.is_empty() {
         return Ok(BTreeSet::new());
     }
-    if !said.passed() || said.stdout.len() >= MAX_ANSWER_BYTES {
-        return Err(format!("git: the settings cannot be read: {}", said.complaint()));
+    if !output.passed() || output.stdout.len() >= MAX_ANSWER_BYTES {
+        return Err(format!("git: the settings cannot be read: {}", output.complaint()));
     }
     let mut names = BTreeSet::new();
-    for row in said.stdout.split_terminator('\0') {
+    for row in output.stdout.split_terminator('\0') {
         let (key, value) = row.split_once('\n').unwrap_or((row, ""));
         if key == "core.worktree" {
             // It is the main work tree's, and git does not follow it in a linked one.
@@ -141,8 +141,8 @@ fn filters(folder: &Path, top: &Path, limit: Duration) -> Result<BTreeSet<String
             }
         } else if key.starts_with("core.") {
             let path = top.join(value);
-            if git::is_odd(&path, git::MAX_EXCLUDE_BYTES) {
-                return Err(odd(&path));
+            if git::is_unsafe_file(&path, git::MAX_EXCLUDE_BYTES) {
+                return Err(unsafe_file_error(&path));
             }
         } else if let Some((name, _)) = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) {
             names.insert(name.to_owned());

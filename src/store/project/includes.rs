@@ -10,11 +10,11 @@ const SECTION: &str = "[include";
 
 /// Returns the first file of settings that git would wait for, or read without end, by what this one includes; also one
 /// whose includes are written in a way that only git understands.
-pub fn odd(settings: &Path) -> Option<PathBuf> {
+pub fn unsafe_file(settings: &Path) -> Option<PathBuf> {
     let mut files = vec![settings.to_owned()];
     let mut next = 0;
     while let Some(path) = files.get(next).cloned() {
-        if next >= MAX_FILES || git::is_odd(&path, git::MAX_EXCLUDE_BYTES) {
+        if next >= MAX_FILES || git::is_unsafe_file(&path, git::MAX_EXCLUDE_BYTES) {
             return Some(path);
         }
         next += 1;

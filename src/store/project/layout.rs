@@ -44,7 +44,7 @@ pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(Stri
     let logs = project.folder(&project.work_dir().join("logs"))?;
     let ignore = project.file(&project.root.join(".gitignore"))?;
     file::create_shared_dir(&project.folder(&project.work_dir())?)?;
-    let mut told = Vec::new();
+    let mut created = Vec::new();
     for ((file, template), path) in TEMPLATES.into_iter().zip(places) {
         let text = filled(file, template, name);
         let made = match file::read_unlinked(&path, MAX_BYTES) {
@@ -57,13 +57,13 @@ pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(Stri
         if matches!(made, Made::Created | Made::Replaced) {
             file::replace(&path, text.as_bytes(), Privacy::Shared)?;
         }
-        told.push((format!("ralph/{file}"), made));
+        created.push((format!("ralph/{file}"), made));
     }
     let made = if logs.is_dir() { Made::Unchanged } else { Made::Created };
     file::create_dir(&logs)?;
-    told.push(("ralph/logs/".into(), made));
-    told.push((".gitignore".into(), add_ignored(&ignore)?));
-    Ok(told)
+    created.push(("ralph/logs/".into(), made));
+    created.push((".gitignore".into(), add_ignored(&ignore)?));
+    Ok(created)
 }
 
 /// Adds the missing lines to `.gitignore`.

@@ -99,12 +99,12 @@ impl Project {
             let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
             name.to_string_lossy().chars().take(40).map(safe).collect()
         });
-        format!("{name}-{:016x}", fingerprint(root.as_os_str().as_encoded_bytes()))
+        format!("{name}-{:016x}", stable_hash(root.as_os_str().as_encoded_bytes()))
     }
 
     /// Identifies the project by its real path.
     pub fn hash(&self) -> u64 {
-        fingerprint(self.real_root().as_os_str().as_encoded_bytes())
+        stable_hash(self.real_root().as_os_str().as_encoded_bytes())
     }
 }
 
@@ -123,7 +123,7 @@ fn same_owner(dir: &Path, start: &Path) -> bool {
 }
 
 /// Returns the FNV-1a hash, which unlike the standard library's hashes stays the same in every release.
-pub fn fingerprint(bytes: &[u8]) -> u64 {
+pub fn stable_hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

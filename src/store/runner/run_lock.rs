@@ -195,7 +195,7 @@ pub fn stray_marker(world: &World, project: &Project) -> Option<(PathBuf, String
 ///
 /// From inside a container neither the runner nor its lock can be seen. There the mark of the run has to prove it, which only
 /// what the runner started has: a repository can write `ralph/run.lock` and set variables, but no limit of a process.
-pub fn drives(world: &World, project: &Project) -> bool {
+pub fn is_runner_child(world: &World, project: &Project) -> bool {
     let Some(run_id) = world.run_id.as_ref().filter(|id| !id.is_empty()) else { return false };
     holder(world, project).is_some_and(|lock| lock.run_id == *run_id)
         || mark::is_own(run_id)
@@ -268,7 +268,7 @@ mod tests {
             fs::write(marker(&project), &text).unwrap();
             assert_eq!((holder(&world, &project), left_behind(&world, &project)), (None, None), "{text}");
             world.run_id = Some("r".into());
-            assert!(!drives(&world, &project), "{text}");
+            assert!(!is_runner_child(&world, &project), "{text}");
             drop(HeldProject::take(&world, &project).unwrap().unwrap());
         }
     }
@@ -282,14 +282,14 @@ mod tests {
                 .unwrap();
             for (run_id, expected) in [(None, false), (Some("other"), false), (Some("r"), true)] {
                 world.run_id = run_id.map(str::to_owned);
-                assert_eq!(drives(&world, &project), expected, "{run_id:?}");
+                assert_eq!(is_runner_child(&world, &project), expected, "{run_id:?}");
             }
             // Inside a container there is another data folder. This process has no mark of the run.
             let mut inside = World::at(&project.root, &project.root.join("none"));
             inside.run_id = Some("r".into());
-            assert!(!drives(&inside, &project), "{container:?}");
+            assert!(!is_runner_child(&inside, &project), "{container:?}");
         }
         drop(held);
-        assert!(!drives(&world, &project) && !marker(&project).exists());
+        assert!(!is_runner_child(&world, &project) && !marker(&project).exists());
     }
 }

@@ -2,11 +2,11 @@
 //! left uncommitted. Without a runner, or without a task list, nothing is required.
 
 use super::run_lock;
-use super::snapshot::{self, Snapshot};
-use crate::core::tasks::{Source, apply_review_cap, keep_review, transitions};
+use super::snapshot::{self, TaskListSnapshot};
+use crate::core::tasks::{TaskSource, apply_review_cap, keep_review, transitions};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
-use crate::store::project::{Project, fingerprint, git, git_process};
+use crate::store::project::{Project, git, git_process, stable_hash};
 use crate::store::{World, file, state, tasks};
 use anyhow::Result;
 use std::time::Duration;
@@ -32,7 +32,7 @@ const WORK: &[&str] = &[
 /// Returns what the agent must fix before its turn may end, a sentence each. Returns nothing without a runner or a
 /// task list.
 pub fn runner_check(world: &World, project: &Project) -> Result<Vec<String>> {
-    let Some(run_id) = world.run_id.as_deref().filter(|_| run_lock::drives(world, project)) else {
+    let Some(run_id) = world.run_id.as_deref().filter(|_| run_lock::is_runner_child(world, project)) else {
         return Ok(Vec::new());
     };
     let snapshot = snapshot::load(world, project, run_id)?;
@@ -58,7 +58,7 @@ pub fn runner_check(world: &World, project: &Project) -> Result<Vec<String>> {
 
 /// Returns what is wrong with the task list after an iteration, a sentence each: it cannot be used, or something
 /// changed that the iteration's mode does not allow.
-pub fn list_problems(project: &Project, before: &Snapshot) -> Vec<String> {
+pub fn list_problems(project: &Project, before: &TaskListSnapshot) -> Vec<String> {
     let source = &before.tasks.source;
     let name = &source.file;
     match tasks::load(project, source) {
@@ -76,14 +76,14 @@ pub fn list_problems(project: &Project, before: &Snapshot) -> Vec<String> {
 }
 
 /// Returns where the run keeps its tasks, when there is no snapshot of them yet.
-fn source_of(project: &Project, run_id: &str) -> Source {
+fn source_of(project: &Project, run_id: &str) -> TaskSource {
     let document = state::peek(project).ok().flatten().unwrap_or_default();
     let found = document.loops_where(|_, other| other == run_id).next();
     found.map(|(_, run)| run.tasks).unwrap_or_default()
 }
 
 /// Approves stories at the review cap in the reviewer's place; the agent only has to commit that.
-fn capped(project: &Project, before: &Snapshot) -> Vec<String> {
+fn capped(project: &Project, before: &TaskListSnapshot) -> Vec<String> {
     let cap = before.rules.review_cap;
     let approved = cap_reviews(project, before).unwrap_or_default();
     let told = |id: String| {
@@ -97,7 +97,7 @@ fn capped(project: &Project, before: &Snapshot) -> Vec<String> {
 
 /// Approves the stories that have been reviewed often enough, and returns their ids. The runner calls it too, for
 /// agents without hooks.
-pub fn cap_reviews(project: &Project, before: &Snapshot) -> Result<Vec<String>> {
+pub fn cap_reviews(project: &Project, before: &TaskListSnapshot) -> Result<Vec<String>> {
     if before.rules.skip_review {
         return Ok(Vec::new());
     }
@@ -108,7 +108,12 @@ pub fn cap_reviews(project: &Project, before: &Snapshot) -> Result<Vec<String>> 
 
 /// Restores a task list that is missing or cannot be used at the end of a run. After BLOCKED or DECIDE (`reviews`) it
 /// restores the review fields of a list that can be used. Returns what it did, as a note for the user.
-pub fn restore(project: &Project, before: &Snapshot, reviews: bool, now: Stamp) -> Result<Option<String>> {
+pub fn restore(
+    project: &Project,
+    before: &TaskListSnapshot,
+    reviews: bool,
+    now: Stamp,
+) -> Result<Option<String>> {
     let source = &before.tasks.source;
     if before.text.is_empty() {
         return Ok(None);
@@ -130,7 +135,7 @@ pub fn restore(project: &Project, before: &Snapshot, reviews: bool, now: Stamp) 
 /// Counts one more block of this session's stop, and returns how many there were before.
 pub fn count_block(world: &World, session: &str) -> u64 {
     let Ok(dir) = world.data_dir().map(|dir| dir.join("held")) else { return u64::MAX };
-    let path = dir.join(format!("{:016x}", fingerprint(session.as_bytes())));
+    let path = dir.join(format!("{:016x}", stable_hash(session.as_bytes())));
     let bytes = file::read_bounded(&path, 64).ok().flatten().unwrap_or_default();
     let before = String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0);
     // Without a count that is saved, the stop would be blocked forever.
@@ -171,7 +176,7 @@ fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::store::runner::run_lock::{HeldProject, RunLock};
-    use crate::store::runner::snapshot::Rules;
+    use crate::store::runner::snapshot::TaskRules;
     use serde_json::{Value, json};
     use std::fs;
     use std::io::Write;
@@ -182,7 +187,7 @@ mod tests {
         _dir: tempfile::TempDir,
         world: World,
         project: Project,
-        source: Source,
+        source: TaskSource,
         runner: Option<HeldProject>,
     }
 
@@ -197,7 +202,7 @@ mod tests {
             let mut runner = HeldProject::take(&world, &project).unwrap().unwrap();
             runner.tell(RunLock::of_this_process("run-1", world.now)).unwrap();
             let guarded =
-                Guarded { _dir: dir, world, project, source: Source::default(), runner: Some(runner) };
+                Guarded { _dir: dir, world, project, source: TaskSource::default(), runner: Some(runner) };
             if let Some(stories) = stories {
                 guarded.stories(stories);
             }
@@ -205,8 +210,8 @@ mod tests {
             guarded
         }
 
-        fn begin(&self, skip_review: bool) -> Option<Snapshot> {
-            let rules = Rules { run_id: "run-1".into(), skip_review, review_cap: 2 };
+        fn begin(&self, skip_review: bool) -> Option<TaskListSnapshot> {
+            let rules = TaskRules { run_id: "run-1".into(), skip_review, review_cap: 2 };
             snapshot::take(&self.world, &self.project, &self.source, &rules).unwrap()
         }
 
@@ -317,7 +322,7 @@ mod tests {
     #[test]
     fn a_snapshot_of_another_run_proves_nothing() {
         let guarded = Guarded::on(Some(json!([{"id": "US-1", "passes": false}])));
-        let rules = Rules { run_id: "run-0".into(), ..Rules::default() };
+        let rules = TaskRules { run_id: "run-0".into(), ..TaskRules::default() };
         snapshot::take(&guarded.world, &guarded.project, &guarded.source, &rules).unwrap();
         guarded.stories(json!([{"id": "US-1", "passes": true, "reviewStatus": "approved"}]));
         assert_eq!(guarded.check(), [""; 0]);
@@ -403,7 +408,7 @@ mod tests {
     #[test]
     fn a_checklist_keeps_its_open_items() {
         let mut guarded = Guarded::on(None);
-        guarded.source = Source::of_markdown("fix_plan.md".into());
+        guarded.source = TaskSource::of_markdown("fix_plan.md".into());
         guarded.write("fix_plan.md", "- [ ] a\n- [ ] b\n");
         assert_eq!(guarded.begin(false).unwrap().mode().name(), "implement");
         guarded.write("fix_plan.md", "- [x] a\n- [ ] b\n- [ ] c\n");
@@ -423,7 +428,8 @@ mod tests {
     #[test]
     fn a_list_without_reviews_is_never_written_by_us() {
         let mut guarded = Guarded::on(None);
-        guarded.source = Source { file: "prd.json".into(), form: crate::core::tasks::Form::Stories };
+        guarded.source =
+            TaskSource { file: "prd.json".into(), form: crate::core::tasks::TaskFormat::Stories };
         let text = "{\"userStories\":[{\"id\":\"a\",\"passes\":false},{\"id\":\"b\",\"passes\":false}]}";
         guarded.write("prd.json", text);
         let before = guarded.begin(false).unwrap();

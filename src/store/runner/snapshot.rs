@@ -1,7 +1,7 @@
 //! The task list as it was before an iteration of the runner. It is in the user's data folder, which the agent does not
 //! reach by working in the project, so its changes can be compared with it.
 
-use crate::core::tasks::{Mode, Source, TaskList, mode};
+use crate::core::tasks::{Mode, TaskList, TaskSource, mode};
 use crate::store::{Project, World, file, tasks};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// The settings of the run that its task list depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rules {
+pub struct TaskRules {
     pub run_id: String,
     pub skip_review: bool,
     /// 0 is no cap.
@@ -21,21 +21,21 @@ pub struct Rules {
 #[derive(Serialize, Deserialize)]
 struct Record {
     #[serde(flatten)]
-    rules: Rules,
-    source: Source,
+    rules: TaskRules,
+    source: TaskSource,
     /// The file's text, in its own format.
     text: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
-    pub rules: Rules,
+pub struct TaskListSnapshot {
+    pub rules: TaskRules,
     pub tasks: TaskList,
     /// The file's text, in its own format; empty if there was no file.
     pub text: String,
 }
 
-impl Snapshot {
+impl TaskListSnapshot {
     pub fn mode(&self) -> Mode {
         mode(&self.tasks, self.rules.skip_review)
     }
@@ -50,9 +50,9 @@ fn path(world: &World, project: &Project) -> Result<PathBuf> {
 pub fn take(
     world: &World,
     project: &Project,
-    source: &Source,
-    rules: &Rules,
-) -> Result<Option<Snapshot>, Vec<String>> {
+    source: &TaskSource,
+    rules: &TaskRules,
+) -> Result<Option<TaskListSnapshot>, Vec<String>> {
     if source.is_none() {
         forget(world, project);
         return Ok(None);
@@ -68,12 +68,12 @@ pub fn take(
     let text = save().map_err(|error: anyhow::Error| {
         vec![format!("could not save a snapshot of the task list: {error:#}")]
     })?;
-    Ok(tasks.map(|tasks| Snapshot { rules: rules.clone(), tasks, text }))
+    Ok(tasks.map(|tasks| TaskListSnapshot { rules: rules.clone(), tasks, text }))
 }
 
 /// Returns the newest snapshot of this run. One that cannot be read is an error: without it, the agent's changes would
 /// not be judged.
-pub fn load(world: &World, project: &Project, run_id: &str) -> Result<Option<Snapshot>> {
+pub fn load(world: &World, project: &Project, run_id: &str) -> Result<Option<TaskListSnapshot>> {
     let Ok(path) = path(world, project) else { return Ok(None) };
     let record: Option<Record> = file::read_record(&path, MAX_FILE_BYTES)?;
     let Some(Record { rules, source, text }) = record.filter(|record| record.rules.run_id == run_id) else {
@@ -83,7 +83,7 @@ pub fn load(world: &World, project: &Project, run_id: &str) -> Result<Option<Sna
         true => Some(TaskList::empty(source)),
         false => tasks::parse(&source, text.as_bytes()).ok(),
     };
-    Ok(tasks.map(|tasks| Snapshot { rules, tasks, text }))
+    Ok(tasks.map(|tasks| TaskListSnapshot { rules, tasks, text }))
 }
 
 /// Removes the snapshot after a run.

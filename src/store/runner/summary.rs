@@ -15,7 +15,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 /// One iteration. The fields are the columns, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Row {
+pub struct SummaryRow {
     pub iteration: u64,
     pub mode: String,
     #[serde(deserialize_with = "number")]
@@ -47,7 +47,7 @@ pub struct Row {
     pub other_seconds: u64,
 }
 
-impl Row {
+impl SummaryRow {
     /// Returns the time of the run that this row stands for.
     pub fn seconds(&self) -> u64 {
         self.duration_seconds.saturating_add(self.other_seconds)
@@ -64,7 +64,7 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
 }
 
 /// Returns the rows in their order, without a torn last line. Rows that cannot be read are skipped.
-pub fn read(project: &Project) -> Vec<Row> {
+pub fn read(project: &Project) -> Vec<SummaryRow> {
     parse(&whole_lines(project).unwrap_or_default())
 }
 
@@ -72,11 +72,11 @@ pub fn read(project: &Project) -> Vec<Row> {
 pub fn totals(project: &Project) -> (u64, u64) {
     let rows = read(project);
     let stuck = rows.iter().filter(|row| row.stuck_count > 0).count();
-    (rows.iter().map(Row::seconds).fold(0, u64::saturating_add), stuck as u64)
+    (rows.iter().map(SummaryRow::seconds).fold(0, u64::saturating_add), stuck as u64)
 }
 
 /// Parses the rows, each from one line, so that an unclosed quote affects no other row.
-fn parse(bytes: &[u8]) -> Vec<Row> {
+fn parse(bytes: &[u8]) -> Vec<SummaryRow> {
     let mut records = bytes.split(|byte| *byte == b'\n').filter_map(record);
     let Some(header) = records.next() else { return Vec::new() };
     records.filter_map(|record| record.deserialize(Some(&header)).ok()).collect()
@@ -100,7 +100,7 @@ fn path(project: &Project) -> PathBuf {
 }
 
 /// Adds a row to the summary, in a single write, with the header before the first.
-pub fn add(project: &Project, row: &Row) -> Result<()> {
+pub fn add(project: &Project, row: &SummaryRow) -> Result<()> {
     let mut file = project.append(&path(project))?;
     let whole = whole_lines(project)?.len() as u64;
     if file.metadata()?.len() > whole {
@@ -108,7 +108,7 @@ pub fn add(project: &Project, row: &Row) -> Result<()> {
     }
     let mut writer = csv::WriterBuilder::new().has_headers(whole == 0).from_writer(Vec::new());
     let one_line = |text: &str| text.replace('\n', " ");
-    writer.serialize(Row { mode: one_line(&row.mode), check: one_line(&row.check), ..row.clone() })?;
+    writer.serialize(SummaryRow { mode: one_line(&row.mode), check: one_line(&row.check), ..row.clone() })?;
     let written = file.write_all(&writer.into_inner()?);
     written.with_context(|| format!("could not write {}", path(project).display()))
 }
@@ -136,7 +136,7 @@ mod tests {
              2,review,8,,0,5,1,,\"a, b\",,0,,1,0\nnot a row\n{HEADER}\n3,review,9,,0\n4,review,x,,,,,x,max-cost,x,,,x,\n"
         );
         let found = parse(text.as_bytes());
-        let first = Row {
+        let first = SummaryRow {
             iteration: 1,
             mode: "implement".into(),
             duration_seconds: 127,
@@ -148,14 +148,17 @@ mod tests {
             tokens: 7,
             attempts: 2,
             other_seconds: 67,
-            ..Row::default()
+            ..SummaryRow::default()
         };
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(found[0], first);
         assert_eq!(found[0].seconds(), 194);
         assert_eq!((found[1].duration_seconds, found[1].outcome), (8, None), "an outcome of another version");
         let outcome = Some(IterationOutcome::Run(Outcome::MaxCost));
-        assert_eq!(found[2], Row { iteration: 4, mode: "review".into(), outcome, ..Row::default() });
+        assert_eq!(
+            found[2],
+            SummaryRow { iteration: 4, mode: "review".into(), outcome, ..SummaryRow::default() }
+        );
         let moved = parse(b"timestamp,mode,iteration,other\n2026-11-16T08:00:00Z,review,4,x\n");
         assert_eq!((moved[0].iteration, moved[0].mode.as_str()), (4, "review"));
         assert!(parse(b"").is_empty());
@@ -169,10 +172,11 @@ mod tests {
         let logs = project.work_dir().join("logs");
         std::fs::create_dir_all(&logs).unwrap();
         let contents = ["a, b", "say \"hi\"", "two\nlines", "=cmd|' /C calc'!A0", "\r", ",", "\""];
-        let row = |check: &&str| Row { check: (*check).to_owned(), tokens: 7, ..Row::default() };
-        let rows: Vec<Row> = contents.iter().map(row).collect();
+        let row =
+            |check: &&str| SummaryRow { check: (*check).to_owned(), tokens: 7, ..SummaryRow::default() };
+        let rows: Vec<SummaryRow> = contents.iter().map(row).collect();
         rows.iter().for_each(|row| add(&project, row).unwrap());
-        let one_line = |row: &Row| Row { check: row.check.replace('\n', " "), ..row.clone() };
+        let one_line = |row: &SummaryRow| SummaryRow { check: row.check.replace('\n', " "), ..row.clone() };
         assert_eq!(read(&project), rows.iter().map(one_line).collect::<Vec<_>>());
     }
 
@@ -191,7 +195,7 @@ mod tests {
         let logs = project.work_dir().join("logs");
         std::fs::create_dir_all(&logs).unwrap();
         assert!(read(&project).is_empty());
-        let row = |iteration| Row { iteration, timestamp: Some(Stamp(0)), ..Row::default() };
+        let row = |iteration| SummaryRow { iteration, timestamp: Some(Stamp(0)), ..SummaryRow::default() };
         add(&project, &row(1)).unwrap();
         let text = std::fs::read_to_string(logs.join(FILE)).unwrap();
         std::fs::write(logs.join(FILE), format!("{text}2,implem")).unwrap();

@@ -3,40 +3,40 @@
 use super::{question, stop};
 use crate::core::decide::KILLED;
 use crate::core::event::notice::{Notice, ReplyTo};
-use crate::core::event::{Ended, What};
+use crate::core::event::{EventKind, RunEnded};
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::record::{ArmedLoop, Engine, WaitingFor};
 use crate::core::settings::{NotifySettings, Resolved};
 use crate::store::process::notify;
 use crate::store::runner::{run_lock, summary};
 use crate::store::state::Document;
-use crate::store::user::{answers, armed, asked, circuit, history, reply};
+use crate::store::user::{answers, armed, circuit, history, open_question, reply};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
 /// Records an ending before the state is saved: if saving fails, the loop ends again at its next turn and is recorded
 /// again. Returns what could not be written, as notes for the user.
 pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if !is_ended_by_its_runner(world, project, run) {
-        let failed = events::note(world, run, &[What::Ended(Ended::of(run, world.now))]);
-        told.extend(failed.filter(|_| !run.told.events_failed));
+        let failed = events::note(world, run, &[EventKind::Ended(RunEnded::of(run, world.now))]);
+        notes.extend(failed.filter(|_| !run.told.events_failed));
     }
-    told.extend(ask(world, project, session, run));
+    notes.extend(ask(world, project, session, run));
     if run.engine == Engine::InSession
         && matches!(run.outcome, Some(Outcome::Blocked | Outcome::Decide))
-        && let Err(error) = asked::mark(world, session, "")
+        && let Err(error) = open_question::record(world, session, "")
     {
-        told.push(format!("could not note that this session asked a question: {error:#}"));
+        notes.push(format!("could not note that this session asked a question: {error:#}"));
     }
     if run.outcome == Some(Outcome::Complete) {
         // The answers have served their purpose, and nothing blocks the work any more.
         answers::forget(world, project);
         if let Err(error) = question::clear_blocked(world, project) {
-            told.push(format!("could not file away ralph/blocked.txt: {error:#}"));
+            notes.push(format!("could not file away ralph/blocked.txt: {error:#}"));
         }
     }
-    told
+    notes
 }
 
 /// Returns whether the runner of this run is alive in another process: it has still an iteration to add to the events, and
@@ -50,20 +50,20 @@ fn is_ended_by_its_runner(world: &World, project: &Project, run: &ArmedLoop) -> 
 /// Records the question with which a run ended or for whose answer it waits, and opens it for an answer from elsewhere.
 /// The history shows that this user's run asked it. Returns what could not be written.
 pub fn ask(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if let Err(error) = history::record(world, project, session, run) {
-        told.push(format!("could not add this run to the history: {error:#}"));
+        notes.push(format!("could not add this run to the history: {error:#}"));
     }
     if let Err(error) = question::ask(project, run, world.now) {
-        told.push(format!("could not write the question: {error:#}"));
+        notes.push(format!("could not write the question: {error:#}"));
     }
     if takes_answer(run)
         && config::load_for(world, project, run).notify().answers.is_some()
         && let Err(error) = reply::open(world, project, session, run)
     {
-        told.push(format!("the question cannot be answered from elsewhere: {error:#}"));
+        notes.push(format!("the question cannot be answered from elsewhere: {error:#}"));
     }
-    told
+    notes
 }
 
 /// Returns whether an answer helps a loop that ended: it asked, or is blocked by something else than denied tools.
@@ -124,7 +124,7 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
             run.end(entry.outcome, entry.reason, entry.ended_at);
             if asked {
                 // The runner would have recorded the ending after its wait for an answer.
-                events::note(world, &run, &[What::Ended(Ended::of(&run, world.now))]);
+                events::note(world, &run, &[EventKind::Ended(RunEnded::of(&run, world.now))]);
             }
         }
         (None, Some(claimed @ IterationOutcome::Run(outcome))) => {
@@ -192,7 +192,7 @@ pub fn announce(
 
 /// Disarms a run whose ending the user has seen. If the history does not have it, the armed record stays: one of the two
 /// must show that the loop was this user's.
-pub fn settle(world: &World, project: &Project, session: &str, run: &ArmedLoop) {
+pub fn disarm_recorded(world: &World, project: &Project, session: &str, run: &ArmedLoop) {
     if history::contains(world, project, &run.run_id).unwrap_or(false) {
         armed::disarm(world, project, session);
         circuit::forget(world, project, session);
@@ -206,21 +206,21 @@ pub fn kill_all(
     project: &Project,
     except: Option<&str>,
     document: &mut Document,
-) -> Result<Killed> {
+) -> Result<KillSwitchResult> {
     let (ended, faults) =
         end_others(world, project, except, document, |_| Some((KILLED.0, KILLED.1.to_owned())))?;
-    Ok(Killed { ended, faults })
+    Ok(KillSwitchResult { ended, faults })
 }
 
 /// What a kill switch did.
 #[derive(Default)]
-pub struct Killed {
+pub struct KillSwitchResult {
     pub ended: Vec<ArmedLoop>,
     /// What could not be read.
     pub faults: Vec<String>,
 }
 
-impl Killed {
+impl KillSwitchResult {
     /// Removes the kill switch, once every loop that it is for has ended.
     pub fn clear_switch(&self, project: &Project) {
         if self.faults.is_empty() {

@@ -13,7 +13,7 @@ use anyhow::Result;
 use std::collections::HashSet;
 
 /// Loops that one call looks at, the oldest first; a state file may hold any number.
-const MAX_LOOKED_AT: usize = 1000;
+const MAX_CHECKED_LOOPS: usize = 1000;
 
 /// Returns whether the loop's session was not seen for longer than `session_expiration_hours`. One that waits for a time still
 /// to come, such as a weekly reset, is not expected to be seen before.
@@ -69,7 +69,7 @@ fn remove_ended(
         let long_ago = |ended_at: Stamp| world.now - ended_at > expiration_ms;
         !run.is_alive() && is_expired(run, world.now, expiration_ms) && run.ended_at.is_none_or(long_ago)
     };
-    let looked_at = document.loops().take(MAX_LOOKED_AT).filter(|(id, run)| id != session && over(run));
+    let looked_at = document.loops().take(MAX_CHECKED_LOOPS).filter(|(id, run)| id != session && over(run));
     // What the history cannot take stays in the state.
     let is_recorded = |id: &String| ending::record_missing(world, project, id, document).is_ok();
     let gone: HashSet<String> = looked_at.map(|(id, _)| id).filter(is_recorded).collect();

@@ -90,15 +90,15 @@ pub fn unreadable_loops(project: &Project, document: &Document) -> Vec<String> {
 
 /// What happened to damaged files, until the user is told: whatever fails after that, the program that prints last picks it
 /// up.
-static UNTOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static DAMAGE_NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn untold() -> MutexGuard<'static, Vec<String>> {
-    UNTOLD.lock().unwrap_or_else(PoisonError::into_inner)
+fn pending_damage_notices() -> MutexGuard<'static, Vec<String>> {
+    DAMAGE_NOTICES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns what happened to damaged files and is not in this text, for the user. It is returned once.
-pub fn take_untold(said: &str) -> Vec<String> {
-    let mut notes = std::mem::take(&mut *untold());
+pub fn take_damage_notices(said: &str) -> Vec<String> {
+    let mut notes = std::mem::take(&mut *pending_damage_notices());
     if !notes.is_empty() {
         // A text may be wrapped, or quoted as JSON.
         let folded = |text: &str| text.split_whitespace().collect::<String>();
@@ -127,7 +127,7 @@ impl Locked {
         let (document, moved_aside) = match read(&path) {
             Err(StateError::Damaged(path, why)) => {
                 let (document, told) = move_aside(&path, &why, now)?;
-                untold().push(told.clone());
+                pending_damage_notices().push(told.clone());
                 (document, Some(told))
             }
             document => (document?, None),

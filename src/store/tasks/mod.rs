@@ -8,7 +8,7 @@ use super::file::{self, Privacy};
 use super::project::Project;
 use super::world::World;
 use crate::core::decide::turn::Tasks;
-use crate::core::tasks::{self, Form, Source, TaskList};
+use crate::core::tasks::{self, TaskFormat, TaskList, TaskSource};
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use anyhow::{Result, ensure};
@@ -21,14 +21,14 @@ const MAX_OPEN_NAMED: usize = 5;
 const MAX_ERRORS: usize = 10;
 
 /// Returns where the list is. Its name may come from a file of the project, so it must be one below the project.
-fn path(project: &Project, source: &Source) -> Result<PathBuf> {
+fn path(project: &Project, source: &TaskSource) -> Result<PathBuf> {
     let mut parts = Path::new(&source.file).components();
     ensure!(parts.all(|part| matches!(part, Component::Normal(_))), "{} is not in the project", source.file);
     project.file(&project.root.join(&source.file))
 }
 
 /// Returns the bytes if the file exists. An error is a phrase to follow the file's name.
-pub fn bytes(project: &Project, source: &Source) -> Result<Option<Vec<u8>>, String> {
+pub fn bytes(project: &Project, source: &TaskSource) -> Result<Option<Vec<u8>>, String> {
     if source.is_none() {
         return Ok(None);
     }
@@ -58,10 +58,10 @@ fn boxes(bytes: &[u8]) -> Result<TaskList, String> {
 
 /// Returns the tasks of a session's loop if the file exists; only whether each passes counts. An unusable file is
 /// reported as such, because completion cannot be checked against it.
-pub fn read(project: &Project, source: &Source) -> Option<Tasks> {
+pub fn read(project: &Project, source: &TaskSource) -> Option<Tasks> {
     let read = || {
         let Some(bytes) = bytes(project, source)? else { return Ok(None) };
-        if source.form == Form::Checklist {
+        if source.form == TaskFormat::Checklist {
             let list = boxes(&bytes)?;
             return Ok(Some(of_list(&list, true)));
         }
@@ -77,7 +77,7 @@ pub fn read(project: &Project, source: &Source) -> Option<Tasks> {
 }
 
 /// Returns the tasks of a run: the file must be valid, and in a format with reviews a story counts when approved.
-pub fn read_reviewed(project: &Project, source: &Source, skip_review: bool) -> Option<Tasks> {
+pub fn read_reviewed(project: &Project, source: &TaskSource, skip_review: bool) -> Option<Tasks> {
     match load(project, source) {
         Ok(None) => None,
         Ok(Some(list)) => Some(of_list(&list, list.skips_review(skip_review))),
@@ -110,17 +110,17 @@ fn summed(total: usize, open: Vec<String>) -> Tasks {
 }
 
 /// Returns the task list if the file exists, or everything that is wrong with it, a sentence each.
-pub fn load(project: &Project, source: &Source) -> Result<Option<TaskList>, Vec<String>> {
+pub fn load(project: &Project, source: &TaskSource) -> Result<Option<TaskList>, Vec<String>> {
     let found = bytes(project, source).map_err(|why| vec![format!("{} {why}", source.file)])?;
     found.map(|bytes| parse(source, &bytes)).transpose()
 }
 
 /// Parses a task list that was read before, as `load` does.
-pub fn parse(source: &Source, bytes: &[u8]) -> Result<TaskList, Vec<String>> {
+pub fn parse(source: &TaskSource, bytes: &[u8]) -> Result<TaskList, Vec<String>> {
     let name = &source.file;
     let broken = |why| vec![format!("{name} {why}")];
     let mut list = match source.form {
-        Form::Checklist => boxes(bytes).map_err(broken)?,
+        TaskFormat::Checklist => boxes(bytes).map_err(broken)?,
         _ => tasks::validate(&document(bytes).map_err(broken)?).map_err(|mut errors| {
             let more = errors.len().saturating_sub(MAX_ERRORS);
             errors.truncate(MAX_ERRORS);
@@ -145,7 +145,7 @@ fn save(project: &Project, list: &TaskList) -> Result<()> {
 }
 
 /// Puts a file back that is missing or that cannot be used, as `text`. Returns where the unusable one is now.
-pub fn restore(project: &Project, source: &Source, text: &str, now: Stamp) -> Result<Option<PathBuf>> {
+pub fn restore(project: &Project, source: &TaskSource, text: &str, now: Stamp) -> Result<Option<PathBuf>> {
     let path = path(project, source)?;
     let aside = path.with_file_name(format!(
         "{}.corrupt-{}",
@@ -170,7 +170,7 @@ pub struct ListChecks {
 pub const CHECKS: &str = "verifyCommands";
 
 /// Returns the check commands of the task list, if it has any.
-pub fn checks(world: &World, project: &Project, source: &Source) -> ListChecks {
+pub fn checks(world: &World, project: &Project, source: &TaskSource) -> ListChecks {
     let Some(value) = check_commands(project, source) else { return ListChecks::default() };
     let trusted = trust::load(world, project);
     ListChecks { commands: texts(&value), trusted: trusted.allows(CHECKS, &value), hint: trusted.hint() }
@@ -182,7 +182,7 @@ pub fn texts(value: &Value) -> Vec<String> {
 }
 
 /// Returns the field as the file gives it, unless it is empty.
-pub fn check_commands(project: &Project, source: &Source) -> Option<Value> {
+pub fn check_commands(project: &Project, source: &TaskSource) -> Option<Value> {
     if source.file != tasks::DEFAULT_FILE {
         return None;
     }
@@ -193,7 +193,7 @@ pub fn check_commands(project: &Project, source: &Source) -> Option<Value> {
 /// Changes review fields and writes the list back, if its format has any. Returns what the change returns.
 pub fn edit<T>(
     project: &Project,
-    source: &Source,
+    source: &TaskSource,
     change: impl FnOnce(&mut TaskList) -> T,
 ) -> Result<Option<T>> {
     if !source.form.has_reviews() {
@@ -213,8 +213,8 @@ mod tests {
     use serde_json::json;
     use std::fs;
 
-    fn usual() -> Source {
-        Source::default()
+    fn usual() -> TaskSource {
+        TaskSource::default()
     }
 
     fn with(text: &str) -> (tempfile::TempDir, Project) {
@@ -307,24 +307,25 @@ mod tests {
 
     #[test]
     fn each_format_is_read_and_counted_in_its_own_way() {
-        let boxes = Source::of_markdown("ralph/tasks.json".into());
+        let boxes = TaskSource::of_markdown("ralph/tasks.json".into());
         let (_dir, project) = with("# Plan\n- [x] a\n- [ ] b\n- [ ] b\n");
         let tasks = read(&project, &boxes).unwrap();
         assert_eq!((tasks.total, tasks.passing, tasks.open), (3, 1, vec!["b".to_owned(), "b (2)".into()]));
         assert_eq!(read_reviewed(&project, &boxes, false).unwrap().passing, 1, "there are no reviews");
         assert_eq!(edit(&project, &boxes, |_| ()).unwrap(), None, "Ralph does not write it");
         let (_dir, project) = with("{\"userStories\": [{\"id\": \"a\", \"passes\": true}]}");
-        let stories = Source { form: Form::Stories, ..usual() };
+        let stories = TaskSource { form: TaskFormat::Stories, ..usual() };
         assert_eq!(read_reviewed(&project, &stories, false).unwrap().passing, 1);
         assert_eq!(read_reviewed(&project, &usual(), false).unwrap().passing, 0);
         assert!(
-            load(&project, &Source::none()).unwrap().is_none() && read(&project, &Source::none()).is_none()
+            load(&project, &TaskSource::none()).unwrap().is_none()
+                && read(&project, &TaskSource::none()).is_none()
         );
     }
 
     #[test]
     fn a_checklist_that_cannot_be_used_says_why() {
-        let boxes = Source::of_markdown("ralph/tasks.json".into());
+        let boxes = TaskSource::of_markdown("ralph/tasks.json".into());
         for (text, why) in [
             ("", "ralph/tasks.json has no checklist item"),
             ("# All done\n- a\n", "ralph/tasks.json has no checklist item"),

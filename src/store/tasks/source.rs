@@ -3,7 +3,7 @@
 //! Projects contain many lists that are not tasks, so outside `ralph/` only a `prd.json` with user stories is used
 //! unless the user names another file.
 
-use crate::core::tasks::{DEFAULT_FILE, Form, Source, TaskList};
+use crate::core::tasks::{DEFAULT_FILE, TaskFormat, TaskList, TaskSource};
 use crate::core::text::clean;
 use crate::store::{Project, tasks};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ pub enum Selection {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
-    pub source: Source,
+pub struct FoundTasks {
+    pub source: TaskSource,
     pub list: Option<TaskList>,
     /// Lists that are not used.
     pub notes: Vec<String>,
@@ -43,9 +43,9 @@ const OTHER_PLANS: [&str; 4] =
     ["fix_plan.md", "@fix_plan.md", ".ralph/fix_plan.md", "IMPLEMENTATION_PLAN.md"];
 
 /// Returns the list, or everything that is wrong with it, a sentence each.
-pub fn find(project: &Project, selection: &Selection, working_dir: &Path) -> Result<Found, Vec<String>> {
+pub fn find(project: &Project, selection: &Selection, working_dir: &Path) -> Result<FoundTasks, Vec<String>> {
     match selection {
-        Selection::None => Ok(Found { source: Source::none(), ..Found::default() }),
+        Selection::None => Ok(FoundTasks { source: TaskSource::none(), ..FoundTasks::default() }),
         Selection::File(path) => {
             let source = named(project, path, working_dir).map_err(|why| vec![why])?;
             reload(project, &source)
@@ -55,12 +55,12 @@ pub fn find(project: &Project, selection: &Selection, working_dir: &Path) -> Res
 }
 
 /// Returns the list of a resumed run.
-pub fn reload(project: &Project, source: &Source) -> Result<Found, Vec<String>> {
+pub fn reload(project: &Project, source: &TaskSource) -> Result<FoundTasks, Vec<String>> {
     let list = tasks::load(project, source)?;
-    Ok(Found { source: source.clone(), list, notes: Vec::new() })
+    Ok(FoundTasks { source: source.clone(), list, notes: Vec::new() })
 }
 
-fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<Source, String> {
+fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<TaskSource, String> {
     let shown = clean::line(&path.to_string_lossy());
     let whole = working_dir.join(path);
     // Links are resolved in the folder only: whether the file itself is a link is checked when it is read.
@@ -85,23 +85,23 @@ fn named(project: &Project, path: &Path, working_dir: &Path) -> Result<Source, S
 }
 
 /// Returns the format of a file by its name and content.
-fn source(project: &Project, file: String) -> Result<Source, String> {
+fn source(project: &Project, file: String) -> Result<TaskSource, String> {
     if !is_json(&file) {
-        return Ok(Source::of_markdown(file));
+        return Ok(TaskSource::of_markdown(file));
     }
-    let unread = Source { file: file.clone(), form: Form::Stories };
+    let unread = TaskSource { file: file.clone(), form: TaskFormat::Stories };
     let named = |why| format!("{file} {why}");
     let bytes = tasks::bytes(project, &unread).map_err(named)?.unwrap_or_default();
     let document = tasks::document(&bytes).map_err(named)?;
-    Ok(Source::of_json(file, &document))
+    Ok(TaskSource::of_json(file, &document))
 }
 
 fn is_json(file: &str) -> bool {
     file.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("json"))
 }
 
-fn default(project: &Project) -> Result<Found, Vec<String>> {
-    let mut found: Option<Found> = None;
+fn default(project: &Project) -> Result<FoundTasks, Vec<String>> {
+    let mut found: Option<FoundTasks> = None;
     for place in PLACES.into_iter().filter(|place| project.root.join(place).symlink_metadata().is_ok()) {
         let is_tasks = match place {
             "prd.json" => has_user_stories(project, place),
@@ -120,7 +120,7 @@ fn default(project: &Project) -> Result<Found, Vec<String>> {
             }
         }
     }
-    Ok(found.unwrap_or_else(|| Found { notes: other_plans(project), ..Found::default() }))
+    Ok(found.unwrap_or_else(|| FoundTasks { notes: other_plans(project), ..FoundTasks::default() }))
 }
 
 /// Returns the list found by default if it is in `ralph/` and not the default file.
@@ -140,12 +140,12 @@ fn other_plans(project: &Project) -> Vec<String> {
 
 /// Returns how many boxes of a checklist are open, or `None` without a box or file.
 fn open_items(project: &Project, place: &str) -> Option<u64> {
-    let tasks = tasks::read(project, &Source::of_markdown(place.into()))?;
+    let tasks = tasks::read(project, &TaskSource::of_markdown(place.into()))?;
     tasks.unusable.is_none().then(|| tasks.total - tasks.passing)
 }
 
 fn has_user_stories(project: &Project, place: &str) -> bool {
-    let source = Source { file: place.into(), form: Form::Stories };
+    let source = TaskSource { file: place.into(), form: TaskFormat::Stories };
     let bytes = tasks::bytes(project, &source).ok().flatten().unwrap_or_default();
     String::from_utf8_lossy(&bytes).contains("\"userStories\"")
 }
@@ -172,57 +172,69 @@ mod tests {
 
     #[test]
     fn a_list_that_is_clearly_meant_for_ralph_is_found() {
-        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, Form, &'a [&'a str]);
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, TaskFormat, &'a [&'a str]);
         let cases: &[Case] = &[
-            ("nothing", &[], DEFAULT_FILE, Form::Reviewed, &[]),
-            ("ours", &[(DEFAULT_FILE, STORIES), ("src/TODO.md", BOXES)], DEFAULT_FILE, Form::Reviewed, &[]),
+            ("nothing", &[], DEFAULT_FILE, TaskFormat::Reviewed, &[]),
+            (
+                "ours",
+                &[(DEFAULT_FILE, STORIES), ("src/TODO.md", BOXES)],
+                DEFAULT_FILE,
+                TaskFormat::Reviewed,
+                &[],
+            ),
             (
                 "ours before others",
                 &[(DEFAULT_FILE, STORIES), ("prd.json", STORIES)],
                 DEFAULT_FILE,
-                Form::Reviewed,
+                TaskFormat::Reviewed,
                 &["prd.json exists but is not used"],
             ),
-            ("a prd.json", &[("prd.json", STORIES)], "prd.json", Form::Stories, &[]),
+            ("a prd.json", &[("prd.json", STORIES)], "prd.json", TaskFormat::Stories, &[]),
             (
                 "one in ralph/",
                 &[("prd.json", STORIES), ("ralph/prd.json", STORIES)],
                 "ralph/prd.json",
-                Form::Stories,
+                TaskFormat::Stories,
                 &["prd.json exists but is not used"],
             ),
             (
                 "a prd.json of another kind",
                 &[("prd.json", "{\"product\": 1}")],
                 DEFAULT_FILE,
-                Form::Reviewed,
+                TaskFormat::Reviewed,
                 &[],
             ),
-            ("a binary prd.json", &[("prd.json", "\0\u{1}")], DEFAULT_FILE, Form::Reviewed, &[]),
-            ("a plan in ralph/", &[("ralph/fix_plan.md", BOXES)], "ralph/fix_plan.md", Form::Checklist, &[]),
-            ("another", &[("ralph/@fix_plan.md", BOXES)], "ralph/@fix_plan.md", Form::Checklist, &[]),
+            ("a binary prd.json", &[("prd.json", "\0\u{1}")], DEFAULT_FILE, TaskFormat::Reviewed, &[]),
+            (
+                "a plan in ralph/",
+                &[("ralph/fix_plan.md", BOXES)],
+                "ralph/fix_plan.md",
+                TaskFormat::Checklist,
+                &[],
+            ),
+            ("another", &[("ralph/@fix_plan.md", BOXES)], "ralph/@fix_plan.md", TaskFormat::Checklist, &[]),
             (
                 "a plan without boxes",
                 &[("ralph/PLAN.md", "# Plan\n- a\n")],
                 DEFAULT_FILE,
-                Form::Reviewed,
+                TaskFormat::Reviewed,
                 &[],
             ),
             (
                 "lists of the project",
                 &[("TODO.md", BOXES), ("PLAN.md", BOXES), ("tasks.md", BOXES)],
                 DEFAULT_FILE,
-                Form::Reviewed,
+                TaskFormat::Reviewed,
                 &[],
             ),
             (
                 "a plan of another loop",
                 &[("@fix_plan.md", BOXES)],
                 DEFAULT_FILE,
-                Form::Reviewed,
+                TaskFormat::Reviewed,
                 &["@fix_plan.md has 1 open item; use it with --tasks @fix_plan.md"],
             ),
-            ("one that is done", &[("fix_plan.md", "- [x] a")], DEFAULT_FILE, Form::Reviewed, &[]),
+            ("one that is done", &[("fix_plan.md", "- [x] a")], DEFAULT_FILE, TaskFormat::Reviewed, &[]),
         ];
         for (name, files, file, form, notes) in cases {
             let (_dir, project) = place(files);
@@ -261,10 +273,10 @@ mod tests {
         let (_dir, project) = place(&[("TODO.md", BOXES), ("sub/list.JSON", STORIES), ("sub/notes", BOXES)]);
         let sub = project.root.join("sub");
         for (from, name, file, form) in [
-            (&project.root, "TODO.md", "TODO.md", Form::Checklist),
-            (&sub, "../TODO.md", "TODO.md", Form::Checklist),
-            (&sub, "list.JSON", "sub/list.JSON", Form::Stories),
-            (&project.root, "./sub/../sub/notes", "sub/notes", Form::Checklist),
+            (&project.root, "TODO.md", "TODO.md", TaskFormat::Checklist),
+            (&sub, "../TODO.md", "TODO.md", TaskFormat::Checklist),
+            (&sub, "list.JSON", "sub/list.JSON", TaskFormat::Stories),
+            (&project.root, "./sub/../sub/notes", "sub/notes", TaskFormat::Checklist),
         ] {
             let found = find(&project, &Selection::File(name.into()), from).unwrap();
             assert_eq!((found.source.file.as_str(), found.source.form), (file, form), "{name}");

@@ -6,10 +6,10 @@
 
 use super::{circuit, history};
 use crate::core::circuit::Circuit;
-use crate::core::record::{ArmedLoop, Given, StoredLoop};
+use crate::core::record::{ArmedLoop, GivenSettings, StoredLoop};
 use crate::store::file::walk::{entries, list};
 use crate::store::file::{self, Backup, Privacy};
-use crate::store::project::{Project, fingerprint};
+use crate::store::project::{Project, stable_hash};
 use crate::store::state::Document;
 use crate::store::world::World;
 use anyhow::{Result, anyhow};
@@ -25,24 +25,24 @@ struct Record {
     session_id: String,
     /// For people; the record's name already tells the project.
     project: String,
-    terms: Terms,
+    terms: TrustedFields,
     /// The loop as it was armed, so that an ending can be told even if the state file is lost.
     armed: Option<Box<RawValue>>,
     /// The run that was armed before, which counts until the state has this one: a start may be killed in between.
     #[serde(default)]
-    before: Option<Terms>,
+    before: Option<TrustedFields>,
 }
 
 /// What only the user's own folder may say about a run.
 #[derive(Serialize, Deserialize)]
-struct Terms {
+struct TrustedFields {
     run_id: String,
     /// Commands given as flags: only the user's own folder may hold what we run.
     #[serde(default)]
     commands: Map<String, Value>,
     /// The settings that the user gave.
     #[serde(default)]
-    given: Given,
+    given: GivenSettings,
     /// The limits that the project's file gave at the start, and the user with `ralph config` since.
     #[serde(default)]
     limits: Option<Map<String, Value>>,
@@ -53,7 +53,7 @@ struct Terms {
 
 impl Record {
     /// Returns the terms of a run, if this record arms it.
-    fn terms_of(self, run_id: &str) -> Option<Terms> {
+    fn terms_of(self, run_id: &str) -> Option<TrustedFields> {
         [Some(self.terms), self.before].into_iter().flatten().find(|terms| terms.run_id == run_id)
     }
 
@@ -69,9 +69,9 @@ impl Record {
     }
 }
 
-impl Terms {
-    fn of(run: &ArmedLoop) -> Terms {
-        Terms {
+impl TrustedFields {
+    fn of(run: &ArmedLoop) -> TrustedFields {
+        TrustedFields {
             run_id: run.run_id.clone(),
             commands: run.commands.clone(),
             given: run.given.by_user(),
@@ -128,9 +128,9 @@ pub fn arm(
     let record = Record {
         session_id: session.to_owned(),
         project: project.real_root().to_string_lossy().into_owned(),
-        terms: Terms::of(run),
+        terms: TrustedFields::of(run),
         armed: Some(serde_json::value::to_raw_value::<StoredLoop>(run)?),
-        before: replaced.map(Terms::of),
+        before: replaced.map(TrustedFields::of),
     };
     let folder = path.parent().unwrap_or(&path);
     file::create_dir(folder)?;
@@ -203,7 +203,7 @@ struct Sessions(Option<HashSet<u64>>);
 impl Sessions {
     fn of(world: &World, project: &Project) -> Sessions {
         let ending =
-            format!("-{:016x}.json", fingerprint(project.real_root().as_os_str().as_encoded_bytes()));
+            format!("-{:016x}.json", stable_hash(project.real_root().as_os_str().as_encoded_bytes()));
         let session =
             |path: &PathBuf| u64::from_str_radix(path.file_name()?.to_str()?.strip_suffix(&ending)?, 16).ok();
         let folder = world.data_dir().map(|dir| dir.join("sessions"));
@@ -212,7 +212,7 @@ impl Sessions {
     }
 
     fn may_contain(&self, session: &str) -> bool {
-        self.0.as_ref().is_none_or(|known| known.contains(&fingerprint(session.as_bytes())))
+        self.0.as_ref().is_none_or(|known| known.contains(&stable_hash(session.as_bytes())))
     }
 }
 
@@ -354,7 +354,7 @@ fn paths(world: &World) -> Vec<PathBuf> {
 }
 
 fn path(world: &World, root: &Path, session: &str) -> Result<PathBuf> {
-    let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
+    let (session, root) = (stable_hash(session.as_bytes()), stable_hash(root.as_os_str().as_encoded_bytes()));
     let name = format!("{session:016x}-{root:016x}.json");
     Ok(world.data_dir()?.join("sessions").join(name))
 }

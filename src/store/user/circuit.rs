@@ -7,14 +7,14 @@ use crate::core::record::ArmedLoop;
 use crate::core::time::Stamp;
 use crate::store::file::lock::Lock;
 use crate::store::file::{self, Backup, Privacy};
-use crate::store::project::{Project, fingerprint};
+use crate::store::project::{Project, stable_hash};
 use crate::store::world::World;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Record {
+pub struct BreakerRecord {
     pub session_id: String,
     pub project: String,
     pub run_id: String,
@@ -25,9 +25,9 @@ pub struct Record {
 
 /// A trip or a reset, with the counters at that moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct BreakerEvent {
     pub at: Stamp,
-    pub event: What,
+    pub event: BreakerEventKind,
     pub session_id: String,
     pub run_id: String,
     pub reason: String,
@@ -36,7 +36,7 @@ pub struct Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum BreakerEventKind {
     Trip,
     Reset,
 }
@@ -52,21 +52,22 @@ fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
 }
 
 fn path_of(world: &World, root: &Path, session: &str) -> Result<PathBuf> {
-    let (session, root) = (fingerprint(session.as_bytes()), fingerprint(root.as_os_str().as_encoded_bytes()));
+    let (session, root) = (stable_hash(session.as_bytes()), stable_hash(root.as_os_str().as_encoded_bytes()));
     Ok(world.data_dir()?.join("circuit").join(format!("{root:016x}-{session:016x}.json")))
 }
 
 /// Reads a record. Counters are not synced, so a power cut may leave an empty file: one without a record in it counts as
 /// absent, one that cannot be read does not.
-fn read(path: &Path) -> Result<Option<Record>> {
+fn read(path: &Path) -> Result<Option<BreakerRecord>> {
     Ok(file::read_bounded(path, MAX_FILE_BYTES)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
 /// Returns the record of a session's breaker.
-pub fn record(world: &World, project: &Project, session: &str) -> Result<Option<Record>> {
+pub fn record(world: &World, project: &Project, session: &str) -> Result<Option<BreakerRecord>> {
     let root = project.real_root();
     let Ok(path) = path_of(world, &root, session) else { return Ok(None) };
-    let ours = |record: &Record| record.session_id == session && record.project == root.to_string_lossy();
+    let ours =
+        |record: &BreakerRecord| record.session_id == session && record.project == root.to_string_lossy();
     Ok(read(&path)?.filter(ours))
 }
 
@@ -81,7 +82,7 @@ pub fn load(world: &World, project: &Project, session: &str, run_id: &str) -> Re
 pub fn save(world: &World, project: &Project, session: &str, run_id: &str, circuit: &Circuit) -> Result<()> {
     let root = project.real_root();
     let path = path_of(world, &root, session)?;
-    let record = Record {
+    let record = BreakerRecord {
         session_id: session.to_owned(),
         project: root.to_string_lossy().into_owned(),
         run_id: run_id.to_owned(),
@@ -111,13 +112,13 @@ pub fn forget(world: &World, project: &Project, session: &str) {
 }
 
 /// Returns every record of this user, or those of one project.
-pub fn records(world: &World, of: Option<&Project>) -> Vec<Record> {
+pub fn records(world: &World, of: Option<&Project>) -> Vec<BreakerRecord> {
     let root = of.map(|project| project.real_root().to_string_lossy().into_owned());
     // Names begin with the project's fingerprint, so that others need not be read.
     let prefix = of
-        .map(|project| format!("{:016x}-", fingerprint(project.real_root().as_os_str().as_encoded_bytes())));
+        .map(|project| format!("{:016x}-", stable_hash(project.real_root().as_os_str().as_encoded_bytes())));
     let entries = world.data_dir().ok().and_then(|dir| std::fs::read_dir(dir.join("circuit")).ok());
-    let mut records: Vec<Record> = entries
+    let mut records: Vec<BreakerRecord> = entries
         .into_iter()
         .flatten()
         .flatten()
@@ -150,7 +151,7 @@ pub fn expire(world: &World, project: &Project, session: &str, older_than_ms: i6
     }
 }
 
-impl Record {
+impl BreakerRecord {
     pub fn project(&self) -> Project {
         Project { root: self.project.clone().into() }
     }
@@ -160,7 +161,15 @@ impl Record {
         let tripped = self.circuit.reason.clone().filter(|_| self.circuit.is_tripped());
         let reason = tripped.clone().unwrap_or_default();
         if tripped.is_some() || self.circuit.counters != PerCondition::default() {
-            note(world, project, &self.session_id, &self.run_id, What::Reset, reason, self.circuit.counters)?;
+            note(
+                world,
+                project,
+                &self.session_id,
+                &self.run_id,
+                BreakerEventKind::Reset,
+                reason,
+                self.circuit.counters,
+            )?;
         }
         self.circuit.reset();
         save(world, project, &self.session_id, &self.run_id, &self.circuit)?;
@@ -171,7 +180,7 @@ impl Record {
 /// Adds the trip that ended a run to the events: of the breaker, or of `--max-stuck`.
 pub fn note_trip(world: &World, project: &Project, session: &str, run: &ArmedLoop) -> Result<()> {
     let reason = run.reason.clone().unwrap_or_default();
-    note(world, project, session, &run.run_id, What::Trip, reason, run.circuit.counters)
+    note(world, project, session, &run.run_id, BreakerEventKind::Trip, reason, run.circuit.counters)
 }
 
 fn note(
@@ -179,7 +188,7 @@ fn note(
     project: &Project,
     session: &str,
     run_id: &str,
-    event: What,
+    event: BreakerEventKind,
     reason: String,
     counters: PerCondition,
 ) -> Result<()> {
@@ -188,7 +197,7 @@ fn note(
     let _lock = Lock::acquire(&path.with_extension("lock"))?;
     let mut events = events(world, project)?;
     let (session_id, run_id) = (session.to_owned(), run_id.to_owned());
-    events.push(Event { at: world.now, event, session_id, run_id, reason, counters });
+    events.push(BreakerEvent { at: world.now, event, session_id, run_id, reason, counters });
     let kept = &events[events.len().saturating_sub(MAX_EVENTS)..];
     let lines: Result<Vec<String>, _> = kept.iter().map(serde_json::to_string).collect();
     file::replace_locked(&path, (lines?.join("\n") + "\n").as_bytes(), Privacy::Private)
@@ -199,7 +208,7 @@ fn events_path(world: &World, project: &Project) -> Result<PathBuf> {
 }
 
 /// Returns the trips and resets of this project, oldest first. A line that does not parse is skipped.
-pub fn events(world: &World, project: &Project) -> Result<Vec<Event>> {
+pub fn events(world: &World, project: &Project) -> Result<Vec<BreakerEvent>> {
     let bytes = file::read_bounded(&events_path(world, project)?, MAX_FILE_BYTES)?.unwrap_or_default();
     Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }

@@ -1,12 +1,12 @@
 //! What the client last told of a session's cost, context and quota: one small file for each session, written by
 //! `ralph statusline` and `ralph module`, and read by the Stop hook. It is in the user's own folder, where no repository can write.
 
-use crate::core::decide::figures::{FigureSource, Figures, Told, Window};
+use crate::core::decide::figures::{ClientFigures, FigureSource, Figures, Window};
 use crate::core::record::lenient_list;
 use crate::core::time::Stamp;
 use crate::store::file::Privacy;
 use crate::store::file::lock::Lock;
-use crate::store::project::fingerprint;
+use crate::store::project::stable_hash;
 use crate::store::{World, file};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ struct Record {
 }
 
 fn path(world: &World, session: &str) -> Result<PathBuf> {
-    let name = format!("{:016x}.json", fingerprint(session.as_bytes()));
+    let name = format!("{:016x}.json", stable_hash(session.as_bytes()));
     Ok(world.data_dir()?.join("figures").join(name))
 }
 
@@ -53,7 +53,7 @@ fn record(world: &World, session: &str) -> Option<Record> {
 }
 
 /// Keeps what the client told, if it is new.
-pub fn keep(world: &World, session: &str, told: &Told) -> Result<()> {
+pub fn keep(world: &World, session: &str, told: &ClientFigures) -> Result<()> {
     if told.is_empty() {
         return Ok(());
     }
@@ -68,7 +68,7 @@ pub fn keep(world: &World, session: &str, told: &Told) -> Result<()> {
     // The status line and the module tell at the same time.
     let _lock = Lock::acquire(&folder.join("lock"))?;
     if !path.exists() {
-        super::handoff::sweep(folder, EXPIRES_AFTER);
+        super::handoff::remove_expired(folder, EXPIRES_AFTER);
     }
     let Some(next) = news() else { return Ok(()) };
     file::replace_locked_unflushed(&path, &serde_json::to_vec(&next)?, Privacy::Private)
@@ -122,7 +122,7 @@ fn process(before: &Record, began_at: Option<Stamp>, source: FigureSource, now: 
 
 /// Returns the record after this, or nothing if the client told nothing new: the same again, or something that a later
 /// call has overtaken.
-fn next(before: Option<&Record>, session: &str, told: &Told, now: Stamp) -> Option<Record> {
+fn next(before: Option<&Record>, session: &str, told: &ClientFigures, now: Stamp) -> Option<Record> {
     let began_at = told.began_at.or_else(|| Some(now.plus_ms(told.duration_ms?.checked_neg()?)));
     let mut next = Record {
         session_id: session.to_owned(),
@@ -174,19 +174,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(cost: f64, duration_ms: i64) -> Told {
-        Told {
+    fn told(cost: f64, duration_ms: i64) -> ClientFigures {
+        ClientFigures {
             cost_usd: Some(cost),
             duration_ms: Some(duration_ms),
             api_duration_ms: Some(duration_ms / 2),
-            ..Told::default()
+            ..ClientFigures::default()
         }
     }
 
     /// Returns the figures of the module, which knows when the session began and not how long it has run.
-    fn by_module(cost: f64, began_second: i64) -> Told {
+    fn by_module(cost: f64, began_second: i64) -> ClientFigures {
         let began_at = Some(Stamp(1_000_000_000 + began_second * 1000));
-        Told { source: FigureSource::Module, cost_usd: Some(cost), began_at, ..Told::default() }
+        ClientFigures {
+            source: FigureSource::Module,
+            cost_usd: Some(cost),
+            began_at,
+            ..ClientFigures::default()
+        }
     }
 
     fn at(second: i64, dir: &std::path::Path) -> World {
@@ -196,7 +201,7 @@ mod tests {
     }
 
     /// The sum after what the client told at these seconds.
-    fn spent(calls: &[(i64, Told)]) -> Option<f64> {
+    fn spent(calls: &[(i64, ClientFigures)]) -> Option<f64> {
         let dir = tempfile::tempdir().unwrap();
         for (second, told) in calls {
             keep(&at(*second, dir.path()), "s", told).unwrap();
@@ -207,7 +212,7 @@ mod tests {
     #[test]
     fn cost_is_one_sum_over_restarts_of_the_client() {
         for (name, calls, expected) in [
-            ("nothing told", vec![(0, Told::default())], None),
+            ("nothing told", vec![(0, ClientFigures::default())], None),
             ("one process", vec![(0, told(1.0, 10_000)), (60, told(1.5, 70_000))], Some(1.5)),
             (
                 "restarted at 0",
@@ -249,7 +254,7 @@ mod tests {
                 "a restart whose first call tells no cost",
                 vec![
                     (0, told(5.0, 900_000)),
-                    (60, Told { cost_usd: None, context_percent: Some(1.0), ..told(0.0, 10_000) }),
+                    (60, ClientFigures { cost_usd: None, context_percent: Some(1.0), ..told(0.0, 10_000) }),
                     (70, told(0.25, 20_000)),
                 ],
                 Some(5.25),
@@ -258,7 +263,7 @@ mod tests {
                 "missing once",
                 vec![
                     (0, told(1.0, 10_000)),
-                    (9, Told { context_percent: Some(5.0), ..Told::default() }),
+                    (9, ClientFigures { context_percent: Some(5.0), ..ClientFigures::default() }),
                     (20, told(1.5, 30_000)),
                 ],
                 Some(1.5),
@@ -272,7 +277,7 @@ mod tests {
     fn the_file_is_private_and_written_only_for_news() {
         let dir = tempfile::tempdir().unwrap();
         keep(&at(0, dir.path()), "s", &told(1.0, 1000)).unwrap();
-        keep(&at(5, dir.path()), "s", &Told { duration_ms: Some(6000), ..told(1.0, 1000) }).unwrap();
+        keep(&at(5, dir.path()), "s", &ClientFigures { duration_ms: Some(6000), ..told(1.0, 1000) }).unwrap();
         let world = at(9, dir.path());
         assert_eq!(load(&world, "s").unwrap().at, at(0, dir.path()).now, "nothing new was told");
         let path = path(&world, "s").unwrap();
@@ -299,7 +304,7 @@ mod tests {
         for (name, near, far) in cases {
             for (reset, expected) in [(hours(near), hours(near)), (hours(far), None), (None, None)] {
                 let windows = Window::new(name, Some(92.0), reset).into_iter().collect();
-                keep(&world, name, &Told { windows, ..Told::default() }).unwrap();
+                keep(&world, name, &ClientFigures { windows, ..ClientFigures::default() }).unwrap();
                 assert_eq!(load(&world, name).unwrap().windows[0].resets_at, expected, "{name} {reset:?}");
             }
         }

@@ -1,7 +1,7 @@
 //! What a slash command has for the agent: left by the hook that saw the command's text, taken by the command file that
 //! runs a moment later. Its command line only carries the session id.
 
-use crate::store::project::fingerprint;
+use crate::store::project::stable_hash;
 use crate::store::{World, file};
 use anyhow::Result;
 use std::fs::DirEntry;
@@ -14,18 +14,18 @@ const EXPIRES_AFTER: Duration = Duration::from_secs(3600);
 const SERVED_EXPIRES_AFTER: Duration = Duration::from_secs(90 * 24 * 3600);
 
 fn path(world: &World, session: &str, command: &str) -> Result<PathBuf> {
-    let name = format!("{:016x}-{command}.txt", fingerprint(session.as_bytes()));
+    let name = format!("{:016x}-{command}.txt", stable_hash(session.as_bytes()));
     Ok(world.data_dir()?.join("handoff").join(name))
 }
 
-pub fn leave(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
+pub fn save(world: &World, session: &str, command: &str, text: &str) -> Result<()> {
     let path = path(world, session, command)?;
-    sweep(path.parent().unwrap_or(&path), EXPIRES_AFTER);
+    remove_expired(path.parent().unwrap_or(&path), EXPIRES_AFTER);
     file::replace_private(&path, text.as_bytes())
 }
 
 /// Removes what was never taken, because a command was cancelled right after its hook.
-pub(super) fn sweep(dir: &Path, after: Duration) {
+pub(super) fn remove_expired(dir: &Path, after: Duration) {
     // A lock that was removed would keep none out who opens it anew.
     let old = |entry: &DirEntry| entry.file_name() != "lock" && file::is_older(entry, after);
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().filter(old) {
@@ -44,7 +44,7 @@ pub fn take(world: &World, session: &str, command: &str) -> Option<String> {
 /// Notes that the client passes this session's commands to the hook.
 pub fn note_served(world: &World, session: &str) {
     let Ok(path) = served(world, session) else { return };
-    sweep(path.parent().unwrap_or(&path), SERVED_EXPIRES_AFTER);
+    remove_expired(path.parent().unwrap_or(&path), SERVED_EXPIRES_AFTER);
     let _ = file::replace_private(&path, b"");
 }
 
@@ -58,5 +58,5 @@ fn served(world: &World, session: &str) -> Result<PathBuf> {
         .data_dir()?
         .join("handoff")
         .join("served")
-        .join(format!("{:016x}", fingerprint(session.as_bytes()))))
+        .join(format!("{:016x}", stable_hash(session.as_bytes()))))
 }

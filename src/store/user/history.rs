@@ -1,9 +1,9 @@
 //! Past runs: one line per run, appended at its ending, newest last, bounded in size.
 
 use crate::core::decide::turn::CheckResult;
-use crate::core::event::{Ended, Started};
+use crate::core::event::{RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
-use crate::core::record::{ArmedLoop, Engine, Given, Usage, is_default};
+use crate::core::record::{ArmedLoop, Engine, GivenSettings, Usage, is_default};
 use crate::core::time::Stamp;
 use crate::store::events::{self, RunFile};
 use crate::store::file::lock::Lock;
@@ -39,7 +39,7 @@ pub struct Run {
     pub commands: Map<String, Value>,
     /// The settings it was given, for the same reason.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub given: Given,
+    pub given: GivenSettings,
 }
 
 /// A larger file is cut back to `KEPT_RUNS`, or to fewer that take half of it.
@@ -159,7 +159,7 @@ pub fn past(world: &World, project: &Project) -> Result<Vec<Run>> {
 impl Run {
     /// Returns a run of which only its events are left.
     fn of_events(file: &RunFile, ended_at: Stamp, outcome: Outcome) -> Run {
-        let Started { run_id, session_id, engine, project, task, .. } = file.started.clone();
+        let RunStarted { run_id, session_id, engine, project, task, .. } = file.started.clone();
         Run {
             run_id,
             session_id,
@@ -176,11 +176,11 @@ impl Run {
             usage: Usage::default(),
             checks: Vec::new(),
             commands: Map::new(),
-            given: Given::default(),
+            given: GivenSettings::default(),
         }
     }
 
-    fn take_over(&mut self, ended: &Ended) {
+    fn take_over(&mut self, ended: &RunEnded) {
         self.outcome = ended.outcome.unwrap_or(self.outcome);
         self.reason.clone_from(&ended.reason);
         self.iterations = ended.iterations;
@@ -215,7 +215,7 @@ mod tests {
             usage: Usage::default(),
             checks: Vec::new(),
             commands: Map::new(),
-            given: Given::default(),
+            given: GivenSettings::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What all loops of this user have spent today: one small file a day (UTC), added to under a lock.
 
-use crate::core::event::{Event, What};
+use crate::core::event::{Event, EventKind};
 use crate::core::message;
 use crate::core::record::Spent;
 use crate::store::events::{self, Follower};
@@ -69,7 +69,7 @@ fn by_events(world: &World) -> Result<Spent> {
     let mut spent = Spent::default();
     for run in events::all(world)? {
         let mut add = |line: &[u8]| {
-            if let Some(Event { timestamp, what: What::IterationEnded(ended), .. }) = Event::parse(line)
+            if let Some(Event { timestamp, what: EventKind::IterationEnded(ended), .. }) = Event::parse(line)
                 && timestamp.date() == today
             {
                 spent = spent.plus(Spent { usd: ended.cost_usd.unwrap_or_default(), tokens: ended.tokens });
@@ -101,7 +101,7 @@ pub fn add(world: &World, spent: Spent) -> Result<Option<String>> {
     let _lock = lock(&path)?;
     let (before, told) = read_or_repair(world, &path)?;
     if before == Spent::default() {
-        super::handoff::sweep(path.parent().unwrap_or(&path), KEPT_FOR);
+        super::handoff::remove_expired(path.parent().unwrap_or(&path), KEPT_FOR);
     }
     write(&path, before.plus(spent)).map(|()| told)
 }
@@ -109,7 +109,7 @@ pub fn add(world: &World, spent: Spent) -> Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{IterationEnded, Started};
+    use crate::core::event::{IterationEnded, RunStarted};
     use crate::core::time::Stamp;
 
     #[test]
@@ -142,9 +142,9 @@ mod tests {
             world.now = Stamp::parse("2026-11-16T08:00:00Z").unwrap();
             let ended = |usd, tokens| {
                 let ended = IterationEnded { cost_usd: Some(usd), tokens, ..IterationEnded::default() };
-                What::IterationEnded(Box::new(ended))
+                EventKind::IterationEnded(Box::new(ended))
             };
-            let started = What::Started(Started { run_id: "r".into(), ..Started::default() });
+            let started = EventKind::Started(RunStarted { run_id: "r".into(), ..RunStarted::default() });
             let mut yesterday = world.clone();
             yesterday.now = world.now.plus_ms(-86_400_000);
             events::append(&yesterday, "r", &[started, ended(9.0, 9)]).unwrap();

@@ -1,12 +1,12 @@
 pub mod answers;
 pub mod armed;
-pub mod asked;
 pub mod circuit;
 pub mod deliveries;
 pub mod figures;
-pub mod given;
+pub mod given_guidance;
 pub mod handoff;
 pub mod history;
 pub mod ledger;
+pub mod open_question;
 pub mod reply;
 pub mod stalls;

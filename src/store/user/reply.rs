@@ -6,7 +6,7 @@ use crate::core::record::StoredLoop;
 use crate::core::time::Stamp;
 use crate::store::file;
 use crate::store::file::lock::Lock;
-use crate::store::project::{Project, fingerprint};
+use crate::store::project::{Project, stable_hash};
 use crate::store::world::{self, World};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -30,14 +30,14 @@ pub struct OpenReply {
 }
 
 fn path(world: &World, project: &Project, session: &str) -> Result<PathBuf> {
-    let name = format!("{}-{:016x}.json", project.key(), fingerprint(session.as_bytes()));
+    let name = format!("{}-{:016x}.json", project.key(), stable_hash(session.as_bytes()));
     Ok(world.data_dir()?.join("replies").join(name))
 }
 
 /// Opens the question with which a loop ended for an answer from elsewhere, in place of an earlier one of its session.
 pub fn open(world: &World, project: &Project, session: &str, run: &StoredLoop) -> Result<()> {
     let path = path(world, project, session)?;
-    handoff::sweep(path.parent().unwrap_or(&path), EXPIRES_AFTER);
+    handoff::remove_expired(path.parent().unwrap_or(&path), EXPIRES_AFTER);
     let random = world::unique();
     let letter = |at: u32| char::from(ALPHABET[usize::try_from((random >> (5 * at)) & 31).unwrap_or(0)]);
     let token = (0..TOKEN_CHARS).map(letter).collect();

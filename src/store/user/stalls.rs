@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
     pub at: Stamp,
-    pub event: What,
+    pub event: StallEventKind,
     pub run_id: String,
     pub iteration: u64,
     pub silence_seconds: i64,
@@ -26,7 +26,7 @@ pub struct Stall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum StallEventKind {
     /// The agent was stopped.
     Stall,
     /// The agent printed something after its warning.
@@ -54,7 +54,7 @@ pub fn record(
     let mut stalls = stalls(world, project)?;
     stalls.push(Stall {
         at: world.now,
-        event: if silence.stalled { What::Stall } else { What::Resumed },
+        event: if silence.stalled { StallEventKind::Stall } else { StallEventKind::Resumed },
         run_id: run_id.to_owned(),
         iteration,
         silence_seconds: silence.seconds,
@@ -96,6 +96,6 @@ mod tests {
         let kept = stalls(&world, &project).unwrap();
         assert_eq!((kept.len(), kept[0].iteration), (MAX_STALLS, 11));
         let newest = kept.last().unwrap();
-        assert_eq!((newest.event, newest.iteration, newest.silence_seconds), (What::Stall, 7, 300));
+        assert_eq!((newest.event, newest.iteration, newest.silence_seconds), (StallEventKind::Stall, 7, 300));
     }
 }

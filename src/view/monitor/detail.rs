@@ -13,7 +13,7 @@ use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::view::paint::bar;
-use crate::view::status::Shown;
+use crate::view::status::LoopView;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -343,10 +343,10 @@ impl Monitor {
         if shown().next().is_none() {
             page.text("none", 1, Tone::Dim);
         }
-        let waived = project.guidance.waived();
+        let allowed_ids = project.guidance.allowed_findings();
         for finding in shown().take(MAX_LISTED) {
             let tone = if finding.severity >= Severity::High { Tone::Warn } else { Tone::Plain };
-            let remark = if waived.contains(&finding.id) { "allowed" } else { "" };
+            let remark = if allowed_ids.contains(&finding.id) { "allowed" } else { "" };
             let place = finding.place();
             let text = format!("{place}: {}", finding.description);
             page.item((finding.severity.name(), tone), text.trim_start_matches(": "), remark);
@@ -426,8 +426,8 @@ impl Monitor {
 }
 
 /// Returns each counter of the breaker with its label and limit.
-fn counters(shown: &Shown) -> Vec<(String, u64, u64)> {
-    let Shown { run, settings, .. } = shown;
+fn counters(shown: &LoopView) -> Vec<(String, u64, u64)> {
+    let LoopView { run, settings, .. } = shown;
     let one = |condition: &crate::core::circuit::condition::Condition| {
         let limit = condition.limit(settings.circuit.get(condition.name()));
         let count = run.circuit.counters.get(condition.name());

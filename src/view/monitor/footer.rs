@@ -1,7 +1,7 @@
 //! The first and the last line: what this is about, and what can be done.
 
 use super::theme::Tone;
-use super::{Focus, Mode, Monitor, Wanted, text};
+use super::{Focus, InputMode, Monitor, TextPurpose, text};
 use crate::core::text::clean;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -13,18 +13,18 @@ const MAX_NOTICE_ROWS: usize = 3;
 
 /// Something that the last lines say until the next key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct Banner {
     pub text: String,
     pub is_error: bool,
 }
 
-impl Notice {
-    pub fn info(text: impl Into<String>) -> Notice {
-        Notice { text: text.into(), is_error: false }
+impl Banner {
+    pub fn info(text: impl Into<String>) -> Banner {
+        Banner { text: text.into(), is_error: false }
     }
 
-    pub fn error(text: impl Into<String>) -> Notice {
-        Notice { text: text.into(), is_error: true }
+    pub fn error(text: impl Into<String>) -> Banner {
+        Banner { text: text.into(), is_error: true }
     }
 }
 
@@ -57,12 +57,12 @@ impl Monitor {
     pub(super) fn draw_footer(&self, frame: &mut Frame, area: Rect) {
         let width = usize::from(area.width);
         match &self.mode {
-            Mode::Filter(input) => return self.draw_input(frame, area, "filter: ", input),
-            Mode::Ask(wanted, input) => {
+            InputMode::Filter(input) => return self.draw_input(frame, area, "filter: ", input),
+            InputMode::Ask(wanted, input) => {
                 let label = match wanted {
-                    Wanted::Encourage => "encourage: ",
-                    Wanted::Forbid => "forbid: ",
-                    Wanted::Answer => "answer: ",
+                    TextPurpose::Encourage => "encourage: ",
+                    TextPurpose::Forbid => "forbid: ",
+                    TextPurpose::Answer => "answer: ",
                 };
                 return self.draw_input(frame, area, label, input);
             }
@@ -88,12 +88,12 @@ impl Monitor {
     fn said(&self, width: usize) -> Option<(Vec<String>, Tone)> {
         let room = width.saturating_sub(2);
         match (&self.mode, &self.notice) {
-            (Mode::Confirm(act), _) => {
+            (InputMode::Confirm(act), _) => {
                 let task = text::fit(&self.selected()?.task, room.saturating_sub(2));
                 let ask = format!("{} y / n", act.question());
                 Some((vec![format!("\"{task}\""), text::fit(&ask, room)], Tone::Warn))
             }
-            (Mode::Filter(_) | Mode::Ask(..), _) | (_, None) => None,
+            (InputMode::Filter(_) | InputMode::Ask(..), _) | (_, None) => None,
             (_, Some(notice)) => {
                 let tone = if notice.is_error { Tone::Bad } else { Tone::Strong };
                 Some((text::wrap(&notice.text, room, MAX_NOTICE_ROWS), tone))
@@ -101,7 +101,7 @@ impl Monitor {
         }
     }
 
-    fn draw_input(&self, frame: &mut Frame, area: Rect, label: &str, input: &super::input::Input) {
+    fn draw_input(&self, frame: &mut Frame, area: Rect, label: &str, input: &super::input::TextInput) {
         let room = usize::from(area.width).saturating_sub(label.len() + 2);
         let (shown, cursor) = input.view(room);
         let label_style = self.theme.style(Tone::Strong);
@@ -116,8 +116,8 @@ impl Monitor {
     /// Returns the keys that matter now, as many as there is room for.
     fn hints(&self, width: usize) -> Line<'static> {
         let all: &[(&str, &str)] = match (&self.mode, self.focus) {
-            (Mode::Help, _) => &[("Esc", "back"), ("j/k", "scroll")],
-            (Mode::Log, _) => &[("Esc", "back"), ("j/k", "scroll"), ("G", "newest"), ("g", "oldest")],
+            (InputMode::Help, _) => &[("Esc", "back"), ("j/k", "scroll")],
+            (InputMode::Log, _) => &[("Esc", "back"), ("j/k", "scroll"), ("G", "newest"), ("g", "oldest")],
             (_, Focus::List) => &[
                 ("?", "help"),
                 ("q", "quit"),

@@ -7,15 +7,15 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 const MAX_CHARS: usize = 4000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Input {
+pub struct TextInput {
     text: Vec<char>,
     cursor: usize,
 }
 
-impl Input {
-    pub fn new(text: &str) -> Input {
+impl TextInput {
+    pub fn new(text: &str) -> TextInput {
         let text: Vec<char> = text.chars().collect();
-        Input { cursor: text.len(), text }
+        TextInput { cursor: text.len(), text }
     }
 
     pub fn text(&self) -> String {
@@ -85,8 +85,8 @@ impl Input {
 mod tests {
     use super::*;
 
-    fn typed(keys: &[(KeyCode, KeyModifiers)]) -> Input {
-        let mut input = Input::default();
+    fn typed(keys: &[(KeyCode, KeyModifiers)]) -> TextInput {
+        let mut input = TextInput::default();
         for (code, modifiers) in keys {
             input.edit(KeyEvent::new(*code, *modifiers));
         }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_pasted_is_one_harmless_line() {
-        let mut input = Input::default();
+        let mut input = TextInput::default();
         input.insert("a\nb\u{1b}[2J\u{202e} c");
         assert_eq!(input.text(), "a b[2J c");
         input.insert(&"x".repeat(MAX_CHARS * 2));
@@ -122,11 +122,11 @@ mod tests {
 
     #[test]
     fn the_cursor_stays_in_sight() {
-        let mut input = Input::new("abcdefgh");
+        let mut input = TextInput::new("abcdefgh");
         assert_eq!(input.view(4), ("fgh".into(), 3));
         input.edit(KeyCode::Home.into());
         assert_eq!(input.view(4), ("abcd".into(), 0));
-        assert_eq!(Input::new("测试").view(3), ("试".into(), 2));
-        assert_eq!(Input::new("").view(0), (String::new(), 0));
+        assert_eq!(TextInput::new("测试").view(3), ("试".into(), 2));
+        assert_eq!(TextInput::new("").view(0), (String::new(), 0));
     }
 }

@@ -1,27 +1,27 @@
 //! What a key does: it changes what is shown, or asks for something to be done.
 
-use super::footer::Notice;
-use super::input::Input;
+use super::footer::Banner;
+use super::input::TextInput;
 use super::runs::RunView;
-use super::{Focus, Mode, Monitor, Wanted};
+use super::{Focus, InputMode, Monitor, TextPurpose};
 use crate::core::record::LoopState;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::path::PathBuf;
 
 /// What the command of the monitor has to do for a key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+pub enum KeyAction {
     Quit,
     /// Ctrl-Z.
     Suspend,
     /// Ctrl-L: something else wrote on the screen.
     Redraw,
-    Act(Target, Act),
+    Act(RunRef, Act),
 }
 
 /// The run that something is done to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct RunRef {
     pub run_id: String,
     pub session_id: String,
     pub project: PathBuf,
@@ -67,43 +67,43 @@ impl Act {
 
 impl Monitor {
     /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Option<Request> {
+    pub fn key(&mut self, key: KeyEvent) -> Option<KeyAction> {
         // A terminal tells Esc and a letter that follow each other at once as Alt and the letter.
         if key.kind == KeyEventKind::Release || key.modifiers.contains(KeyModifiers::ALT) {
             return None;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if control => return Some(Request::Quit),
-            KeyCode::Char('z') if control => return Some(Request::Suspend),
-            KeyCode::Char('l') if control => return Some(Request::Redraw),
+            KeyCode::Char('c') if control => return Some(KeyAction::Quit),
+            KeyCode::Char('z') if control => return Some(KeyAction::Suspend),
+            KeyCode::Char('l') if control => return Some(KeyAction::Redraw),
             _ => {}
         }
         // With Ctrl, a letter is another key: only a text and the pages have such.
-        let is_text = matches!(self.mode, Mode::Filter(_) | Mode::Ask(..));
+        let is_text = matches!(self.mode, InputMode::Filter(_) | InputMode::Ask(..));
         if control && !is_text && matches!(key.code, KeyCode::Char(letter) if !"du".contains(letter)) {
             return None;
         }
         self.notice = None;
         match std::mem::take(&mut self.mode) {
-            Mode::Browse => self.browse(key, control),
-            Mode::Help => {
+            InputMode::Browse => self.browse(key, control),
+            InputMode::Help => {
                 self.scroll_help(key);
                 None
             }
-            Mode::Log => {
+            InputMode::Log => {
                 self.scroll_log(key);
                 None
             }
-            Mode::Filter(input) => {
+            InputMode::Filter(input) => {
                 self.type_filter(key, input);
                 None
             }
-            Mode::Ask(wanted, input) => self.type_text(key, wanted, input),
-            Mode::Confirm(act) => match key.code {
+            InputMode::Ask(wanted, input) => self.type_text(key, wanted, input),
+            InputMode::Confirm(act) => match key.code {
                 KeyCode::Char('y' | 'Y') => self.act(act),
                 _ => {
-                    self.notice = Some(Notice::info("nothing was done"));
+                    self.notice = Some(Banner::info("nothing was done"));
                     None
                 }
             },
@@ -113,19 +113,19 @@ impl Monitor {
     /// Takes a text that was pasted.
     pub fn paste(&mut self, pasted: &str) {
         match &mut self.mode {
-            Mode::Filter(input) => {
+            InputMode::Filter(input) => {
                 input.insert(pasted);
                 self.filter = input.text();
                 self.keep_selection();
             }
-            Mode::Ask(_, input) => input.insert(pasted),
+            InputMode::Ask(_, input) => input.insert(pasted),
             _ => {}
         }
     }
 
-    fn browse(&mut self, key: KeyEvent, control: bool) -> Option<Request> {
+    fn browse(&mut self, key: KeyEvent, control: bool) -> Option<KeyAction> {
         match key.code {
-            KeyCode::Char('q') => return Some(Request::Quit),
+            KeyCode::Char('q') => return Some(KeyAction::Quit),
             KeyCode::Down | KeyCode::Char('j') => self.move_by(1),
             KeyCode::Up | KeyCode::Char('k') => self.move_by(-1),
             KeyCode::PageDown => self.move_by(self.page_step()),
@@ -148,9 +148,9 @@ impl Monitor {
             }
             KeyCode::Char('/') => {
                 self.focus = Focus::List;
-                self.mode = Mode::Filter(Input::new(&self.filter));
+                self.mode = InputMode::Filter(TextInput::new(&self.filter));
             }
-            KeyCode::Char('?') => self.mode = Mode::Help,
+            KeyCode::Char('?') => self.mode = InputMode::Help,
             KeyCode::Char(letter) => return self.command(letter),
             _ => {}
         }
@@ -158,24 +158,24 @@ impl Monitor {
     }
 
     /// Takes a key that is about the selected run.
-    fn command(&mut self, letter: char) -> Option<Request> {
+    fn command(&mut self, letter: char) -> Option<KeyAction> {
         let Some(run) = self.selected() else {
             if "lefaprso".contains(letter) {
-                self.notice = Some(Notice::info("no run is selected"));
+                self.notice = Some(Banner::info("no run is selected"));
             }
             return None;
         };
         let refused = match letter {
             'l' => {
-                (self.mode, self.log_scroll) = (Mode::Log, 0);
+                (self.mode, self.log_scroll) = (InputMode::Log, 0);
                 return None;
             }
             'o' => return self.act(Act::OpenReport),
             'e' | 'f' if !run.is_alive() => "this run has ended: guidance is for a running loop",
-            'e' => return self.ask(Wanted::Encourage),
-            'f' => return self.ask(Wanted::Forbid),
+            'e' => return self.ask(TextPurpose::Encourage),
+            'f' => return self.ask(TextPurpose::Forbid),
             'a' if run.question.is_none() => "no question of this run waits for an answer",
-            'a' => return self.ask(Wanted::Answer),
+            'a' => return self.ask(TextPurpose::Answer),
             'p' | 's' if !run.is_alive() => "this run has ended",
             'p' if run.state() == Some(LoopState::Paused) => return self.confirm(Act::Resume),
             'p' => return self.confirm(Act::Pause),
@@ -184,54 +184,54 @@ impl Monitor {
             'r' => return self.confirm(Act::Reset),
             _ => return None,
         };
-        self.notice = Some(Notice::info(refused));
+        self.notice = Some(Banner::info(refused));
         None
     }
 
-    fn ask(&mut self, wanted: Wanted) -> Option<Request> {
-        self.mode = Mode::Ask(wanted, Input::default());
+    fn ask(&mut self, wanted: TextPurpose) -> Option<KeyAction> {
+        self.mode = InputMode::Ask(wanted, TextInput::default());
         None
     }
 
-    fn confirm(&mut self, act: Act) -> Option<Request> {
-        self.mode = Mode::Confirm(act);
+    fn confirm(&mut self, act: Act) -> Option<KeyAction> {
+        self.mode = InputMode::Confirm(act);
         None
     }
 
-    fn act(&mut self, act: Act) -> Option<Request> {
+    fn act(&mut self, act: Act) -> Option<KeyAction> {
         let target = self.selected().map(RunView::target)?;
-        self.notice = Some(Notice::info(act.doing()));
-        Some(Request::Act(target, act))
+        self.notice = Some(Banner::info(act.doing()));
+        Some(KeyAction::Act(target, act))
     }
 
-    fn type_filter(&mut self, key: KeyEvent, mut input: Input) {
+    fn type_filter(&mut self, key: KeyEvent, mut input: TextInput) {
         match key.code {
             KeyCode::Enter => {}
             KeyCode::Esc => self.filter.clear(),
             _ => {
                 input.edit(key);
                 self.filter = input.text();
-                self.mode = Mode::Filter(input);
+                self.mode = InputMode::Filter(input);
             }
         }
         self.keep_selection();
     }
 
-    fn type_text(&mut self, key: KeyEvent, wanted: Wanted, mut input: Input) -> Option<Request> {
+    fn type_text(&mut self, key: KeyEvent, wanted: TextPurpose, mut input: TextInput) -> Option<KeyAction> {
         let text = input.text().trim().to_owned();
         match key.code {
             KeyCode::Esc => return None,
             KeyCode::Enter if text.is_empty() => return None,
             KeyCode::Enter => {
                 return self.act(match wanted {
-                    Wanted::Encourage => Act::Encourage(text),
-                    Wanted::Forbid => Act::Forbid(text),
-                    Wanted::Answer => Act::Answer(text),
+                    TextPurpose::Encourage => Act::Encourage(text),
+                    TextPurpose::Forbid => Act::Forbid(text),
+                    TextPurpose::Answer => Act::Answer(text),
                 });
             }
             _ => _ = input.edit(key),
         }
-        self.mode = Mode::Ask(wanted, input);
+        self.mode = InputMode::Ask(wanted, input);
         None
     }
 
@@ -248,7 +248,7 @@ impl Monitor {
             KeyCode::End | KeyCode::Char('G') => 0,
             _ => self.log_scroll,
         };
-        self.mode = Mode::Log;
+        self.mode = InputMode::Log;
     }
 
     fn scroll_help(&mut self, key: KeyEvent) {
@@ -265,7 +265,7 @@ impl Monitor {
             _ => self.help_scroll,
         };
         self.help_scroll = self.help_scroll.min(self.max_scroll);
-        self.mode = Mode::Help;
+        self.mode = InputMode::Help;
     }
 
     fn page_step(&self) -> isize {
@@ -293,8 +293,8 @@ impl Monitor {
 }
 
 impl RunView {
-    pub fn target(&self) -> Target {
-        Target {
+    pub fn target(&self) -> RunRef {
+        RunRef {
             run_id: self.run_id.clone(),
             session_id: self.session_id.clone(),
             project: self.project.clone(),

@@ -2,7 +2,7 @@
 
 use super::theme::Tone;
 use super::{Monitor, text};
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::time::Stamp;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -11,14 +11,14 @@ use ratatui::text::{Line, Span};
 /// An entry may be long; on the whole screen it gets so many rows.
 const MAX_ROWS: usize = 12;
 
-fn label(kind: Kind) -> (&'static str, Tone) {
+fn label(kind: EntryKind) -> (&'static str, Tone) {
     match kind {
-        Kind::Said => ("said", Tone::Plain),
-        Kind::Tool => ("tool", Tone::Info),
-        Kind::ToolFailed => ("fail", Tone::Bad),
-        Kind::Told => ("told", Tone::Dim),
-        Kind::Reported => ("info", Tone::Warn),
-        Kind::Finished => ("info", Tone::Dim),
+        EntryKind::Said => ("said", Tone::Plain),
+        EntryKind::Tool => ("tool", Tone::Info),
+        EntryKind::ToolFailed => ("fail", Tone::Bad),
+        EntryKind::Told => ("told", Tone::Dim),
+        EntryKind::Reported => ("info", Tone::Warn),
+        EntryKind::Finished => ("info", Tone::Dim),
     }
 }
 
@@ -36,7 +36,7 @@ impl Monitor {
         shown().map(|entry| self.entry_line(entry, width, with_times)).collect()
     }
 
-    fn entry_line(&self, entry: &Entry, width: usize, with_times: bool) -> Line<'static> {
+    fn entry_line(&self, entry: &AccountEntry, width: usize, with_times: bool) -> Line<'static> {
         let (word, tone) = label(entry.kind);
         let mut spans = Vec::new();
         let mut left = width.saturating_sub(5);
@@ -63,7 +63,7 @@ impl Monitor {
         self.draw_scrolled(frame, area, lines, end.saturating_sub(self.log_scroll));
     }
 
-    fn log_lines(&self, entry: &Entry, width: usize) -> Vec<Line<'static>> {
+    fn log_lines(&self, entry: &AccountEntry, width: usize) -> Vec<Line<'static>> {
         let (word, tone) = label(entry.kind);
         let time = entry.at.map(clock).unwrap_or_default();
         // On a narrow screen the time costs too much.

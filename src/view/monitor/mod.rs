@@ -13,16 +13,16 @@ mod strip;
 mod text;
 mod theme;
 
-pub use footer::Notice;
-pub use keys::{Act, Request, Target};
+pub use footer::Banner;
+pub use keys::{Act, KeyAction, RunRef};
 pub use runs::{ProjectView, RunView};
 pub use theme::{Theme, Tone};
 
-use crate::core::event::account::Entry;
+use crate::core::event::account::AccountEntry;
 use crate::core::record::LoopState;
 use crate::core::time::Stamp;
 use crate::store::user::history;
-use input::Input;
+use input::TextInput;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -48,11 +48,11 @@ pub struct Monitor {
     pub runs: Vec<RunView>,
     pub projects: HashMap<PathBuf, ProjectView>,
     /// What the agent of the selected run said and did last.
-    pub entries: VecDeque<Entry>,
-    pub notice: Option<Notice>,
+    pub entries: VecDeque<AccountEntry>,
+    pub notice: Option<Banner>,
     selected: Option<String>,
     focus: Focus,
-    mode: Mode,
+    mode: InputMode,
     filter: String,
     /// The first row of the list that is on the screen.
     list_top: usize,
@@ -75,22 +75,22 @@ enum Focus {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-enum Mode {
+enum InputMode {
     #[default]
     Browse,
     Help,
     Log,
     /// The filter, while it is typed.
-    Filter(Input),
+    Filter(TextInput),
     /// A text for this.
-    Ask(Wanted, Input),
+    Ask(TextPurpose, TextInput),
     /// An act that waits for `y`.
     Confirm(Act),
 }
 
 /// What a text is typed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum TextPurpose {
     Encourage,
     Forbid,
     Answer,
@@ -108,7 +108,7 @@ impl Monitor {
             notice: None,
             selected: None,
             focus: Focus::List,
-            mode: Mode::Browse,
+            mode: InputMode::Browse,
             filter: String::new(),
             list_top: 0,
             list_room: 0,
@@ -140,7 +140,7 @@ impl Monitor {
     }
 
     /// Adds what the agent of the selected run said or did.
-    pub fn add_entries(&mut self, entries: impl IntoIterator<Item = Entry>) {
+    pub fn add_entries(&mut self, entries: impl IntoIterator<Item = AccountEntry>) {
         self.entries.extend(entries);
         self.entries.drain(..self.entries.len().saturating_sub(MAX_ENTRIES));
     }
@@ -151,7 +151,7 @@ impl Monitor {
     }
 
     /// Returns the runs that are on the screen, the selected one first: what is not seen is not read.
-    pub fn in_sight(&self) -> impl Iterator<Item = &str> {
+    pub fn visible_run_ids(&self) -> impl Iterator<Item = &str> {
         let selected = self.selected.as_deref();
         let listed = self.visible().into_iter().skip(self.list_top).take(self.list_room.max(1));
         let listed = listed.map(|index| self.runs[index].run_id.as_str());
@@ -211,8 +211,8 @@ impl Monitor {
                 .areas(area);
         self.draw_header(frame, header);
         match self.mode {
-            Mode::Help => self.draw_help(frame, body),
-            Mode::Log => self.draw_log(frame, body),
+            InputMode::Help => self.draw_help(frame, body),
+            InputMode::Log => self.draw_log(frame, body),
             _ => self.draw_body(frame, body),
         }
         self.draw_footer(frame, footer);

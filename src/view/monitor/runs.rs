@@ -2,7 +2,7 @@
 
 use super::theme::Tone;
 use crate::core::circuit::condition::PerCondition;
-use crate::core::event::Step;
+use crate::core::event::BreakerAction;
 use crate::core::event::timeline::Timeline;
 use crate::core::guidance::Guidance;
 use crate::core::guidance::finding::Finding;
@@ -11,7 +11,7 @@ use crate::core::record::{Engine, LoopState};
 use crate::core::time::Stamp;
 use crate::store::user::history;
 use crate::view::activity::Activity;
-use crate::view::status::Shown;
+use crate::view::status::LoopView;
 use std::path::PathBuf;
 
 /// One run, from the project's state, its events and the user's history, as far as each has it.
@@ -24,7 +24,7 @@ pub struct RunView {
     pub task: String,
     pub started_at: Stamp,
     /// Its loop in the project's state.
-    pub shown: Option<Shown>,
+    pub shown: Option<LoopView>,
     /// The question it ended with, while that waits for an answer.
     pub question: Option<String>,
     /// Folded from its events; `None` until they are read, or if it has none.
@@ -138,8 +138,8 @@ impl RunView {
     }
 }
 
-fn of_loop(shown: &Shown, now: Stamp) -> Summary {
-    let Shown { run, settings, client, .. } = shown;
+fn of_loop(shown: &LoopView, now: Stamp) -> Summary {
+    let LoopView { run, settings, client, .. } = shown;
     let activity = Activity::of(run, client, now);
     let (sign, tone) = match activity {
         Activity::Working | Activity::Pausing => ("●", Tone::Good),
@@ -178,7 +178,7 @@ fn of_timeline(timeline: &Timeline) -> Summary {
     let last = timeline.last_iteration();
     let (cost, tokens) = timeline.spent();
     let seconds = last.map_or(0.0, |last| last.facts.runtime_seconds);
-    let tripped = timeline.breaker.last().filter(|(_, step)| step.step == Step::Tripped);
+    let tripped = timeline.breaker.last().filter(|(_, step)| step.step == BreakerAction::Tripped);
     let told = Summary {
         sign: "■",
         tone: Tone::Dim,

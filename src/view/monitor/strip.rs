@@ -1,7 +1,7 @@
 //! The strip of iterations: how long each took, and how it ended.
 
 use super::theme::{Theme, Tone};
-use crate::core::event::timeline::{Iteration, Timeline};
+use crate::core::event::timeline::{Timeline, TimelineIteration};
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::time::{self, Stamp};
 use ratatui::text::{Line, Span};
@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
 /// Returns the colour of an iteration, and the sign that says the same without colour.
-fn look(iteration: &Iteration) -> (Tone, char) {
+fn style_and_sign(iteration: &TimelineIteration) -> (Tone, char) {
     match iteration.facts.outcome {
         Some(IterationOutcome::Failed | IterationOutcome::Stalled | IterationOutcome::TimedOut) => {
             (Tone::Bad, 'x')
@@ -42,7 +42,7 @@ const LEGEND: [(char, &str); 8] = [
 pub fn lines(timeline: &Timeline, width: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
     let (rows, width) = (rows.max(1), width.max(1));
     let skipped = timeline.iterations.len().saturating_sub(width);
-    let shown: Vec<(&u64, &Iteration)> = timeline.iterations.iter().skip(skipped).collect();
+    let shown: Vec<(&u64, &TimelineIteration)> = timeline.iterations.iter().skip(skipped).collect();
     let (Some((first, _)), Some((last, _))) = (shown.first(), shown.last()) else { return Vec::new() };
     let seconds: Vec<f64> = shown.iter().map(|(number, _)| timeline.seconds_of(**number)).collect();
     let longest = seconds.iter().copied().fold(0.0, f64::max);
@@ -53,14 +53,14 @@ pub fn lines(timeline: &Timeline, width: usize, rows: usize, theme: Theme) -> Ve
     };
     let mut lines = Vec::new();
     for row in (0..rows).rev() {
-        let bar = |((_, iteration), seconds): (&(&u64, &Iteration), &f64)| {
+        let bar = |((_, iteration), seconds): (&(&u64, &TimelineIteration), &f64)| {
             let eighths = height(*seconds).saturating_sub(row * 8).min(8);
-            Span::styled(EIGHTHS[eighths], theme.style(look(iteration).0))
+            Span::styled(EIGHTHS[eighths], theme.style(style_and_sign(iteration).0))
         };
         lines.push(Line::from(shown.iter().zip(&seconds).map(bar).collect::<Vec<_>>()));
     }
-    let sign = |(_, iteration): &(&u64, &Iteration)| {
-        let (tone, sign) = look(iteration);
+    let sign = |(_, iteration): &(&u64, &TimelineIteration)| {
+        let (tone, sign) = style_and_sign(iteration);
         Span::styled(sign.to_string(), theme.style(tone))
     };
     lines.push(Line::from(shown.iter().map(sign).collect::<Vec<_>>()));
@@ -70,7 +70,7 @@ pub fn lines(timeline: &Timeline, width: usize, rows: usize, theme: Theme) -> Ve
         [format!("#{first}–#{last}"), format!("longest {}", span(longest)), format!("last {}", span(newest))];
     let mut counts = Vec::new();
     for (sign, what) in LEGEND {
-        let count = shown.iter().filter(|(_, iteration)| look(iteration).1 == sign).count();
+        let count = shown.iter().filter(|(_, iteration)| style_and_sign(iteration).1 == sign).count();
         if count > 0 {
             counts.push(format!("{sign} {what} {count}"));
         }
@@ -83,7 +83,7 @@ pub fn lines(timeline: &Timeline, width: usize, rows: usize, theme: Theme) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{Event, IterationEnded, What};
+    use crate::core::event::{Event, EventKind, IterationEnded};
 
     fn timeline(outcomes: &[(f64, Option<IterationOutcome>)]) -> Timeline {
         let ended = |(index, (seconds, outcome)): (usize, &(f64, Option<IterationOutcome>))| {
@@ -93,7 +93,7 @@ mod tests {
                 outcome: *outcome,
                 ..IterationEnded::default()
             };
-            Event::new(Stamp(index as i64), What::IterationEnded(Box::new(facts)))
+            Event::new(Stamp(index as i64), EventKind::IterationEnded(Box::new(facts)))
         };
         Timeline::of(outcomes.iter().enumerate().map(ended))
     }

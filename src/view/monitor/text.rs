@@ -5,7 +5,7 @@ use crate::core::time::{self, Stamp};
 use unicode_width::UnicodeWidthChar;
 
 /// A letter of any script takes fewer; more only blot the lines around it.
-const MAX_MARKS: usize = 2;
+const MAX_COMBINING_MARKS: usize = 2;
 
 /// Returns one line that a terminal shows cell by cell as we count them: no controls, nothing invisible, and only so many
 /// marks on a letter.
@@ -41,7 +41,7 @@ fn cells(text: &str) -> String {
             return false;
         }
         marks = if c.width() == Some(0) { marks + 1 } else { 0 };
-        marks <= MAX_MARKS
+        marks <= MAX_COMBINING_MARKS
     };
     text.chars().filter(shown).collect()
 }

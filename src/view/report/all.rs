@@ -12,8 +12,8 @@ use crate::core::time::{self, Stamp};
 use std::collections::BTreeMap;
 
 /// So many runs are drawn, the newest; so many are listed.
-const MAX_DRAWN: usize = 60;
-const MAX_LISTED: usize = 500;
+const MAX_DRAWN_RUNS: usize = 60;
+const MAX_LISTED_RUNS: usize = 500;
 /// Trends compare a period with the one before.
 const PERIOD_MS: i64 = 30 * 86_400_000;
 
@@ -30,7 +30,7 @@ pub struct RunLine {
     pub cost: Option<f64>,
     pub tokens: u64,
     /// Whether every check passed at the end; `None` if there was none.
-    pub proven: Option<bool>,
+    pub verified: Option<bool>,
 }
 
 impl RunLine {
@@ -52,7 +52,7 @@ impl RunLine {
 struct Period {
     runs: usize,
     complete: usize,
-    proven: usize,
+    verified: usize,
     median_iterations: Option<u64>,
     median_seconds: Option<f64>,
     cost: Option<f64>,
@@ -68,7 +68,7 @@ fn period<'a>(runs: impl Iterator<Item = &'a RunLine>) -> Period {
     Period {
         runs: runs.len(),
         complete: runs.iter().filter(|run| run.is_complete()).count(),
-        proven: runs.iter().filter(|run| run.is_complete() && run.proven == Some(true)).count(),
+        verified: runs.iter().filter(|run| run.is_complete() && run.verified == Some(true)).count(),
         median_iterations: iterations.get(iterations.len() / 2).copied(),
         median_seconds: seconds.get(seconds.len() / 2).copied(),
         cost: (!costs.is_empty()).then(|| costs.iter().sum()),
@@ -85,7 +85,7 @@ impl Period {
         [
             self.runs.to_string(),
             share(self.complete),
-            share(self.proven),
+            share(self.verified),
             self.median_iterations.map_or_else(unknown, |count| count.to_string()),
             self.median_seconds.map_or_else(unknown, span_of),
             self.cost.map_or_else(unknown, dollars),
@@ -131,7 +131,7 @@ fn sentence(runs: &[RunLine]) -> String {
         count(all.runs, "run", "runs"),
         count(projects, "project", "projects"),
         all.complete,
-        all.proven
+        all.verified
     )
 }
 
@@ -175,7 +175,7 @@ fn bars(
     shown: impl Fn(&RunLine) -> String,
 ) -> String {
     const HEIGHT: f64 = 64.0;
-    let drawn: Vec<&RunLine> = runs.iter().take(MAX_DRAWN).rev().collect();
+    let drawn: Vec<&RunLine> = runs.iter().take(MAX_DRAWN_RUNS).rev().collect();
     let highest = drawn.iter().map(|run| value(run)).fold(0.0, f64::max);
     if highest <= 0.0 || drawn.len() < 2 {
         return String::new();
@@ -238,8 +238,8 @@ fn run_table(runs: &[RunLine], now: Stamp) -> String {
             run.cost.map_or_else(|| "-".into(), dollars)
         )
     };
-    let rows: String = runs.iter().take(MAX_LISTED).map(row).collect();
-    let left = runs.len().saturating_sub(MAX_LISTED);
+    let rows: String = runs.iter().take(MAX_LISTED_RUNS).map(row).collect();
+    let left = runs.len().saturating_sub(MAX_LISTED_RUNS);
     let left = if left > 0 { format!("<p class=\"none\">and {left} older</p>\n") } else { String::new() };
     format!(
         "<table class=\"fold\"><thead><tr><th>task</th><th>outcome</th><th class=\"n\">iterations</th><th class=\"n\">runtime</th>\
@@ -296,7 +296,7 @@ mod tests {
             runtime_seconds: 90.0,
             cost,
             tokens: 10,
-            proven: Some(outcome == Outcome::Complete),
+            verified: Some(outcome == Outcome::Complete),
         }
     }
 

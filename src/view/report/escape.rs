@@ -1,6 +1,6 @@
 //! Text of others in a page: no character of it is taken for markup.
 
-use super::words::Piece;
+use super::words::TextSpan;
 use crate::core::text::clean;
 
 /// Returns a text for HTML, in an element or in a quoted attribute. What hides or reorders text is gone.
@@ -33,11 +33,11 @@ pub fn html_with_code(text: &str) -> String {
     parts.iter().enumerate().map(part).collect()
 }
 
-pub fn html_words(words: &[Piece]) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Plain(text) => html(text),
-        Piece::Code(text) => format!("<code>{}</code>", html(text)),
-        Piece::Quote(text) => format!("<span class=\"q\">{}</span>", html_with_code(text)),
+pub fn html_words(words: &[TextSpan]) -> String {
+    let piece = |piece: &TextSpan| match piece {
+        TextSpan::Plain(text) => html(text),
+        TextSpan::Code(text) => format!("<code>{}</code>", html(text)),
+        TextSpan::Quote(text) => format!("<span class=\"q\">{}</span>", html_with_code(text)),
     };
     words.iter().map(piece).collect()
 }
@@ -60,10 +60,10 @@ pub fn block(text: &str) -> String {
     format!("{fence}text\n{text}\n{fence}\n")
 }
 
-pub fn markdown_words(words: &[Piece]) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Plain(text) => text.replace('|', "¦"),
-        Piece::Code(text) | Piece::Quote(text) => span(text),
+pub fn markdown_words(words: &[TextSpan]) -> String {
+    let piece = |piece: &TextSpan| match piece {
+        TextSpan::Plain(text) => text.replace('|', "¦"),
+        TextSpan::Code(text) | TextSpan::Quote(text) => span(text),
     };
     words.iter().map(piece).collect()
 }
@@ -91,7 +91,7 @@ mod tests {
     fn what_is_between_back_quotes_is_code() {
         assert_eq!(html_with_code("`a < b` failed"), "<code>a &lt; b</code> failed");
         assert_eq!(html_with_code("`<b>` and `"), "`&lt;b&gt;` and `", "not all of them have an end");
-        let quoted = Piece::Quote("`make` failed".into());
+        let quoted = TextSpan::Quote("`make` failed".into());
         assert_eq!(html_words(&[quoted]), "<span class=\"q\"><code>make</code> failed</span>");
     }
 

@@ -1,9 +1,9 @@
 //! Each iteration of a run, and what it cost.
 
 use super::summary::Tone;
-use super::{Facts, OfIteration, Review};
-use crate::core::event::account::Entry;
-use crate::core::event::timeline::Iteration;
+use super::{OfIteration, ReportInput, ReviewSection};
+use crate::core::event::account::AccountEntry;
+use crate::core::event::timeline::TimelineIteration;
 use crate::core::event::{self, Check};
 use crate::core::outcome::IterationOutcome;
 use crate::core::text::clean;
@@ -21,7 +21,7 @@ pub struct Total {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Row {
+pub struct IterationRow {
     pub number: u64,
     pub mode: String,
     pub outcome: &'static str,
@@ -44,18 +44,18 @@ pub struct Row {
     pub changed: OfIteration,
     /// False if no commit of this run is known at all.
     pub knows_changes: bool,
-    pub account: Vec<Entry>,
+    pub account: Vec<AccountEntry>,
 }
 
 /// Returns cost and tokens of the run: as its ending says, or else the sum of its iterations.
-pub fn spent(facts: &Facts) -> (Option<f64>, u64) {
+pub fn spent(facts: &ReportInput) -> (Option<f64>, u64) {
     let (cost, tokens) = facts.timeline.spent();
     let usage = facts.timeline.ended.as_ref().map(|(_, ended)| &ended.usage);
     let cost = usage.and_then(|usage| usage.cost_usd).or(cost);
     (cost, usage.map_or(0, |usage| usage.tokens()).max(tokens))
 }
 
-pub fn total(facts: &Facts) -> Total {
+pub fn total(facts: &ReportInput) -> Total {
     let (cost, tokens) = spent(facts);
     let kinds = facts.timeline.ended.as_ref().map(|(_, ended)| {
         let usage = &ended.usage;
@@ -72,10 +72,10 @@ pub fn total(facts: &Facts) -> Total {
     Total { cost, repeated_cost, max_cost: facts.timeline.limits.max_cost_usd, tokens, kinds }
 }
 
-pub fn rows(facts: &Facts, review: &Review) -> Vec<Row> {
+pub fn rows(facts: &ReportInput, review: &ReviewSection) -> Vec<IterationRow> {
     let (mut cost_so_far, mut tokens_so_far) = (0.0, 0u64);
     let seconds = seconds(facts);
-    let row = |(number, iteration): (&u64, &Iteration)| {
+    let row = |(number, iteration): (&u64, &TimelineIteration)| {
         let own = &iteration.facts;
         cost_so_far += own.cost_usd.unwrap_or_default();
         tokens_so_far = tokens_so_far.saturating_add(own.tokens);
@@ -85,7 +85,7 @@ pub fn rows(facts: &Facts, review: &Review) -> Vec<Row> {
         let warning = iteration.warning.as_deref().unwrap_or("\0");
         let is_told = |remark: &str| remark.starts_with("completion rejected") || remark.contains(warning);
         let remarks = own.remarks.iter().filter(|remark| !is_told(remark));
-        Row {
+        IterationRow {
             number: *number,
             mode: clean::excerpt(&own.mode, 20),
             outcome: own.outcome.map_or("unknown", IterationOutcome::name),
@@ -122,7 +122,7 @@ fn shown(check: &Check) -> Check {
 }
 
 /// Returns the time of each iteration's spans, in one pass.
-fn seconds(facts: &Facts) -> std::collections::HashMap<u64, f64> {
+fn seconds(facts: &ReportInput) -> std::collections::HashMap<u64, f64> {
     let mut seconds = std::collections::HashMap::new();
     for span in &facts.timeline.spans {
         if let Some(number) = span.iteration {
@@ -132,7 +132,7 @@ fn seconds(facts: &Facts) -> std::collections::HashMap<u64, f64> {
     seconds
 }
 
-fn tone(iteration: &Iteration) -> Tone {
+fn tone(iteration: &TimelineIteration) -> Tone {
     match iteration.facts.outcome {
         _ if iteration.failed() => Tone::Bad,
         Some(IterationOutcome::Run(outcome)) => Tone::of(outcome),

@@ -1,7 +1,7 @@
 //! A report in Markdown, for a pull request or the summary of a CI step. Text of others is never markup in it.
 
 use super::escape::{block, markdown_words, span};
-use super::iterations::Row;
+use super::iterations::IterationRow;
 use super::words::{count, dollars};
 use super::{Report, strip};
 use crate::core::message;
@@ -62,7 +62,7 @@ fn evidence(out: &mut String, report: &Report) {
     if report.evidence.is_empty() {
         out.push_str("No check was set (`--verify`).\n\n");
     } else {
-        let row = |check: &super::Evidence| {
+        let row = |check: &super::CheckRow| {
             let runs = check.runs.map_or_else(|| "unknown".into(), |runs| runs.to_string());
             vec![
                 span(&check.command),
@@ -194,7 +194,7 @@ fn iterations(out: &mut String, report: &Report) {
         });
         return;
     }
-    let row = |row: &Row| {
+    let row = |row: &IterationRow| {
         let check = row.checks.iter().find(|check| !check.passed).or(row.checks.last());
         let check = check.map_or("", |check| if check.passed { "passed" } else { "failed" });
         let text = if row.error.is_empty() { &row.message } else { &row.error };

@@ -1,6 +1,6 @@
 //! One page about a run: what came of it, what needs the user, what proves it, and what to look at first.
 //!
-//! [`Facts`] are gathered by the command, [`Report`] is what the page says, and the writers only write it down: [`html`]
+//! [`ReportInput`] are gathered by the command, [`Report`] is what the page says, and the writers only write it down: [`html`]
 //! for a browser, [`markdown`] for a pull request. What is not known is said to be unknown.
 
 pub mod all;
@@ -16,14 +16,14 @@ mod summary;
 mod weakened;
 pub mod words;
 
-pub use iterations::{Row, Total};
-pub use review::{FileChurn, OfIteration, Review};
-pub use summary::{Evidence, Figure, Tone};
+pub use iterations::{IterationRow, Total};
+pub use review::{FileChurn, OfIteration, ReviewSection};
+pub use summary::{CheckRow, Figure, Tone};
 pub use weakened::Weakened;
-pub use words::{Piece, Words};
+pub use words::{TextSpan, Words};
 
 use crate::core::event;
-use crate::core::event::account::Entry;
+use crate::core::event::account::AccountEntry;
 use crate::core::event::timeline::Timeline;
 use crate::core::record::Engine;
 use crate::core::tasks::TaskList;
@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 
 /// Everything that a report is made from.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct ReportInput {
     pub now: Stamp,
     pub run_id: String,
     pub timeline: Timeline,
@@ -44,9 +44,9 @@ pub struct Facts {
     pub commits: Result<Commits, String>,
     /// The task list, if it is still that of this run.
     pub tasks: Option<TaskList>,
-    pub question: Question,
+    pub question: QuestionState,
     /// The end of what the agent said and did, by iteration.
-    pub accounts: BTreeMap<u64, Vec<Entry>>,
+    pub accounts: BTreeMap<u64, Vec<AccountEntry>>,
     /// `ralph run` or `/ralph:start --resume` would continue this run.
     pub is_newest: bool,
     /// The run is at work, as far as this machine knows.
@@ -55,7 +55,7 @@ pub struct Facts {
 
 /// The question with which a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Question {
+pub enum QuestionState {
     #[default]
     None,
     /// It has no answer yet.
@@ -79,13 +79,13 @@ pub struct Report {
     pub sentence: Words,
     pub figures: Vec<Figure>,
     pub needs: Vec<Need>,
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<CheckRow>,
     /// The claims of completion that were rejected: the iteration, and why.
     pub rejected: Vec<(u64, String)>,
-    pub review: Review,
+    pub review: ReviewSection,
     pub total: Total,
-    pub iterations: Vec<Row>,
-    pub steps: Vec<Step>,
+    pub iterations: Vec<IterationRow>,
+    pub steps: Vec<NextStep>,
     /// What limits this report itself.
     pub notes: Vec<String>,
     pub made_at: Stamp,
@@ -102,13 +102,13 @@ pub struct Need {
 
 /// What can be done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct NextStep {
     pub what: &'static str,
     pub command: String,
 }
 
 impl Report {
-    pub fn of(facts: Facts) -> Report {
+    pub fn of(facts: ReportInput) -> Report {
         let review = review::of(&facts);
         let started = facts.timeline.started.clone().unwrap_or_default();
         let (outcome, tone) = summary::outcome(&facts);

@@ -1,7 +1,7 @@
 //! What needs the user: what the agent could not settle, prove or attempt.
 
 use super::words::{code, count, listed, plain, quote};
-use super::{Facts, Need, Question, Review};
+use super::{Need, QuestionState, ReportInput, ReviewSection};
 use crate::core::outcome::Outcome;
 use crate::core::record::Engine;
 use crate::core::tasks::{self, Story};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// So many stories are named.
 const MAX_NAMED: usize = 8;
 
-pub fn of(facts: &Facts, review: &Review) -> Vec<Need> {
+pub fn of(facts: &ReportInput, review: &ReviewSection) -> Vec<Need> {
     let mut needs: Vec<Need> = question(facts).into_iter().collect();
     needs.extend(breaker(facts));
     needs.extend(claims(facts));
@@ -23,11 +23,11 @@ pub fn of(facts: &Facts, review: &Review) -> Vec<Need> {
     needs
 }
 
-fn engine(facts: &Facts) -> Engine {
+fn engine(facts: &ReportInput) -> Engine {
     facts.timeline.started.as_ref().map_or_else(Engine::default, |started| started.engine)
 }
 
-fn question(facts: &Facts) -> Option<Need> {
+fn question(facts: &ReportInput) -> Option<Need> {
     let (_, ended) = facts.timeline.ended.as_ref()?;
     let what = match ended.outcome? {
         Outcome::Blocked => "It is blocked: ",
@@ -36,15 +36,15 @@ fn question(facts: &Facts) -> Option<Need> {
     };
     let mut words = vec![plain(what), quote(&ended.reason)];
     let command = match &facts.question {
-        Question::Answered(answer) => {
+        QuestionState::Answered(answer) => {
             words.extend([plain(" You answered: "), quote(answer)]);
             None
         }
-        Question::Gone => {
+        QuestionState::Gone => {
             words.push(plain(" Its file is no longer in ralph/."));
             None
         }
-        Question::Open | Question::None => Some(match engine(facts) {
+        QuestionState::Open | QuestionState::None => Some(match engine(facts) {
             Engine::InSession => "/ralph:answer TEXT".to_owned(),
             Engine::Runner => "ralph answer TEXT".to_owned(),
         }),
@@ -52,7 +52,7 @@ fn question(facts: &Facts) -> Option<Need> {
     Some(Need { what: words, command })
 }
 
-fn breaker(facts: &Facts) -> Option<Need> {
+fn breaker(facts: &ReportInput) -> Option<Need> {
     let outcome = facts.timeline.outcome()?;
     matches!(outcome, Outcome::Stuck | Outcome::Circuit).then(|| Need {
         what: vec![plain("The circuit breaker stays tripped until you reset it.")],
@@ -61,14 +61,14 @@ fn breaker(facts: &Facts) -> Option<Need> {
 }
 
 /// Returns the claims of completion that were rejected.
-pub fn rejected(facts: &Facts) -> Vec<(u64, String)> {
+pub fn rejected(facts: &ReportInput) -> Vec<(u64, String)> {
     let iterations = facts.timeline.iterations.iter();
     let why = iterations
         .filter_map(|(number, it)| Some((*number, clean::excerpt(it.facts.rejected.as_ref()?, 300))));
     why.collect()
 }
 
-fn claims(facts: &Facts) -> Option<Need> {
+fn claims(facts: &ReportInput) -> Option<Need> {
     if facts.timeline.outcome() == Some(Outcome::Complete) {
         return None;
     }
@@ -85,7 +85,7 @@ fn claims(facts: &Facts) -> Option<Need> {
     })
 }
 
-fn checks(facts: &Facts) -> Vec<Need> {
+fn checks(facts: &ReportInput) -> Vec<Need> {
     if !facts.has_events {
         return Vec::new();
     }
@@ -110,7 +110,7 @@ fn checks(facts: &Facts) -> Vec<Need> {
 }
 
 /// Reports weakened tests: a passing check means less if tests are gone.
-fn weakened(review: &Review) -> Option<Need> {
+fn weakened(review: &ReviewSection) -> Option<Need> {
     let found = &review.weakened;
     let parts = [
         (found.deleted.len(), "test file deleted", "test files deleted"),
@@ -124,7 +124,7 @@ fn weakened(review: &Review) -> Option<Need> {
     (!found.is_empty()).then_some(Need { what: words, command: None })
 }
 
-fn stories(facts: &Facts) -> Vec<Need> {
+fn stories(facts: &ReportInput) -> Vec<Need> {
     let Some(tasks) = &facts.tasks else { return Vec::new() };
     let open = || tasks.stories.iter().filter(|story| !story.passes);
     let is_untouched = |story: &&Story| {
@@ -153,7 +153,7 @@ fn stories(facts: &Facts) -> Vec<Need> {
     .collect()
 }
 
-fn denied(facts: &Facts) -> Option<Need> {
+fn denied(facts: &ReportInput) -> Option<Need> {
     let tools = facts.timeline.iterations.values().flat_map(|iteration| &iteration.facts.denied_tools);
     let tools: BTreeSet<&String> = tools.collect();
     if tools.is_empty() {
@@ -163,7 +163,7 @@ fn denied(facts: &Facts) -> Option<Need> {
     Some(Need { what: [vec![plain("The agent was denied ")], listed(tools)].concat(), command: None })
 }
 
-fn guidance(facts: &Facts) -> Option<Need> {
+fn guidance(facts: &ReportInput) -> Option<Need> {
     let undelivered =
         facts.timeline.guidance.iter().filter(|entry| {
             entry.list != "allowed" && entry.delivered.is_none() && entry.removed_at.is_none()

@@ -1,13 +1,13 @@
 //! What to review first: the files that changed most, weakened tests, constraints, and the commits by iteration.
 
 use super::weakened::{self, Weakened};
-use super::{Facts, words};
+use super::{ReportInput, words};
 use crate::core::text::clean;
 use crate::store::project::commits::{Commit, Commits};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Clone, Debug)]
-pub struct Review {
+pub struct ReviewSection {
     /// How many there are, or why that is unknown.
     pub commits: Result<usize, String>,
     /// The one that changed most first.
@@ -42,11 +42,11 @@ pub struct OfIteration {
     pub files: Vec<FileChurn>,
 }
 
-pub fn of(facts: &Facts) -> Review {
+pub fn of(facts: &ReportInput) -> ReviewSection {
     let commits = facts.commits.as_ref();
     let list = commits.map_or(&[][..], |commits| &commits.list[..]);
     let files = churn(list.iter());
-    Review {
+    ReviewSection {
         commits: commits.map(|commits| commits.list.len()).map_err(|why| clean::excerpt(why, 200)),
         constraints: constraints(facts, &files),
         files,
@@ -55,7 +55,7 @@ pub fn of(facts: &Facts) -> Review {
     }
 }
 
-fn constraints(facts: &Facts, files: &[FileChurn]) -> Vec<(&'static str, String)> {
+fn constraints(facts: &ReportInput, files: &[FileChurn]) -> Vec<(&'static str, String)> {
     let how = |(iteration, found): &(u64, String)| {
         // A finding begins with its place: a folder, a file, or a file and a line.
         let place = found.split(": ").next().unwrap_or_default();
@@ -89,7 +89,7 @@ fn churn<'a>(commits: impl Iterator<Item = &'a Commit>) -> Vec<FileChurn> {
 }
 
 /// Gives each commit to the iteration at whose end HEAD first named it or a later one.
-fn by_iteration(facts: &Facts, list: &[Commit]) -> BTreeMap<u64, OfIteration> {
+fn by_iteration(facts: &ReportInput, list: &[Commit]) -> BTreeMap<u64, OfIteration> {
     let places: HashMap<&str, usize> =
         list.iter().enumerate().map(|(at, commit)| (commit.id.as_str(), at)).collect();
     let mut found = BTreeMap::new();

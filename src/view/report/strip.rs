@@ -3,15 +3,15 @@
 //! All lengths across are percentages, so that a picture fits every width and its text stays upright.
 
 use super::escape::html;
-use super::iterations::Row;
+use super::iterations::IterationRow;
 use super::words::dollars;
-use crate::core::event::Step;
+use crate::core::event::BreakerAction;
 use crate::core::event::timeline::{GuidanceEntry, Span, SpanKind, Timeline};
 use crate::core::message;
 use crate::core::time::{self, Stamp};
 
 /// Beyond so many, the ends of iterations are no longer marked.
-const MAX_MARKED: usize = 150;
+const MAX_MARKED_ITERATIONS: usize = 150;
 /// Beyond so many, bars stand for several iterations.
 const MAX_BARS: usize = 200;
 const LANE: f64 = 26.0;
@@ -53,7 +53,7 @@ pub fn spent(timeline: &Timeline) -> Vec<(&'static str, &'static str, i64)> {
 }
 
 /// Returns the strip, or nothing if no time passed.
-pub fn night(timeline: &Timeline) -> Option<String> {
+pub fn timeline_svg(timeline: &Timeline) -> Option<String> {
     let scale = Scale::of(timeline)?;
     let guidance: Vec<&GuidanceEntry> = timeline
         .guidance
@@ -70,13 +70,13 @@ pub fn night(timeline: &Timeline) -> Option<String> {
         "<svg class=\"strip\" width=\"100%\" height=\"{height:.0}\" role=\"img\" aria-label=\"What the time went to\">\n"
     );
     for span in merged(timeline) {
-        svg.push_str(&bar(&scale, &span, timeline.iterations.len() <= MAX_MARKED));
+        svg.push_str(&bar(&scale, &span, timeline.iterations.len() <= MAX_MARKED_ITERATIONS));
     }
     for (at, step) in &timeline.breaker {
         let (kind, word) = match step.step {
-            Step::Warned => ("warned", "breaker warned"),
-            Step::Tripped => ("tripped", "breaker tripped"),
-            Step::Reset => ("reset", "breaker reset"),
+            BreakerAction::Warned => ("warned", "breaker warned"),
+            BreakerAction::Tripped => ("tripped", "breaker tripped"),
+            BreakerAction::Reset => ("reset", "breaker reset"),
         };
         let title = format!("{word}, iteration {}: {}", step.iteration, step.reason);
         svg.push_str(&mark(&scale, *at, kind, "M0 0l5 9h-10z", &title));
@@ -102,7 +102,7 @@ pub fn night(timeline: &Timeline) -> Option<String> {
 /// Joins neighbours of one kind once there are too many to tell them apart.
 fn merged(timeline: &Timeline) -> Vec<Span> {
     let spans = timeline.spans.iter().filter(|span| span.ms() > 0);
-    if timeline.spans.len() <= 4 * MAX_MARKED {
+    if timeline.spans.len() <= 4 * MAX_MARKED_ITERATIONS {
         return spans.cloned().collect();
     }
     let scale = timeline.started_at.zip(timeline.last_at).map_or(0, |(from, to)| to - from);
@@ -188,10 +188,10 @@ fn axis_of(scale: &Scale, y: f64) -> String {
 }
 
 /// Returns cost, or else tokens, as bars with the sum as a line; nothing if neither is known.
-pub fn money(rows: &[Row]) -> Option<String> {
+pub fn money(rows: &[IterationRow]) -> Option<String> {
     const HEIGHT: f64 = 96.0;
     let has_cost = rows.iter().any(|row| row.cost.is_some_and(|cost| cost > 0.0));
-    let value = |row: &Row| if has_cost { row.cost.unwrap_or_default() } else { row.tokens as f64 };
+    let value = |row: &IterationRow| if has_cost { row.cost.unwrap_or_default() } else { row.tokens as f64 };
     let size = rows.len().div_ceil(MAX_BARS).max(1);
     let bars: Vec<(u64, u64, f64)> = rows
         .chunks(size)

@@ -1,7 +1,7 @@
 //! The top of a report: the sentence, the figures, and the checks that prove it.
 
 use super::words::{Words, code, dollars, listed, plain, quote};
-use super::{Facts, Review};
+use super::{ReportInput, ReviewSection};
 use crate::core::decide::figures::Window;
 use crate::core::event;
 use crate::core::event::timeline::{CheckHistory, SpanKind, Timeline};
@@ -46,7 +46,7 @@ impl Tone {
 
 /// A check, with the iterations that matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evidence {
+pub struct CheckRow {
     pub command: String,
     /// `None` if it never ran.
     pub passed: Option<bool>,
@@ -60,7 +60,7 @@ pub struct Evidence {
     pub tail: String,
 }
 
-pub fn outcome(facts: &Facts) -> (&'static str, Tone) {
+pub fn outcome(facts: &ReportInput) -> (&'static str, Tone) {
     match facts.timeline.outcome() {
         Some(outcome) => (outcome.name(), Tone::of(outcome)),
         None if is_paused(facts) => ("paused", Tone::Warn),
@@ -69,7 +69,7 @@ pub fn outcome(facts: &Facts) -> (&'static str, Tone) {
     }
 }
 
-fn is_paused(facts: &Facts) -> bool {
+fn is_paused(facts: &ReportInput) -> bool {
     let last = facts.timeline.spans.last();
     facts.is_alive && last.is_some_and(|span| span.kind == SpanKind::Pause && span.to == span.from)
 }
@@ -81,10 +81,10 @@ pub fn iterations(timeline: &Timeline) -> u64 {
 }
 
 /// Returns the first line of the page: outcome, reason, proven by what.
-pub fn sentence(facts: &Facts) -> Words {
+pub fn sentence(facts: &ReportInput) -> Words {
     let timeline = &facts.timeline;
     let after = format!(" after {}", message::iterations(iterations(timeline)));
-    let proof = proof(timeline);
+    let verification = verification(timeline);
     let mut words = match &timeline.ended {
         Some((_, ended)) => {
             let outcome = ended.outcome.unwrap_or(Outcome::Error);
@@ -96,10 +96,10 @@ pub fn sentence(facts: &Facts) -> Words {
             let reason = ended.reason.trim().trim_end_matches('.');
             // The reason of a completion names the checks that passed: once is enough.
             let is_told =
-                is_proven(timeline) && timeline.checks.iter().all(|check| reason.contains(&check.command));
-            if is_proven(timeline) {
+                is_verified(timeline) && timeline.checks.iter().all(|check| reason.contains(&check.command));
+            if is_verified(timeline) {
                 words.push(plain(", "));
-                words.extend(proof.clone());
+                words.extend(verification.clone());
             }
             if !reason.is_empty() && !is_told {
                 words.extend([plain(": "), quote(reason)]);
@@ -112,20 +112,20 @@ pub fn sentence(facts: &Facts) -> Words {
     };
     let is_closed = super::words::bare(&words).ends_with(['.', '?', '!']);
     words.push(plain(if is_closed { " " } else { ". " }));
-    if !is_proven(timeline) {
-        words.extend(proof);
+    if !is_verified(timeline) {
+        words.extend(verification);
     }
     words
 }
 
 /// Returns whether the run is complete and every check passed for it.
-fn is_proven(timeline: &Timeline) -> bool {
+fn is_verified(timeline: &Timeline) -> bool {
     timeline.outcome() == Some(Outcome::Complete)
         && !timeline.checks.is_empty()
         && timeline.checks.iter().all(|check| check.passed() == Some(true))
 }
 
-fn proof(timeline: &Timeline) -> Words {
+fn verification(timeline: &Timeline) -> Words {
     let is_complete = timeline.outcome() == Some(Outcome::Complete);
     let commands = || listed(timeline.checks.iter().map(|check| code(&check.command)).collect());
     if timeline.checks.is_empty() {
@@ -136,7 +136,7 @@ fn proof(timeline: &Timeline) -> Words {
         };
         return vec![plain(words)];
     }
-    if is_proven(timeline) {
+    if is_verified(timeline) {
         return [vec![plain("proven by ")], commands()].concat();
     }
     let open: Vec<&CheckHistory> =
@@ -172,7 +172,7 @@ pub struct Figure {
     pub limit: Option<String>,
 }
 
-pub fn figures(facts: &Facts, review: &Review) -> Vec<Figure> {
+pub fn figures(facts: &ReportInput, review: &ReviewSection) -> Vec<Figure> {
     let Timeline { limits, ended, started_at, .. } = &facts.timeline;
     let figure = |name, value: Option<String>, limit| Figure {
         name,
@@ -214,7 +214,7 @@ fn span(seconds: f64) -> String {
     time::span(Stamp::from_seconds(seconds).0)
 }
 
-pub fn evidence(facts: &Facts) -> Vec<Evidence> {
+pub fn evidence(facts: &ReportInput) -> Vec<CheckRow> {
     let iteration = |number: Option<u64>| match number {
         Some(number) => format!("iteration {number}"),
         None if facts.has_events => "never".into(),
@@ -234,7 +234,7 @@ pub fn evidence(facts: &Facts) -> Vec<Evidence> {
             .as_ref()
             .filter(|(_, last)| !last.passed)
             .map(|(_, last)| event::tail(&clean::output(&last.tail)));
-        Evidence {
+        CheckRow {
             command: clean::excerpt(&check.command, 300),
             passed: check.passed(),
             first_failed: iteration(check.first_failed),
@@ -247,7 +247,7 @@ pub fn evidence(facts: &Facts) -> Vec<Evidence> {
     facts.timeline.checks.iter().map(one).collect()
 }
 
-pub fn notes(facts: &Facts) -> Vec<String> {
+pub fn notes(facts: &ReportInput) -> Vec<String> {
     let mut notes = Vec::new();
     if !facts.has_events {
         notes.push("This run has no events (an older version ran it, or they were removed): only its ending is known.".into());

@@ -3,64 +3,76 @@
 use super::*;
 use crate::core::event::timeline::Timeline;
 use crate::core::event::{
-    BreakerStep, Change, Check, Ended, Event, Findings, GuidanceChange, IterationEnded, Started, What,
+    BreakerStep, Check, Event, EventKind, Findings, GuidanceChange, GuidanceStep, IterationEnded, RunEnded,
+    RunStarted,
 };
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::tasks::validate;
 use crate::store::project::commits::{Changed, Commit};
 use serde_json::json;
 
-fn event(seconds: i64, what: What) -> Event {
+fn event(seconds: i64, what: EventKind) -> Event {
     Event::new(Stamp(seconds * 1000), what)
 }
 
-fn started(checks: &[&str]) -> What {
-    What::Started(Started {
+fn started(checks: &[&str]) -> EventKind {
+    EventKind::Started(RunStarted {
         run_id: "0123456789abcdef".into(),
         engine: Engine::Runner,
         project: "/home/me/project".into(),
         task: "make it".into(),
         checks: checks.iter().map(|check| (*check).to_owned()).collect(),
         head: Some("aaaaaaaaaaaaaaaa".into()),
-        ..Started::default()
+        ..RunStarted::default()
     })
 }
 
-fn iteration(number: u64, change: impl FnOnce(&mut IterationEnded)) -> What {
+fn iteration(number: u64, change: impl FnOnce(&mut IterationEnded)) -> EventKind {
     let mut facts =
         IterationEnded { iteration: number, outcome: Some(IterationOutcome::Ok), ..Default::default() };
     change(&mut facts);
-    What::IterationEnded(Box::new(facts))
+    EventKind::IterationEnded(Box::new(facts))
 }
 
-fn check(iteration: u64, command: &str, passed: bool) -> What {
-    What::Check(Check { iteration, command: command.into(), passed, exit_code: Some(1), ..Check::default() })
+fn check(iteration: u64, command: &str, passed: bool) -> EventKind {
+    EventKind::Check(Check {
+        iteration,
+        command: command.into(),
+        passed,
+        exit_code: Some(1),
+        ..Check::default()
+    })
 }
 
-fn ended(outcome: Outcome, reason: &str, iterations: u64) -> What {
-    What::Ended(Ended { outcome: Some(outcome), reason: reason.into(), iterations, ..Ended::default() })
+fn ended(outcome: Outcome, reason: &str, iterations: u64) -> EventKind {
+    EventKind::Ended(RunEnded {
+        outcome: Some(outcome),
+        reason: reason.into(),
+        iterations,
+        ..RunEnded::default()
+    })
 }
 
-fn facts(events: impl IntoIterator<Item = (i64, What)>) -> Facts {
-    Facts {
+fn facts(events: impl IntoIterator<Item = (i64, EventKind)>) -> ReportInput {
+    ReportInput {
         now: Stamp(1_000_000),
         run_id: "0123456789abcdef".into(),
         timeline: Timeline::of(events.into_iter().map(|(at, what)| event(at, what))),
         has_events: true,
         commits: Err("no git repository".into()),
         tasks: None,
-        question: Question::None,
+        question: QuestionState::None,
         accounts: BTreeMap::new(),
         is_newest: true,
         is_alive: false,
     }
 }
 
-fn sentence(facts: Facts) -> String {
+fn sentence(facts: ReportInput) -> String {
     words::bare(&Report::of(facts).sentence).trim().to_owned()
 }
 
-fn needs(facts: Facts) -> Vec<String> {
+fn needs(facts: ReportInput) -> Vec<String> {
     let need = |need: &Need| match &need.command {
         Some(command) => format!("{} > {command}", words::bare(&need.what)),
         None => words::bare(&need.what),
@@ -70,7 +82,7 @@ fn needs(facts: Facts) -> Vec<String> {
 
 #[test]
 fn the_first_line_says_outcome_reason_and_proof() {
-    let run = |checks: &[&str], results: Vec<What>, ending: Option<What>| {
+    let run = |checks: &[&str], results: Vec<EventKind>, ending: Option<EventKind>| {
         let begin = vec![(0, started(checks)), (5, iteration(1, |_| ()))];
         let results = results.into_iter().map(|what| (4, what));
         sentence(facts(begin.into_iter().chain(results).chain(ending.map(|what| (9, what)))))
@@ -113,23 +125,26 @@ fn the_first_line_says_outcome_reason_and_proof() {
     ] {
         assert_eq!(said, expected);
     }
-    let alive = Facts { is_alive: true, ..facts([(0, started(&[]))]) };
+    let alive = ReportInput { is_alive: true, ..facts([(0, started(&[]))]) };
     assert_eq!(sentence(alive), "Still at work after 0 iterations. No check was set.");
-    let pause = What::Paused(crate::core::event::Paused { reason: "Esc".into(), seconds: None });
-    let paused = Facts { is_alive: true, ..facts([(0, started(&[])), (5, pause)]) };
+    let pause = EventKind::Paused(crate::core::event::Paused { reason: "Esc".into(), seconds: None });
+    let paused = ReportInput { is_alive: true, ..facts([(0, started(&[])), (5, pause)]) };
     assert_eq!(sentence(paused), "Paused after 0 iterations. No check was set.");
 }
 
 #[test]
 fn what_needs_the_user_is_named_with_its_command() {
-    let question = |state: Question| Facts {
+    let question = |state: QuestionState| ReportInput {
         question: state,
         ..facts([(0, started(&[])), (9, ended(Outcome::Decide, "A or B?", 1))])
     };
-    assert_eq!(needs(question(Question::Open)), ["It asks you: A or B? > ralph answer TEXT"]);
-    assert_eq!(needs(question(Question::Answered("B".into()))), ["It asks you: A or B? You answered: B"]);
+    assert_eq!(needs(question(QuestionState::Open)), ["It asks you: A or B? > ralph answer TEXT"]);
+    assert_eq!(
+        needs(question(QuestionState::Answered("B".into()))),
+        ["It asks you: A or B? You answered: B"]
+    );
     let given = |change, list: &str| {
-        What::Guidance(GuidanceChange {
+        EventKind::Guidance(GuidanceChange {
             change,
             list: list.into(),
             texts: vec![format!("{list} x")],
@@ -139,9 +154,9 @@ fn what_needs_the_user_is_named_with_its_command() {
     let run = facts([
         (0, started(&["a", "b"])),
         (3, check(1, "a", false)),
-        (4, given(Change::Given, "forbidden")),
-        (4, given(Change::Given, "encouraged")),
-        (5, given(Change::Delivered, "encouraged")),
+        (4, given(GuidanceStep::Given, "forbidden")),
+        (4, given(GuidanceStep::Given, "encouraged")),
+        (5, given(GuidanceStep::Delivered, "encouraged")),
         (5, iteration(1, |facts| facts.rejected = Some("a failed".into()))),
         (8, iteration(2, |facts| facts.denied_tools = vec!["Bash".into(), "Edit".into()])),
         (9, ended(Outcome::Circuit, "idle", 2)),
@@ -165,7 +180,7 @@ fn what_needs_the_user_is_named_with_its_command() {
         {"id": "3", "title": "untouched", "passes": false},
         {"id": "4", "title": "unreviewed", "passes": true},
     ]}));
-    let run = Facts {
+    let run = ReportInput {
         tasks: list.ok(),
         ..facts([(0, started(&[])), (9, ended(Outcome::MaxIterations, "2 of 2", 2))])
     };
@@ -208,7 +223,7 @@ fn commits_belong_to_the_iteration_that_made_them_and_files_are_ordered_by_churn
         let id = id.repeat(16);
         move |facts: &mut IterationEnded| facts.head = Some(id)
     };
-    let found = |new: &str| What::Findings(Findings { new: vec![new.into()], ..Findings::default() });
+    let found = |new: &str| EventKind::Findings(Findings { new: vec![new.into()], ..Findings::default() });
     let commits = Commits {
         list: vec![
             commit("b", &[("x", 1, 0)]),
@@ -217,7 +232,7 @@ fn commits_belong_to_the_iteration_that_made_them_and_files_are_ordered_by_churn
         ],
         ..Commits::default()
     };
-    let run = Facts {
+    let run = ReportInput {
         commits: Ok(commits),
         ..facts([
             (0, started(&[])),
@@ -255,19 +270,19 @@ fn commits_belong_to_the_iteration_that_made_them_and_files_are_ordered_by_churn
 
 #[test]
 fn the_next_steps_fit_the_ending() {
-    let steps = |outcome, change: &dyn Fn(&mut Facts)| {
+    let steps = |outcome, change: &dyn Fn(&mut ReportInput)| {
         let mut facts = facts([(0, started(&[])), (9, ended(outcome, "", 1))]);
         change(&mut facts);
         let steps = Report::of(facts).steps;
         steps.first().map(|step| step.command.clone()).unwrap()
     };
-    let same = |_: &mut Facts| ();
+    let same = |_: &mut ReportInput| ();
     assert_eq!(steps(Outcome::MaxCost, &same), "ralph run --max-cost N");
     assert_eq!(steps(Outcome::Stuck, &same), "ralph run --reset");
     assert_eq!(steps(Outcome::Stopped, &same), "ralph run");
     assert_eq!(steps(Outcome::Complete, &same), "ralph archive --include-logs");
     assert_eq!(steps(Outcome::Stopped, &|facts| facts.is_newest = false), "ralph logs 01234567");
-    let in_session = |facts: &mut Facts| {
+    let in_session = |facts: &mut ReportInput| {
         facts.is_newest = false;
         facts.timeline.started.as_mut().unwrap().engine = Engine::InSession;
     };
@@ -279,11 +294,16 @@ const HOSTILE: &str = "</script><script>x</script> <img src=x onerror=y> \"quote
 /// Puts the text wherever a text of others goes.
 fn hostile(text: &str) -> Report {
     let list = |change| {
-        What::Guidance(GuidanceChange { change, list: text.into(), texts: vec![text.into()], iteration: 1 })
+        EventKind::Guidance(GuidanceChange {
+            change,
+            list: text.into(),
+            texts: vec![text.into()],
+            iteration: 1,
+        })
     };
     let breaker = BreakerStep { iteration: 1, reason: text.into(), ..BreakerStep::default() };
     let mut started = started(&[]);
-    if let What::Started(started) = &mut started {
+    if let EventKind::Started(started) = &mut started {
         (started.task, started.project, started.checks) = (text.into(), text.into(), vec![text.into()]);
     }
     let everything = |facts: &mut IterationEnded| {
@@ -295,17 +315,17 @@ fn hostile(text: &str) -> Report {
     let failed = Check { iteration: 1, command: text.into(), tail: text.into(), ..Check::default() };
     let answered =
         crate::core::event::Answered { question: text.into(), answer: text.into(), from: text.into() };
-    let wait = crate::core::event::Wait { reason: text.into(), ..Default::default() };
+    let wait = crate::core::event::WaitEvent { reason: text.into(), ..Default::default() };
     let mut run = facts([
         (0, started),
-        (1, What::Findings(Findings { new: vec![text.into()], ..Findings::default() })),
-        (2, list(Change::Given)),
-        (3, What::Waiting(wait)),
-        (4, What::Check(failed)),
+        (1, EventKind::Findings(Findings { new: vec![text.into()], ..Findings::default() })),
+        (2, list(GuidanceStep::Given)),
+        (3, EventKind::Waiting(wait)),
+        (4, EventKind::Check(failed)),
         (5, iteration(1, everything)),
-        (6, What::Breaker(breaker)),
-        (7, list(Change::Delivered)),
-        (8, What::Answered(answered)),
+        (6, EventKind::Breaker(breaker)),
+        (7, list(GuidanceStep::Delivered)),
+        (8, EventKind::Answered(answered)),
         (9, ended(Outcome::Blocked, text, 1)),
     ]);
     let patch = format!(
@@ -314,10 +334,14 @@ fn hostile(text: &str) -> Report {
     let mut commit = commit("b", &[(text, 1, 1)]);
     commit.subject = text.into();
     run.commits = Ok(Commits { list: vec![commit], patch, is_cut: false });
-    run.question = Question::Answered(text.into());
+    run.question = QuestionState::Answered(text.into());
     run.accounts.insert(
         1,
-        vec![Entry { at: None, kind: crate::core::event::account::Kind::Said, text: text.into() }],
+        vec![AccountEntry {
+            at: None,
+            kind: crate::core::event::account::EntryKind::Said,
+            text: text.into(),
+        }],
     );
     Report::of(run)
 }
@@ -355,7 +379,7 @@ fn huge_texts_are_bounded() {
 fn a_run_of_any_length_has_a_strip_that_can_be_drawn() {
     let many = (1..3000).map(|n| (n * 60, iteration(n as u64, |facts| facts.cost_usd = Some(0.01))));
     let report = Report::of(facts([(0, started(&[]))].into_iter().chain(many)));
-    let strip = strip::night(&report.timeline).unwrap();
+    let strip = strip::timeline_svg(&report.timeline).unwrap();
     assert!(strip.len() < 64 << 10, "{}", strip.len());
     assert!(strip::money(&report.iterations).unwrap().len() < 64 << 10);
     for events in

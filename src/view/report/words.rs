@@ -8,7 +8,7 @@ const MAX_CODE_COLUMNS: usize = 300;
 const MAX_QUOTE_COLUMNS: usize = 600;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum TextSpan {
     /// Our own words.
     Plain(String),
     /// A command, a path or an id.
@@ -17,27 +17,30 @@ pub enum Piece {
     Quote(String),
 }
 
-pub type Words = Vec<Piece>;
+pub type Words = Vec<TextSpan>;
 
-pub fn plain(text: impl Into<String>) -> Piece {
-    Piece::Plain(text.into())
+pub fn plain(text: impl Into<String>) -> TextSpan {
+    TextSpan::Plain(text.into())
 }
 
-pub fn code(text: &str) -> Piece {
-    Piece::Code(clean::excerpt(text, MAX_CODE_COLUMNS))
+pub fn code(text: &str) -> TextSpan {
+    TextSpan::Code(clean::excerpt(text, MAX_CODE_COLUMNS))
 }
 
-pub fn quote(text: &str) -> Piece {
-    Piece::Quote(clean::excerpt(text, MAX_QUOTE_COLUMNS))
+pub fn quote(text: &str) -> TextSpan {
+    TextSpan::Quote(clean::excerpt(text, MAX_QUOTE_COLUMNS))
 }
 
 /// Returns the words without any mark, for titles.
-pub fn bare(words: &[Piece]) -> String {
-    words.iter().map(|(Piece::Plain(text) | Piece::Code(text) | Piece::Quote(text))| text.as_str()).collect()
+pub fn bare(words: &[TextSpan]) -> String {
+    words
+        .iter()
+        .map(|(TextSpan::Plain(text) | TextSpan::Code(text) | TextSpan::Quote(text))| text.as_str())
+        .collect()
 }
 
 /// Joins lists of words with a comma, and the last with "and".
-pub fn listed(items: Vec<Piece>) -> Words {
+pub fn listed(items: Vec<TextSpan>) -> Words {
     let last = items.len().saturating_sub(1);
     let mut words = Words::new();
     for (index, item) in items.into_iter().enumerate() {

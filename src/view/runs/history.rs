@@ -1,12 +1,12 @@
 //! Past runs as a table, or one JSON object per line.
 
-use crate::core::event::Step;
-use crate::core::event::timeline::{Iteration, Timeline};
+use crate::core::event::BreakerAction;
+use crate::core::event::timeline::{Timeline, TimelineIteration};
 use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::store::user::circuit::{Event, What};
+use crate::store::user::circuit::{BreakerEvent, BreakerEventKind};
 use crate::store::user::history::Run;
 use crate::store::user::stalls::{self, Stall};
 use crate::view::paint::Paint;
@@ -50,7 +50,7 @@ pub fn detail(run_id: &str, timeline: &Timeline, now: Stamp, paint: Paint) -> St
             out.push_str(&iteration_row(*number, iteration, timeline));
         }
     }
-    let around = around(timeline);
+    let around = detail_rows(timeline);
     if !around.is_empty() {
         out.push('\n');
     }
@@ -99,7 +99,7 @@ fn columns(cells: [String; 7]) -> String {
         .to_owned()
 }
 
-fn iteration_row(number: u64, iteration: &Iteration, timeline: &Timeline) -> String {
+fn iteration_row(number: u64, iteration: &TimelineIteration, timeline: &Timeline) -> String {
     let facts = &iteration.facts;
     let outcome = facts.outcome.map_or("ended", |outcome| outcome.name()).to_owned();
     let took = time::span(Stamp::from_seconds(timeline.seconds_of(number)).0);
@@ -116,7 +116,7 @@ fn iteration_row(number: u64, iteration: &Iteration, timeline: &Timeline) -> Str
 }
 
 /// Returns the checks, the guidance, the breaker and the answers, each with a label.
-fn around(timeline: &Timeline) -> Vec<(&'static str, String)> {
+fn detail_rows(timeline: &Timeline) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     for check in &timeline.checks {
         let how = match check.passed() {
@@ -124,8 +124,8 @@ fn around(timeline: &Timeline) -> Vec<(&'static str, String)> {
             Some(passed) => {
                 let word = if passed { "passed" } else { "failed" };
                 let at = if passed { check.last_passed } else { check.last_failed }.unwrap_or_default();
-                let red = check.first_failed.map(|first| format!(", first failed in {first}"));
-                format!("{word} in iteration {at}{}", red.unwrap_or_default())
+                let first_failed = check.first_failed.map(|first| format!(", first failed in {first}"));
+                format!("{word} in iteration {at}{}", first_failed.unwrap_or_default())
             }
         };
         rows.push(("check", format!("{}: {how}", clean::line(&check.command))));
@@ -140,9 +140,9 @@ fn around(timeline: &Timeline) -> Vec<(&'static str, String)> {
     }
     for (_, step) in &timeline.breaker {
         let what = match step.step {
-            Step::Warned => "warned",
-            Step::Tripped => "tripped",
-            Step::Reset => "reset",
+            BreakerAction::Warned => "warned",
+            BreakerAction::Tripped => "tripped",
+            BreakerAction::Reset => "reset",
         };
         let at = if step.iteration > 0 { format!(" in iteration {}", step.iteration) } else { String::new() };
         rows.push(("breaker", format!("{what}{at}: {}", step.reason)));
@@ -154,10 +154,10 @@ fn around(timeline: &Timeline) -> Vec<(&'static str, String)> {
 }
 
 /// Returns a trip or reset of the circuit breaker.
-pub fn event(event: &Event, now: Stamp, paint: Paint) -> String {
+pub fn event(event: &BreakerEvent, now: Stamp, paint: Paint) -> String {
     let what = match event.event {
-        What::Trip => paint.red("trip "),
-        What::Reset => paint.green("reset"),
+        BreakerEventKind::Trip => paint.red("trip "),
+        BreakerEventKind::Reset => paint.green("reset"),
     };
     let (ago, session) = (time::span(now - event.at), clean::excerpt(&event.session_id, 36));
     let mut out = format!("{what} {ago} ago · session {session}\n");
@@ -176,9 +176,9 @@ pub fn event(event: &Event, now: Stamp, paint: Paint) -> String {
 pub fn stall_counts(stalls: &[Stall]) -> String {
     let mut out = String::new();
     for (event, one, many) in [
-        (stalls::What::Stall, "stall, after", "stalls, after"),
+        (stalls::StallEventKind::Stall, "stall, after", "stalls, after"),
         (
-            stalls::What::Resumed,
+            stalls::StallEventKind::Resumed,
             "warning without a stall: output after",
             "warnings without a stall: output after",
         ),
@@ -196,8 +196,8 @@ pub fn stall_counts(stalls: &[Stall]) -> String {
 /// Returns one long silence of an agent.
 pub fn stall(stall: &Stall, now: Stamp, paint: Paint) -> String {
     let what = match stall.event {
-        stalls::What::Stall => paint.red("stall  "),
-        stalls::What::Resumed => paint.green("resumed"),
+        stalls::StallEventKind::Stall => paint.red("stall  "),
+        stalls::StallEventKind::Resumed => paint.green("resumed"),
     };
     let tool = if stall.in_tool { " in a tool" } else { "" };
     let (silence, limit, ago) = (stall.silence_seconds, stall.limit_seconds, time::span(now - stall.at));

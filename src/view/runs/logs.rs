@@ -1,9 +1,9 @@
 //! A readable account of a run: what the agent said and did, and what Ralph noted beside it.
 
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::event::{
-    BreakerStep, Change, Check, Ended, Event, Findings, GuidanceChange, IterationEnded, Limits, Permission,
-    Started, Step, Verdict, Wait, What,
+    BreakerAction, BreakerStep, Check, Event, EventKind, Findings, GuidanceChange, GuidanceStep,
+    IterationEnded, Limits, Permission, PermissionDecision, RunEnded, RunStarted, WaitEvent,
 };
 use crate::core::message;
 use crate::core::text::clean;
@@ -20,7 +20,7 @@ const MARGIN: &str = "         ";
 const RULE_COLUMNS: usize = 72;
 
 /// Returns the heading of a run.
-pub fn title(run_id: &str, started: &Started, at: Stamp, paint: Paint) -> String {
+pub fn title(run_id: &str, started: &RunStarted, at: Stamp, paint: Paint) -> String {
     let agent = started.agent.as_deref().map(|agent| format!(" · {}", clean::excerpt(agent, 40)));
     let place = clean::visible(&started.project);
     let line = format!(
@@ -41,15 +41,15 @@ pub fn heading(iteration: u64, mode: &str, is_again: bool, at: Stamp, paint: Pai
     format!("\n{}\n", paint.bold(format!("{line}{rule}")))
 }
 
-pub fn entry(entry: &Entry, paint: Paint) -> String {
+pub fn entry(entry: &AccountEntry, paint: Paint) -> String {
     let text = &entry.text;
     match entry.kind {
-        Kind::Said => lines(entry.at, text, |line| line.to_owned()),
-        Kind::Tool => lines(entry.at, text, |line| paint.dim(format!("  > {line}"))),
-        Kind::ToolFailed => lines(entry.at, text, |line| paint.red(format!("  x {line}"))),
-        Kind::Reported => lines(entry.at, text, |line| paint.yellow(format!("  ! {line}"))),
-        Kind::Finished => lines(entry.at, text, |line| paint.dim(format!("  - {line}"))),
-        Kind::Told => {
+        EntryKind::Said => lines(entry.at, text, |line| line.to_owned()),
+        EntryKind::Tool => lines(entry.at, text, |line| paint.dim(format!("  > {line}"))),
+        EntryKind::ToolFailed => lines(entry.at, text, |line| paint.red(format!("  x {line}"))),
+        EntryKind::Reported => lines(entry.at, text, |line| paint.yellow(format!("  ! {line}"))),
+        EntryKind::Finished => lines(entry.at, text, |line| paint.dim(format!("  - {line}"))),
+        EntryKind::Told => {
             let all: Vec<&str> = text.lines().collect();
             let mut shown = all[..all.len().min(MAX_TOLD_LINES)].join("\n");
             if let more @ 1.. = all.len().saturating_sub(MAX_TOLD_LINES) {
@@ -75,32 +75,32 @@ fn lines(at: Option<Stamp>, text: &str, paint: impl Fn(&str) -> String) -> Strin
 /// Returns what an event says; nothing for one that is shown otherwise or not known.
 pub fn event(event: &Event, paint: Paint) -> Option<String> {
     let (words, is_bad) = match &event.what {
-        What::Started(started) => (started_words(started), false),
-        What::IterationStarted(_) | What::Unknown => return None,
-        What::IterationEnded(facts) => {
+        EventKind::Started(started) => (started_words(started), false),
+        EventKind::IterationStarted(_) | EventKind::Unknown => return None,
+        EventKind::IterationEnded(facts) => {
             (iteration_words(facts), facts.error.is_some() || facts.rejected.is_some())
         }
-        What::Check(check) => (check_words(check), !check.passed),
-        What::Guidance(change) => (guidance_words(change), false),
-        What::Findings(findings) => (findings_words(findings), false),
-        What::Breaker(step) => (breaker_words(step), step.step != Step::Reset),
-        What::Waiting(wait) => (wait_words(wait), false),
-        What::Permission(permission) => {
-            (permission_words(permission), permission.decision == Verdict::Denied)
+        EventKind::Check(check) => (check_words(check), !check.passed),
+        EventKind::Guidance(change) => (guidance_words(change), false),
+        EventKind::Findings(findings) => (findings_words(findings), false),
+        EventKind::Breaker(step) => (breaker_words(step), step.step != BreakerAction::Reset),
+        EventKind::Waiting(wait) => (wait_words(wait), false),
+        EventKind::Permission(permission) => {
+            (permission_words(permission), permission.decision == PermissionDecision::Denied)
         }
-        What::Paused(paused) => match paused.seconds {
+        EventKind::Paused(paused) => match paused.seconds {
             Some(seconds) => {
                 (format!("paused {}, not counted", time::span(Stamp::from_seconds(seconds).0)), false)
             }
             None => (format!("paused: {}", paused.reason), false),
         },
-        What::Limits(limits) => (format!("limits: {}", limit_words(limits)), false),
-        What::Warning(warning) => (format!("warning: {}", warning.message), true),
-        What::Answered(answered) => {
+        EventKind::Limits(limits) => (format!("limits: {}", limit_words(limits)), false),
+        EventKind::Warning(warning) => (format!("warning: {}", warning.message), true),
+        EventKind::Answered(answered) => {
             let from = if answered.from.is_empty() { "you" } else { answered.from.as_str() };
             (format!("answered ({from}): {} → {}", answered.question, answered.answer), false)
         }
-        What::Ended(ended) => (ended_words(ended), false),
+        EventKind::Ended(ended) => (ended_words(ended), false),
     };
     let words = clean::block(&words);
     Some(lines(Some(event.timestamp), &words, |line| match is_bad {
@@ -109,7 +109,7 @@ pub fn event(event: &Event, paint: Paint) -> Option<String> {
     }))
 }
 
-fn started_words(started: &Started) -> String {
+fn started_words(started: &RunStarted) -> String {
     let verb = if started.continued {
         format!("continued at iteration {}", started.iteration)
     } else {
@@ -178,9 +178,9 @@ fn check_words(check: &Check) -> String {
 
 fn guidance_words(change: &GuidanceChange) -> String {
     let how = match change.change {
-        Change::Given => "given",
-        Change::Delivered => "read by the agent",
-        Change::Removed => "removed",
+        GuidanceStep::Given => "given",
+        GuidanceStep::Delivered => "read by the agent",
+        GuidanceStep::Removed => "removed",
     };
     let texts: String =
         change.texts.iter().map(|text| format!("\n  {}", clean::excerpt(text, 200))).collect();
@@ -195,14 +195,14 @@ fn findings_words(findings: &Findings) -> String {
 
 fn breaker_words(step: &BreakerStep) -> String {
     let what = match step.step {
-        Step::Warned => "warning",
-        Step::Tripped => "tripped",
-        Step::Reset => "reset",
+        BreakerAction::Warned => "warning",
+        BreakerAction::Tripped => "tripped",
+        BreakerAction::Reset => "reset",
     };
     format!("circuit breaker {what}: {}", clean::line(&step.reason))
 }
 
-fn wait_words(wait: &Wait) -> String {
+fn wait_words(wait: &WaitEvent) -> String {
     let reason =
         if wait.reason.is_empty() { String::new() } else { format!(": {}", clean::line(&wait.reason)) };
     let until = wait.until.map(|until| format!(" until {}", zone::minute(until))).unwrap_or_default();
@@ -214,16 +214,16 @@ fn permission_words(permission: &Permission) -> String {
     let Permission { call, decision, rule, reason, denials } = permission;
     let call = clean::line(call);
     match decision {
-        Verdict::Allowed => format!("allowed by your rule {}: {call}", clean::line(rule)),
-        Verdict::Answered => format!("you answered the prompt for {call}"),
-        Verdict::Denied => {
+        PermissionDecision::Allowed => format!("allowed by your rule {}: {call}", clean::line(rule)),
+        PermissionDecision::Answered => format!("you answered the prompt for {call}"),
+        PermissionDecision::Denied => {
             let times = if *denials > 1 { format!(", {denials} times") } else { String::new() };
             format!("denied{times}: {call}: {}", clean::line(reason))
         }
     }
 }
 
-fn ended_words(ended: &Ended) -> String {
+fn ended_words(ended: &RunEnded) -> String {
     let outcome = ended.outcome.map_or("unknown", |outcome| outcome.name());
     let runtime = time::span(Stamp::from_seconds(ended.runtime_seconds).0);
     let (reason, count) = (clean::line(&ended.reason), message::iterations(ended.iterations));

@@ -3,21 +3,21 @@
 use crate::core::tasks::{Review, Story, TaskList, counts};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
-use crate::store::runner::summary::Row;
+use crate::store::runner::summary::SummaryRow;
 use crate::store::user::history::Run;
 
 /// The facts of a summary; unknown ones are marked as such.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct ArchiveInput<'a> {
     pub project: &'a str,
     pub now: Stamp,
     /// The task list, or why it cannot be read; `None` if the run had none.
     pub tasks: Option<Result<&'a TaskList, &'a str>>,
-    pub iterations: &'a [Row],
+    pub iterations: &'a [SummaryRow],
     pub run: Option<&'a Run>,
 }
 
-pub fn summary(facts: &Facts) -> String {
+pub fn summary(facts: &ArchiveInput) -> String {
     let mut out = format!("# {}\n\n", cell(facts.project));
     if let Some(Ok(list)) = facts.tasks
         && !list.description.is_empty()
@@ -52,7 +52,7 @@ pub fn summary(facts: &Facts) -> String {
     }
 }
 
-fn iterations(facts: &Facts) -> String {
+fn iterations(facts: &ArchiveInput) -> String {
     let rows = facts.iterations;
     if rows.is_empty() {
         return facts.run.map_or_else(|| "none recorded".into(), |run| run.iterations.to_string());
@@ -131,11 +131,11 @@ mod tests {
             {"id": "US-3", "title": "Docs", "passes": false},
         ]}))
         .unwrap();
-        let row = |mode: &str, commit: &str| Row {
+        let row = |mode: &str, commit: &str| SummaryRow {
             mode: mode.into(),
             duration_seconds: 90,
             commit_hash: commit.into(),
-            ..Row::default()
+            ..SummaryRow::default()
         };
         let run = Run {
             run_id: "r1".into(),
@@ -156,8 +156,13 @@ mod tests {
             given: Default::default(),
         };
         let rows = [row("implement", "abc"), row("review", "def"), row("implement", "")];
-        let facts =
-            Facts { project: "P", now: Stamp(0), tasks: Some(Ok(&list)), iterations: &rows, run: Some(&run) };
+        let facts = ArchiveInput {
+            project: "P",
+            now: Stamp(0),
+            tasks: Some(Ok(&list)),
+            iterations: &rows,
+            run: Some(&run),
+        };
         let expected = "# P\n\nBetter dates\n\n| | |\n|---|---|\n| Archived | 1970-01-01 00:00 UTC |\n\
             | Outcome | stuck: no commit \\| thrice |\n| Run | r1, ended 1970-01-01 00:00 UTC |\n\
             | Iterations | 3 (implement 2, review 1), 4m in all, 1 without a commit |\n\
@@ -170,7 +175,7 @@ mod tests {
 
     #[test]
     fn unknown_facts_are_marked() {
-        let facts = Facts {
+        let facts = ArchiveInput {
             project: "P",
             now: Stamp(0),
             tasks: Some(Err("is not valid JSON")),
@@ -185,7 +190,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let without = Facts { tasks: None, ..facts };
+        let without = ArchiveInput { tasks: None, ..facts };
         assert!(!summary(&without).contains("Stories"));
     }
 }

@@ -1,6 +1,6 @@
 //! The report of `ralph doctor`, for people and as JSON.
 
-use crate::core::diagnosis::{Health, Report};
+use crate::core::diagnosis::{Diagnosis, Health};
 use crate::core::text::clean;
 use crate::view::paint::{Paint, plural};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::path::Path;
 const WORD: usize = 8;
 const ID: usize = 14;
 
-pub fn human(report: &Report, project: &Path, paint: Paint) -> String {
+pub fn human(report: &Diagnosis, project: &Path, paint: Paint) -> String {
     let title =
         format!("Ralph {} · {}", env!("CARGO_PKG_VERSION"), clean::line(&project.display().to_string()));
     let mut out = format!("{}\n\n", paint.bold(title));
@@ -37,7 +37,7 @@ fn word(verdict: Health, paint: Paint) -> String {
     }
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &Diagnosis) -> String {
     let problems = [(Health::Failure, "failure"), (Health::Warning, "warning")]
         .map(|(verdict, word)| (report.count(verdict), word))
         .into_iter()
@@ -51,7 +51,7 @@ fn summary(report: &Report) -> String {
     }
 }
 
-pub fn json(report: &Report, project: &Path) -> String {
+pub fn json(report: &Diagnosis, project: &Path) -> String {
     let checks: Vec<Value> = report
         .checks
         .iter()
@@ -89,13 +89,14 @@ mod tests {
              1 failure, 1 warning.\n",
             env!("CARGO_PKG_VERSION")
         );
-        let report = Report { checks };
+        let report = Diagnosis { checks };
         assert_eq!(human(&report, Path::new("/p"), Paint::new(false)), expected);
         let told: Value = serde_json::from_str(&json(&report, Path::new("/p"))).unwrap();
         assert_eq!((&told["healthy"], &told["verdict"]), (&json!(false), &json!("failure")));
         assert_eq!(told["checks"][1]["notes"][0]["hint"], "do this");
         assert!(
-            human(&Report::default(), Path::new("/p"), Paint::new(false)).ends_with("No problems found.\n")
+            human(&Diagnosis::default(), Path::new("/p"), Paint::new(false))
+                .ends_with("No problems found.\n")
         );
     }
 }

@@ -15,14 +15,14 @@ const ERASE: &str = "\r\u{1b}[K";
 
 /// A line that stays up to date until it is dropped.
 #[derive(Debug, Default)]
-pub struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
+pub struct ProgressLine(Option<(Sender<()>, JoinHandle<()>)>);
 
-impl Progress {
+impl ProgressLine {
     /// Begins to show what `line` returns, if stderr is a terminal and `wanted`. It is called a few times a second, from
     /// a thread of its own.
-    pub fn show(wanted: bool, line: impl Fn() -> String + Send + 'static) -> Progress {
+    pub fn show(wanted: bool, line: impl Fn() -> String + Send + 'static) -> ProgressLine {
         if !wanted || paint::is_dumb() || !std::io::stderr().is_terminal() {
-            return Progress::default();
+            return ProgressLine::default();
         }
         let (sender, done) = channel();
         let draw = move || {
@@ -38,11 +38,11 @@ impl Progress {
             }
         };
         let thread = std::thread::Builder::new().name("progress".into()).spawn(draw);
-        Progress(thread.ok().map(|thread| (sender, thread)))
+        ProgressLine(thread.ok().map(|thread| (sender, thread)))
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.0.take() {
             drop(sender);

@@ -42,7 +42,7 @@ fn running() -> Env {
     let env = Env::git();
     env.write(".env", "TOKEN=x\n");
     env.start("the old task", &[]);
-    env.at(10).turn(SESSION, "one").goes_on();
+    env.at(10).turn(SESSION, "one").continues();
     guidance(&env, &["forbid", "old rule"]).run().ok();
     env.at(20);
     env

@@ -2,7 +2,7 @@
 
 use ralph::core::circuit::condition::CONDITIONS;
 use ralph::core::outcome::{EXITS, ITERATION_OUTCOMES, OUTCOMES};
-use ralph::core::settings::{KEYS, Key};
+use ralph::core::settings::{KEYS, SettingKey};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn assert_table(page: &str, head: &str, rows: impl IntoIterator<Item = String>) 
     }
 }
 
-fn default(key: &Key) -> String {
+fn default(key: &SettingKey) -> String {
     match key.default() {
         Value::Null => "none".into(),
         Value::String(text) => format!("`{text}`"),

@@ -95,7 +95,7 @@ impl Answer {
     }
 
     /// Asserts that the loop continues; returns the agent's next prompt.
-    pub fn goes_on(&self) -> &str {
+    pub fn continues(&self) -> &str {
         self.block.as_deref().unwrap_or_else(|| panic!("the loop should continue: {self:?}"))
     }
 

@@ -67,7 +67,7 @@ impl Env {
     }
 
     /// Returns a world in which turns may repeat and change nothing: only idleness trips the breaker.
-    pub fn patient() -> Env {
+    pub fn without_breaker() -> Env {
         let env = Env::new();
         for condition in ["STAGNATION", "REPETITION", "OUTPUT_DECLINE"] {
             env.var(&format!("RALPH_CIRCUIT_{condition}"), "0");

@@ -36,12 +36,12 @@ fn input_that_is_no_hook_call_is_answered_and_changes_nothing() {
         }
     }
     assert_eq!(env.snapshot(), before);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
 fn every_field_may_be_null_or_of_another_type() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &["--max-iterations", "0", "--max-idle", "0"]);
     let names = [
         "transcript_path",
@@ -124,7 +124,7 @@ fn session_ids_of_any_kind_are_only_keys() {
     let env = Env::new();
     for id in ["../../etc/passwd", "/", "a/b/c", "..", "with \"quotes\"", "ünï🦀", "$(touch pwned)"] {
         env.start_in(id, "task", &[]);
-        env.turn(id, "x").goes_on();
+        env.turn(id, "x").continues();
         env.types(id, "status", "");
         env.turn(id, DONE).ended("complete");
     }
@@ -181,7 +181,7 @@ fn an_answer_holds_any_text_as_valid_json() {
     let task = "\u{0}\u{1f} \"quotes\" \\ back \u{2028} 🦀 </script>";
     let call = env.call(Program::Ralph).args(&["start", "--session", SESSION, "-"]);
     call.stdin(task).run().ok();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let half = r#"{"session_id":"ID","hook_event_name":"Stop","last_assistant_message":"cut \ud83d\n<promise>COMPLETE</promise>"}"#;
     env.call(Program::StopHook).stdin(half.replace("ID", SESSION)).run().answer().ended("complete");
 }

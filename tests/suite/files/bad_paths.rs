@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn a_transcript_that_cannot_be_read_costs_only_its_evidence() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     fs::create_dir(env.base.join("folder.jsonl")).unwrap();
     fs::write(env.base.join("empty.jsonl"), "").unwrap();
@@ -21,10 +21,10 @@ fn a_transcript_that_cannot_be_read_costs_only_its_evidence() {
             .stop(SESSION)
             .field("transcript_path", path.to_str().unwrap())
             .run()
-            .goes_on();
+            .continues();
     }
     for path in ["/dev/zero", "/dev/null", "", "relative.jsonl", "\u{0}"] {
-        env.stop(SESSION).field("transcript_path", path).run().goes_on();
+        env.stop(SESSION).field("transcript_path", path).run().continues();
     }
     assert_eq!(env.record(SESSION)["accumulated_runtime_seconds"], 40.0, "the base rule");
 }
@@ -55,7 +55,7 @@ fn a_transcript_that_is_being_written_is_read_to_its_last_whole_line() {
         "message": {"id": "late", "content": [{"type": "text", "text": DONE}], "usage": {"input_tokens": 7000}}}).to_string();
     let (first, second) = half.split_at(half.len() / 2);
     transcript.raw(first.as_bytes());
-    env.at(20).stop(SESSION).with(&transcript).run().goes_on();
+    env.at(20).stop(SESSION).with(&transcript).run().continues();
     transcript.raw(second.as_bytes()).raw(b"\n");
     env.at(40).stop(SESSION).with(&transcript).run().ended("complete");
     assert!(env.record(SESSION)["usage"]["input_tokens"].as_u64().unwrap() >= 7000);
@@ -69,7 +69,7 @@ fn a_transcript_that_shrank_or_was_replaced_is_read_from_its_start() {
     for n in 0..50 {
         transcript.text(n, "many words");
     }
-    env.at(60).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(60).stop(SESSION).with(&transcript).says("x").run().continues();
     let transcript = env.transcript();
     transcript.text(65, DONE);
     env.at(70).stop(SESSION).with(&transcript).run().ended("complete");
@@ -84,7 +84,7 @@ fn extreme_numbers_in_a_transcript_are_no_crash() {
         let usage =
             json!({"input_tokens": u64::MAX, "output_tokens": u64::MAX, "cache_read_input_tokens": u64::MAX});
         transcript.assistant(n, json!({"type": "text", "text": "x"}), usage).cost(1e308);
-        env.at(10 * n).stop(SESSION).with(&transcript).says("x").run().goes_on();
+        env.at(10 * n).stop(SESSION).with(&transcript).says("x").run().continues();
     }
     env.ralph(&["status"]).ok();
     env.ralph(&["status", "--json"]).ok();
@@ -118,7 +118,7 @@ fn a_claude_folder_that_is_gone_blocks_no_session() {
     env.turn(SESSION, "x").silent();
     assert!(!env.exists(".claude"), "and is not made again");
     env.start("again", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_read_only_folder_fails_open_and_loses_nothing() {
     env.turn(OTHER, "x").silent();
     assert_eq!(env.read(".claude/ralph-state.json"), before);
     fs::set_permissions(env.path(".claude"), fs::Permissions::from_mode(0o700)).unwrap();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_full_disk_fails_open_and_loses_nothing() {
     assert_eq!(env.read(".claude/ralph-state.json"), before);
     assert_eq!(env.list(".claude"), ["ralph-state.json", "ralph-state.lock"], "no half file stays");
     fs::remove_file(env.path("filler")).unwrap();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn without_a_home_the_folders_named_by_variables_are_used() {
     let env = Env::new();
     env.without("HOME");
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.session_start(SESSION, "resume").run();
     env.ralph(&["status"]).ok();
     env.ralph(&["config", "--user", "loop_limits.max_hours", "3"]).ok();
@@ -228,7 +228,7 @@ fn a_project_whose_name_is_not_utf8_works_or_says_why() {
     assert!(matches!(start.code, Some(0..=70)), "no crash: {start:?}");
     if start.code == Some(0) {
         let payload = json!({"session_id": SESSION, "hook_event_name": "Stop"}).to_string();
-        env.call(Program::StopHook).stdin(payload).run().answer().goes_on();
+        env.call(Program::StopHook).stdin(payload).run().answer().continues();
         assert_eq!(env.ralph(&["stop"]).code, Some(0));
         assert_eq!(env.ralph(&["history", "--json"]).code, Some(0));
     }
@@ -247,7 +247,7 @@ fn a_working_directory_that_is_gone_is_no_crash() {
     let env = Env::new();
     env.start("task", &[]);
     let payload = env.stop(SESSION).says("x").field("cwd", "/no/such/folder").call();
-    payload.run().answer().goes_on();
+    payload.run().answer().continues();
     let lost =
         env.stop(SESSION).says("x").field("cwd", "/no/such/folder").call().without("CLAUDE_PROJECT_DIR");
     lost.cwd(&env.base).run().answer().silent();

@@ -13,7 +13,7 @@ fn wide_rules(count: usize) -> Value {
 
 #[test]
 fn rules_without_number_leave_the_last_findings_in_force_and_are_named() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.write("app.toml", "path = \"/home/alice/src\"\n");
     for n in 0..8 {
         env.write(&format!("digits-{n}.txt"), "0110100110010110".repeat(60_000));
@@ -21,7 +21,7 @@ fn rules_without_number_leave_the_last_findings_in_force_and_are_named() {
     env.start("task", &[]);
     env.write(".claude/ralph-config.json", wide_rules(5000).to_string());
     let answer = env.turn(SESSION, "x");
-    assert!(answer.goes_on().contains("app.toml"), "the last findings count: {answer:?}");
+    assert!(answer.continues().contains("app.toml"), "the last findings count: {answer:?}");
     let told = answer.message.unwrap();
     let too_long = "scan.rules: the rules take too long, so the scan was stopped";
     let too_many = "scan.rules: the last 4900 rules are left out: at most 100 are used";
@@ -31,7 +31,7 @@ fn rules_without_number_leave_the_last_findings_in_force_and_are_named() {
 
 #[test]
 fn an_ignore_file_with_too_many_patterns_costs_its_folder_and_is_named() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.write("app.toml", "path = \"/home/alice/src\"\n")
         .write("deep/er/app.toml", "path = \"/home/alice/src\"\n");
     let wild: String = (0..9600).map(|n| format!("*{n}*x{n}?y\n")).collect();
@@ -39,18 +39,18 @@ fn an_ignore_file_with_too_many_patterns_costs_its_folder_and_is_named() {
     let told = env.start("task", &["--max-iterations", "0"]);
     assert!(told.contains("scan: deep is left out: its ignore files are too large"), "{told}");
     let answer = env.turn(SESSION, "x");
-    assert!(answer.goes_on().contains("app.toml:1"), "{answer:?}");
-    assert!(!answer.goes_on().contains("deep/er"), "{answer:?}");
+    assert!(answer.continues().contains("app.toml:1"), "{answer:?}");
+    assert!(!answer.continues().contains("deep/er"), "{answer:?}");
     env.write("deep/.gitignore", "*.log\n");
     wait_until("the list is small and its folder scanned", || {
-        env.turn(SESSION, "y").goes_on().contains("deep/er")
+        env.turn(SESSION, "y").continues().contains("deep/er")
     });
 }
 
 /// Each list fits by itself; together they would be 256 MB.
 #[test]
 fn ignore_files_in_folders_without_number_have_a_budget_together() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let list = format!("{}\n", "n".repeat(1023)).repeat(255);
     env.write("list", &list).write("app.toml", "path = \"/home/alice/src\"\n");
     let folders = || (0..1000).map(|n| format!("d{n:03}"));
@@ -67,23 +67,23 @@ fn ignore_files_in_folders_without_number_have_a_budget_together() {
         let run = env.stop(SESSION).says(&format!("turn {turn}")).call().run();
         assert_bounded("Stop", &run);
         let answer = run.answer();
-        assert!(answer.goes_on().contains("app.toml"), "{answer:?}");
+        assert!(answer.continues().contains("app.toml"), "{answer:?}");
         assert!(!format!("{answer:?}").contains("the scan continues at the next turn"), "{answer:?}");
     }
     for folder in folders().filter(|folder| folder != "d999") {
         std::fs::remove_dir_all(env.path(&folder)).unwrap();
     }
     env.write("d999/app.toml", "path = \"/home/alice/src\"\n");
-    wait_until("there is room for the last one", || env.turn(SESSION, "y").goes_on().contains("d999/app"));
+    wait_until("there is room for the last one", || env.turn(SESSION, "y").continues().contains("d999/app"));
 }
 
 #[test]
 fn an_ignore_file_of_the_project_that_is_too_large_is_not_used() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.write(".gitignore", "secret?*/\n".repeat(4000)).write("src/app.toml", "path = \"/home/alice/src\"\n");
     let told = env.start("task", &[]);
     assert!(told.contains("scan: the project's ignore files are not used: they are too large"), "{told}");
-    assert!(env.turn(SESSION, "x").goes_on().contains("src/app.toml"));
+    assert!(env.turn(SESSION, "x").continues().contains("src/app.toml"));
 }
 
 /// Loops of a state file that came with a repository, past and alive.
@@ -98,12 +98,12 @@ fn add_foreign_loops(env: &Env, count: usize) {
 
 #[test]
 fn loops_without_number_that_are_not_yours_change_nothing() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     env.start_in(OTHER, "another", &[]);
     env.ralph(&["stop", "--session", OTHER]).ok();
     add_foreign_loops(&env, 20_000);
-    assert!(env.turn(SESSION, "x").goes_on().contains("task"));
+    assert!(env.turn(SESSION, "x").continues().contains("task"));
     let status = env.status();
     let tasks: Vec<_> = status["loops"].as_array().unwrap().iter().map(|run| run["task"].clone()).collect();
     assert_eq!(tasks.len(), 2, "the past one of yours is there: {tasks:?}");
@@ -138,11 +138,11 @@ fn a_breaker_that_was_not_used_for_a_month_goes_in_any_project() {
 
 #[test]
 fn a_turn_whose_transcript_is_too_long_to_be_read_is_judged_by_its_end_and_told() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &["--max-iterations", "0"]);
     let transcript = env.transcript();
     transcript.worked(1);
-    env.at(15).stop(SESSION).with(&transcript).says("one").run().goes_on();
+    env.at(15).stop(SESSION).with(&transcript).says("one").run().continues();
     // A hole in the file, which takes no time to write.
     let file = std::fs::OpenOptions::new().append(true).open(&transcript.path).unwrap();
     file.set_len(file.metadata().unwrap().len() + (2 << 30)).unwrap();

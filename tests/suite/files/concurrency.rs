@@ -31,7 +31,7 @@ fn a_held_lock_is_waited_for_two_seconds_then_the_stop_is_allowed() {
     assert!(told.allows().contains("ralph-state.lock"), "{told:?}");
     assert_eq!(env.read(".claude/ralph-state.json"), before);
     FileExt::unlock(&lock).unwrap();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_lock_that_is_released_in_time_costs_only_the_wait() {
     let hook = env.stop(SESSION).says("x").call().spawn();
     clock.wait_until_seen();
     FileExt::unlock(&lock).unwrap();
-    hook.wait().answer().goes_on();
+    hook.wait().answer().continues();
     assert_eq!(env.record(SESSION)["iteration"], 1);
 }
 
@@ -81,14 +81,14 @@ fn a_busy_start_and_stop_say_so() {
 
 #[test]
 fn many_hooks_at_once_lose_no_iteration() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &BUSY);
     env.start_in(OTHER, "task", &BUSY);
     let hooks: Vec<_> = (0..24)
         .map(|n| env.stop(if n % 2 == 0 { SESSION } else { OTHER }).says("x").call().spawn())
         .collect();
     for hook in hooks {
-        hook.wait().answer().goes_on();
+        hook.wait().answer().continues();
     }
     assert_eq!(
         (&env.record(SESSION)["iteration"], &env.record(OTHER)["iteration"]),
@@ -99,7 +99,7 @@ fn many_hooks_at_once_lose_no_iteration() {
 
 #[test]
 fn a_stop_wins_against_hooks_that_run_at_the_same_time() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &BUSY);
     let hooks: Vec<_> = (0..8).map(|_| env.stop(SESSION).says("x").call().spawn()).collect();
     env.ralph(&["stop", "--session", SESSION]).ok();
@@ -125,7 +125,7 @@ fn simultaneous_starts_in_many_sessions_all_succeed() {
         start.wait().ok();
     }
     for session in &sessions {
-        env.turn(session, "x").goes_on();
+        env.turn(session, "x").continues();
     }
     let excluded = env.read(".git/info/exclude");
     assert_eq!(excluded.matches("ralph-state.*").count(), 1, "{excluded}");
@@ -133,7 +133,7 @@ fn simultaneous_starts_in_many_sessions_all_succeed() {
 
 #[test]
 fn a_killed_program_leaves_no_half_file() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     // Long enough that writing it takes a while.
     let mut args = vec!["start", "--session", SESSION, "-"];
     args.extend(BUSY);
@@ -149,7 +149,7 @@ fn a_killed_program_leaves_no_half_file() {
         assert!(iteration == counted || iteration == counted + 1);
         counted = iteration;
     }
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     assert_eq!(env.record(SESSION)["iteration"], counted + 1, "a killed program blocks no other");
 }
 
@@ -159,6 +159,6 @@ fn temporary_files_of_a_killed_program_are_removed() {
     env.start("task", &BUSY);
     // Only the holder of the lock writes: any other temporary file is of a killed program.
     env.write(".claude/ralph-state.json.tmp-new", "{\"half");
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     assert_eq!(env.list(".claude"), ["ralph-state.json", "ralph-state.lock"]);
 }

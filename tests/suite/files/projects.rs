@@ -26,7 +26,7 @@ fn a_start_in_a_subdirectory_uses_the_git_root() {
     assert_eq!(env.record(SESSION)["task"], "task");
     assert!(!deep.join(".claude").exists());
     assert!(ralph_in(&env, &deep, &["status"]).contains("working"));
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn the_clients_project_directory_wins_over_the_agents_working_directory() {
     fs::create_dir_all(elsewhere.join(".claude")).unwrap();
     fs::write(elsewhere.join(".claude/ralph-config.json"), "{}").unwrap();
     let event = env.stop(SESSION).says("x").field("cwd", elsewhere.to_str().unwrap());
-    event.call().cwd(&elsewhere).run().answer().goes_on();
+    event.call().cwd(&elsewhere).run().answer().continues();
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_worktree_has_its_own_state_and_the_common_exclude() {
     let sub = tree.join("src");
     fs::create_dir(&sub).unwrap();
     let event = env.stop(SESSION).says("x").field("cwd", sub.to_str().unwrap());
-    event.call().without("CLAUDE_PROJECT_DIR").cwd(&sub).run().answer().goes_on();
+    event.call().without("CLAUDE_PROJECT_DIR").cwd(&sub).run().answer().continues();
 }
 
 /// Where `claude --worktree` puts them.
@@ -105,7 +105,7 @@ fn a_worktree_inside_the_main_checkout_is_its_own_project() {
     assert!(tree.join(".claude/ralph-state.json").is_file(), "its loop is in its own folder");
     assert!(env.record(SESSION).is_null());
     let event = env.stop(SESSION).says("x").field("cwd", tree.to_str().unwrap());
-    event.call().var("CLAUDE_PROJECT_DIR", &tree).cwd(&tree).run().answer().goes_on();
+    event.call().var("CLAUDE_PROJECT_DIR", &tree).cwd(&tree).run().answer().continues();
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn a_state_file_others_could_read_becomes_private_at_the_next_write() {
     env.start("task", &[]);
     let path = env.path(".claude/ralph-state.json");
     fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     assert_eq!(mode(&path), 0o600);
 }
 
@@ -80,7 +80,7 @@ fn unknown_fields_survive_a_rewrite() {
         state["loops"]["from-a-newer-ralph"] = json!({"run_id": "n", "shape": "odd"});
         state["loops"]["no-object"] = json!(null);
     });
-    env.at(5).turn(SESSION, "x").goes_on();
+    env.at(5).turn(SESSION, "x").continues();
     let state = env.state();
     assert_eq!(state["tomorrow"], json!({"a": [1, null, 2.5]}));
     assert_eq!(state["loops"][SESSION]["colour"], json!({"of": "magic"}));
@@ -101,7 +101,7 @@ fn unknown_fields_survive_inside_the_parts_of_a_loop() {
     });
     let transcript = env.transcript();
     transcript.worked(1);
-    env.at(20).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(20).stop(SESSION).with(&transcript).says("x").run().continues();
     for part in ["usage", "timing", "session", "pending", "told", "given"] {
         assert_eq!(env.record(SESSION)[part]["later"], "kept", "{part}");
     }
@@ -113,7 +113,7 @@ fn an_invalid_guidance_entry_does_not_hide_the_others() {
     env.start("task", &[]);
     let good = json!({"text": "small commits", "timestamp": "2026-11-16T07:59:00Z", "session_id": SESSION});
     env.set_guidance(json!({"encouraged": [null, good.clone()], "forbidden": [good]}));
-    env.at(5).turn(SESSION, "x").goes_on();
+    env.at(5).turn(SESSION, "x").continues();
     let kept = env.state()["guidance"]["encouraged"].to_string();
     assert!(kept.contains("small commits"), "the user's words are lost: {kept}");
 }
@@ -134,7 +134,7 @@ fn nulls_and_wrong_types_in_a_loop_are_read_as_defaults() {
         state["guidance"] = json!(null);
         state["constraints"] = json!(7);
     });
-    env.at(100).turn(SESSION, "x").goes_on();
+    env.at(100).turn(SESSION, "x").continues();
     let record = env.record(SESSION);
     assert_eq!((&record["iteration"], &record["accumulated_runtime_seconds"]), (&json!(1), &json!(0.0)));
     env.ralph(&["status"]).ok();
@@ -176,7 +176,7 @@ fn a_damaged_file_is_moved_aside_and_reported() {
         assert_eq!(env.read(&format!(".claude/{}", aside[0])), damage, "never deleted, never changed");
         env.at(1).turn(SESSION, "x").silent();
         env.start("again", &[]);
-        env.turn(SESSION, "x").goes_on();
+        env.turn(SESSION, "x").continues();
     }
 }
 
@@ -188,7 +188,7 @@ fn a_damaged_record_costs_only_its_own_loop() {
     let file = ".claude/ralph-state.json";
     let damaged = env.read(file).replacen("\"iteration\": 0,", "\"iteration\": 0,,", 1);
     env.write(file, &damaged);
-    env.turn(OTHER, "x").goes_on();
+    env.turn(OTHER, "x").continues();
     assert!(env.read(file).contains("\"iteration\": 0,,"), "an unreadable record is kept to the letter");
     for seen_by in ["status", "doctor"] {
         let shown = env.ralph(&[seen_by]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -199,9 +199,9 @@ fn a_damaged_record_costs_only_its_own_loop() {
     assert!(told.contains("was damaged") && told.contains("ralph-state.json.corrupt-"), "{told}");
     let aside = env.list(".claude").into_iter().find(|name| name.contains(".corrupt-")).unwrap();
     assert!(env.read(&format!(".claude/{aside}")).contains("\"iteration\": 0,,"), "a copy is kept");
-    env.turn(OTHER, "x").goes_on();
+    env.turn(OTHER, "x").continues();
     env.start("again", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 /// A lost bracket or a cut file does not tell where the record ends.
@@ -221,11 +221,11 @@ fn a_record_that_breaks_the_file_costs_only_its_own_loop() {
         assert!(told.contains("Note: ") && told.contains("ralph-state.json.corrupt-"), "{what}: {told}");
         let aside = env.list(".claude").into_iter().find(|name| name.contains(".corrupt-")).unwrap();
         assert_eq!(env.read(&format!(".claude/{aside}")), damaged, "{what}: kept as it was");
-        let prompt = env.turn(OTHER, "x").goes_on().to_owned();
+        let prompt = env.turn(OTHER, "x").continues().to_owned();
         assert!(prompt.contains("push") && prompt.contains("small commits"), "{what}: {prompt}");
         let lost = env.turn(SESSION, "x");
         assert!(lost.ended("error").contains("ralph-state.json"), "{what}: {lost:?}");
-        env.turn(OTHER, "x").goes_on();
+        env.turn(OTHER, "x").continues();
     }
 }
 
@@ -291,7 +291,7 @@ fn the_state_is_pretty_printed_and_written_so_again() {
     let env = Env::new();
     env.start("task", &[]);
     for seconds in [10, 20] {
-        env.at(seconds).turn(SESSION, "x").goes_on();
+        env.at(seconds).turn(SESSION, "x").continues();
         let text = env.read(".claude/ralph-state.json");
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(text, serde_json::to_string_pretty(&value).unwrap() + "\n");

@@ -30,7 +30,7 @@ fn a_loop_whose_record_cannot_be_read_is_kept_and_the_user_is_told() {
     for folder in ["sessions", "circuit"] {
         let env = Env::new();
         env.start("the task", &[]);
-        env.turn(SESSION, "one").goes_on();
+        env.turn(SESSION, "one").continues();
         let before = env.read(".claude/ralph-state.json");
         let broken = make_unreadable(&env.data().join(folder));
         for answer in [env.turn(SESSION, DONE), env.session_start(SESSION, "resume").run()] {
@@ -43,7 +43,7 @@ fn a_loop_whose_record_cannot_be_read_is_kept_and_the_user_is_told() {
         repair(broken);
         assert_eq!(env.read(".claude/ralph-state.json"), before, "{folder}: nothing was ended or counted");
         assert!(env.history().is_empty());
-        assert!(env.turn(SESSION, "two").goes_on().contains("the task"));
+        assert!(env.turn(SESSION, "two").continues().contains("the task"));
         assert_eq!(env.shown(SESSION)["iteration"], 2);
     }
 }
@@ -54,7 +54,7 @@ fn an_unreadable_record_costs_no_other_loop() {
     env.start("mine", &[]);
     let broken = make_unreadable(&env.data().join("sessions"));
     env.start_in(OTHER, "another", &[]);
-    env.turn(OTHER, "x").goes_on();
+    env.turn(OTHER, "x").continues();
     env.write(".claude/STOP_LOOP", "");
     env.turn(OTHER, "x").ended("killed");
     assert!(env.exists(".claude/STOP_LOOP"), "the switch waits for the loop that cannot be read");
@@ -86,7 +86,7 @@ fn an_unreadable_stop_for_all_ends_no_loop() {
     assert!(env.turn(SESSION, "x").allows().contains("stop-all"));
     env.ralph(&["start", "--session", OTHER, "other"]).fails(70);
     repair(vec![(path, text)]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]

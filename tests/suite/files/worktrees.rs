@@ -64,12 +64,12 @@ impl Moving {
 fn a_check_runs_where_the_agent_works() {
     let moving = Moving::started(&["--verify", "test -f marker"]);
     moving.write("marker", "");
-    assert!(moving.in_project(DONE).goes_on().contains("Completion rejected"), "not in the project");
+    assert!(moving.in_project(DONE).continues().contains("Completion rejected"), "not in the project");
     moving.in_tree(DONE).ended("complete");
 
     let moving = Moving::started(&["--verify", "test -f marker"]);
     moving.env.write("marker", "");
-    assert!(moving.in_tree(DONE).goes_on().contains("Completion rejected"), "not in the worktree");
+    assert!(moving.in_tree(DONE).continues().contains("Completion rejected"), "not in the worktree");
     moving.in_project(DONE).ended("complete");
 }
 
@@ -80,12 +80,12 @@ fn the_task_list_is_that_of_the_worktree() {
     moving.env.write("ralph/tasks.json", list(false));
     moving.env.start("task", &[]);
     let told = moving.in_tree(DONE);
-    assert!(told.goes_on().contains("ralph/tasks.json is missing"), "{told:?}");
+    assert!(told.continues().contains("ralph/tasks.json is missing"), "{told:?}");
     moving.write("ralph/tasks.json", &list(true));
-    assert!(moving.in_project(DONE).goes_on().contains("open: US-1"));
+    assert!(moving.in_project(DONE).continues().contains("open: US-1"));
     let shown = |done: &str| moving.env.ralph(&["status"]).ok().contains(done);
     assert!(shown("0/1") || shown("0 of 1"), "{}", moving.env.ralph(&["status"]).ok());
-    moving.in_tree("Looked at it.").goes_on();
+    moving.in_tree("Looked at it.").continues();
     assert!(shown("1/1") || shown("1 of 1"), "{}", moving.env.ralph(&["status"]).ok());
     moving.in_tree(DONE).ended("complete");
 }
@@ -99,16 +99,16 @@ fn the_scan_is_that_of_the_worktree() {
     moving.env.start_in(OTHER, "another", &[]);
     for _ in 0..2 {
         let (side, main) = (moving.in_tree("Read it."), moving.in_project("Read that."));
-        assert!(side.goes_on().contains("side.rs:1") && !side.goes_on().contains("main.rs"), "{side:?}");
-        assert!(main.goes_on().contains("main.rs:1") && !main.goes_on().contains("side.rs"), "{main:?}");
+        assert!(side.continues().contains("side.rs:1") && !side.continues().contains("main.rs"), "{side:?}");
+        assert!(main.continues().contains("main.rs:1") && !main.continues().contains("side.rs"), "{main:?}");
     }
     // A turn that wrote nothing needs no scan, unless the last one was of another checkout.
-    moving.in_tree("Read it.").goes_on();
+    moving.in_tree("Read it.").continues();
     let transcript = moving.env.transcript();
     transcript.feedback(1).text(2, "Thought.");
     let event = moving.env.at(3).stop(OTHER).with(&transcript).says("Thought.");
     let other = event.run();
-    assert!(other.goes_on().contains("main.rs:1") && !other.goes_on().contains("side.rs"), "{other:?}");
+    assert!(other.continues().contains("main.rs:1") && !other.continues().contains("side.rs"), "{other:?}");
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn moving_is_no_progress_and_forgets_nothing() {
     moving.write("a.md", "another\n");
     moving.env.start("task", &[]);
     let thought = |n: usize| format!("Thought about part {n} of it.");
-    moving.in_project(&thought(1)).goes_on();
+    moving.in_project(&thought(1)).continues();
     // Nothing is known of the worktree yet, so this turn neither counts nor resets.
-    moving.in_tree(&thought(2)).goes_on();
+    moving.in_tree(&thought(2)).continues();
     for n in 3..6 {
         let place = if n % 2 == 1 { &moving.env.project } else { &moving.tree };
-        let warned = moving.turn_in(place, &thought(n)).goes_on().contains("one more ends the loop");
+        let warned = moving.turn_in(place, &thought(n)).continues().contains("one more ends the loop");
         assert_eq!(warned, n == 5, "turn {n}");
     }
     moving.in_tree(&thought(6)).ended("stuck");
@@ -131,7 +131,7 @@ fn moving_is_no_progress_and_forgets_nothing() {
 
 #[test]
 fn progress_is_what_changes_where_the_agent_works() {
-    let warned = |answer: &Answer| answer.goes_on().contains("one more ends the loop");
+    let warned = |answer: &Answer| answer.continues().contains("one more ends the loop");
     let moving = Moving::started(&[]);
     moving.write("a.md", "0");
     for n in 0..8 {
@@ -162,7 +162,7 @@ fn the_loop_stays_the_same_and_its_files_stay_in_the_project() {
     moving.env.var("PATH", "/nonexistent");
     assert!(moving.in_project("One.").message.unwrap().starts_with("Ralph 1/50"));
     let told = moving.in_tree("Two.");
-    assert!(told.goes_on().contains("FORBIDDEN:\n- pushing"), "{told:?}");
+    assert!(told.continues().contains("FORBIDDEN:\n- pushing"), "{told:?}");
     assert!(told.message.unwrap().starts_with("Ralph 2/50"));
     assert!(moving.in_project("Three.").message.unwrap().starts_with("Ralph 3/50"));
     assert_eq!(moving.env.record(SESSION)["iteration"], 3);
@@ -248,7 +248,7 @@ fn any_other_folder_changes_nothing() {
         assert!(told.ended("complete").contains("`test -f marker` passed"), "{cwd}");
         assert!(!told.message.unwrap().contains("worktree"), "{cwd}");
     }
-    assert!(turn(real.to_str().unwrap()).goes_on().contains("Completion rejected"), "this one is real");
+    assert!(turn(real.to_str().unwrap()).continues().contains("Completion rejected"), "this one is real");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_project_below_the_top_is_the_same_folder_of_the_worktree() {
     fs::create_dir(env.base.join("elsewhere")).unwrap();
     fs::write(env.base.join("elsewhere/marker"), "").unwrap();
     std::os::unix::fs::symlink(env.base.join("elsewhere"), tree.join("app")).unwrap();
-    assert!(turn(&tree).goes_on().contains("Completion rejected"));
+    assert!(turn(&tree).continues().contains("Completion rejected"));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_loop_started_in_a_worktree_is_measured_there() {
     for n in 0..4 {
         let answer = moving.in_tree(&format!("Thought about {n}."));
         assert_eq!(
-            answer.goes_on().contains("one more ends the loop"),
+            answer.continues().contains("one more ends the loop"),
             n == 3,
             "measured from the start: {n}"
         );
@@ -324,7 +324,7 @@ fn the_state_file_cannot_send_anyone_elsewhere() {
             record["session"]["work_tree"] = json!(place);
         });
         assert!(!moving.env.ralph(&["status"]).ok().contains("1/1"), "{place}");
-        assert!(moving.in_project(DONE).goes_on().contains("Completion rejected"), "{place}");
+        assert!(moving.in_project(DONE).continues().contains("Completion rejected"), "{place}");
     }
 }
 
@@ -336,7 +336,7 @@ fn loops_in_two_checkouts_do_not_hide_that_one_makes_no_progress() {
     let mut ended = None;
     for n in 0..7 {
         moving.env.write("a.md", format!("{n}"));
-        moving.in_project(&format!("Wrote part {n}.")).goes_on();
+        moving.in_project(&format!("Wrote part {n}.")).continues();
         let answer = moving.turn_of(OTHER, &moving.tree, &format!("Thought {n}. {DONE}"));
         if answer.block.is_none() {
             ended = Some((n, answer));
@@ -351,7 +351,7 @@ fn loops_in_two_checkouts_do_not_hide_that_one_makes_no_progress() {
 fn encouraging_what_a_finding_of_the_worktree_overrules_says_so_at_once() {
     let moving = Moving::started(&[]);
     moving.write("gen.go", GENERATED);
-    moving.in_tree("On it.").goes_on();
+    moving.in_tree("On it.").continues();
     let event = moving.env.event(Program::SessionStartHook, SESSION, "UserPromptExpansion");
     let event = event.field("command_name", "ralph:encourage").field("command_args", "edit gen.go");
     let told = event.field("cwd", moving.tree.to_str().unwrap()).run();
@@ -363,7 +363,7 @@ fn encouraging_what_a_finding_of_the_worktree_overrules_says_so_at_once() {
 #[test]
 fn the_command_line_in_the_worktree_is_for_the_loop_of_its_session() {
     let moving = Moving::started(&[]);
-    moving.in_tree("x").goes_on();
+    moving.in_tree("x").continues();
     let call = |program, session: &str, args: &[&str]| {
         let call = moving.env.call(program).args(args).cwd(&moving.tree);
         call.var("CLAUDE_CODE_SESSION_ID", session).run().ok()
@@ -372,19 +372,19 @@ fn the_command_line_in_the_worktree_is_for_the_loop_of_its_session() {
     assert!(ralph(&["status"]).contains("task"), "{}", ralph(&["status"]));
     let told = call(Program::Guidance, SESSION, &["forbid", "touching the quokka"]);
     assert!(told.contains("for this session's loop"), "{told}");
-    assert!(moving.in_tree("y").goes_on().contains("touching the quokka"));
+    assert!(moving.in_tree("y").continues().contains("touching the quokka"));
     // As the command files call it.
     let named = ["slash", "forbid", "--session", SESSION];
     let named = moving.env.call(Program::Ralph).args(&named).cwd(&moving.tree).stdin("the badger").run().ok();
     assert!(named.contains("for this session's loop"), "{named}");
-    assert!(moving.in_tree("z").goes_on().contains("the badger"));
+    assert!(moving.in_tree("z").continues().contains("the badger"));
 
     // Another session works where it is; a terminal is for the loop that works there.
     assert!(!call(Program::Ralph, OTHER, &["status"]).contains("task"));
     let terminal = |program, args: &[&str]| moving.env.call(program).args(args).cwd(&moving.tree).run().ok();
     assert!(terminal(Program::Ralph, &["status"]).contains("task"));
     terminal(Program::Guidance, &["forbid", "the wombat"]);
-    assert!(moving.in_tree("zz").goes_on().contains("the wombat"));
+    assert!(moving.in_tree("zz").continues().contains("the wombat"));
 
     assert!(ralph(&["stop", "--session", SESSION]).contains("stop"), "it is found");
     moving.in_tree("done").ended("stopped");
@@ -396,9 +396,9 @@ fn the_command_line_in_the_worktree_is_for_the_loop_of_its_session() {
 fn a_slash_command_in_the_worktree_brings_no_finding_of_another_checkout() {
     let moving = Moving::started(&[]);
     moving.env.start_in(OTHER, "other", &[]);
-    moving.in_tree("x").goes_on();
+    moving.in_tree("x").continues();
     moving.env.write("gen_main.rs", GENERATED);
-    assert!(moving.turn_of(OTHER, &moving.env.project, "x").goes_on().contains("gen_main.rs"));
+    assert!(moving.turn_of(OTHER, &moving.env.project, "x").continues().contains("gen_main.rs"));
     let event = moving.env.event(Program::SessionStartHook, SESSION, "UserPromptExpansion");
     let event = event.field("command_name", "ralph:forbid").field("command_args", "pushing");
     event.field("cwd", moving.tree.to_str().unwrap()).run();

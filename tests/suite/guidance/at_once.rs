@@ -50,8 +50,8 @@ fn guidance_typed_in_a_running_turn_is_for_that_turn_and_told_once() {
     after_tools(&env, SESSION).silent();
     assert_eq!(module(&env, "refresh", json!({}))["append"], Value::Null);
     let prompt = env.turn(SESSION, "working on it");
-    assert!(prompt.goes_on().contains("FORBIDDEN:\n- never \"rm\""), "{prompt:?}");
-    assert!(!prompt.goes_on().contains("new guidance"), "{prompt:?}");
+    assert!(prompt.continues().contains("FORBIDDEN:\n- never \"rm\""), "{prompt:?}");
+    assert!(!prompt.continues().contains("new guidance"), "{prompt:?}");
 
     // An entry that was told is not told again beside a newer one.
     let told = types(&env, "encourage", "small steps")["append"].as_str().unwrap().to_owned();
@@ -74,7 +74,7 @@ fn guidance_from_elsewhere_reaches_the_turn_by_whichever_way_comes_first() {
     env.guidance(&["forbid", "new files"]).ok();
     assert_eq!(module(&env, "refresh", json!({"running": false}))["append"], Value::Null);
     let prompt = env.turn(SESSION, "working on it");
-    assert!(prompt.goes_on().contains("- new files"), "{prompt:?}");
+    assert!(prompt.continues().contains("- new files"), "{prompt:?}");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn escape_pauses_at_once_and_a_turn_cut_for_a_command_does_not() {
     env.at(2 * MINUTE);
     env.start("", &["--resume"]);
     env.at(3 * MINUTE);
-    env.turn(SESSION, "working on it").goes_on();
+    env.turn(SESSION, "working on it").continues();
 }
 
 #[test]

@@ -260,7 +260,7 @@ fn a_broken_rule_is_named_and_the_rest_works() {
     assert_eq!(scan["metadata"]["warnings"].as_array().map(Vec::len), Some(9));
     env.start("task", &[]);
     let prompt = env.turn(SESSION, "x");
-    assert!(prompt.goes_on().contains("a.txt") && !prompt.goes_on().contains("broken"), "{prompt:?}");
+    assert!(prompt.continues().contains("a.txt") && !prompt.continues().contains("broken"), "{prompt:?}");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn our_own_files_are_no_finding() {
     rules(&env, json!([{"id": "no-todo", "pattern": "TODO"}]));
     env.start("remove every TODO", &[]);
     env.guidance(&["forbid", "a new TODO"]).ok();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.write(".claude/agents/a.md", "TODO\n").write(".claude/ralph-state.json.corrupt-1", "TODO\n");
     let files: Vec<_> = found(&env).into_iter().map(|(_, _, file)| file).collect();
     assert_eq!(files, [".claude/agents/a.md"]);
@@ -428,7 +428,7 @@ fn binaries_huge_files_link_loops_and_odd_names_do_no_harm() {
     for text in &outputs {
         assert!(!text.contains('\u{1b}'), "{text:?}");
     }
-    let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+    let prompt = env.turn(SESSION, "x").continues().to_owned();
     assert!(prompt.contains("a[31m b/.env"), "on one line: {prompt}");
 }
 

@@ -13,7 +13,7 @@ fn critical(env: &Env) -> String {
 
 /// The prompt of a turn of which nothing is known.
 fn prompt(env: &Env) -> String {
-    env.turn(SESSION, "x").goes_on().to_owned()
+    env.turn(SESSION, "x").continues().to_owned()
 }
 
 fn id_of(env: &Env, file: &str) -> String {
@@ -39,7 +39,7 @@ fn going() -> (Env, Transcript) {
     let env = Env::new();
     env.start("task", &[]);
     let transcript = env.transcript();
-    used(&env, &transcript, 10, "Bash").goes_on();
+    used(&env, &transcript, 10, "Bash").continues();
     (env, transcript)
 }
 
@@ -379,7 +379,7 @@ fn a_finding_overrules_guidance_on_the_same_file_until_it_is_allowed() {
     env.guidance(&["encourage", "small steps"]).ok();
     let answer = env.turn(SESSION, "x");
     assert!(!answer.message.as_deref().unwrap().contains("overrules"), "the user knows: {answer:?}");
-    let told = answer.goes_on().to_owned();
+    let told = answer.continues().to_owned();
     assert!(
         !told.contains("by hand") && told.contains("small steps") && told.contains("- gen/api.rs:1"),
         "{told}"
@@ -411,7 +411,7 @@ fn switched_off_there_is_no_scan_and_nothing_left_of_one() {
     let env = Env::new();
     env.write("app.toml", critical(&env)).write("api.rs", GENERATED);
     env.start_in(OTHER, "with a scan", &["--skip-constraint-scan"]);
-    env.turn(OTHER, "x").goes_on();
+    env.turn(OTHER, "x").continues();
     env.write(".claude/ralph-config.json", r#"{"scan": {"enabled": false}}"#);
     env.start("task", &[]);
     assert!(!prompt(&env).contains("FORBIDDEN"));
@@ -430,20 +430,23 @@ fn switched_off_from_the_start_nothing_is_scanned() {
 
 #[test]
 fn a_turn_that_only_read_is_not_scanned_again_and_one_that_may_have_written_is() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     let transcript = env.transcript();
-    used(&env, &transcript, 10, "Bash").goes_on();
+    used(&env, &transcript, 10, "Bash").continues();
     env.write("api.rs", GENERATED);
     for (at, tool) in [(20, "Read"), (30, "Grep"), (40, "Glob"), (50, "WebFetch")] {
         let answer = used(&env, &transcript, at, tool);
-        assert!(!answer.goes_on().contains("api.rs"), "{tool} writes nothing");
+        assert!(!answer.continues().contains("api.rs"), "{tool} writes nothing");
     }
     for (at, tool) in [(60, "Bash"), (80, "Edit"), (100, "Task"), (120, "mcp__unheard__of")] {
-        assert!(used(&env, &transcript, at, tool).goes_on().contains("api.rs"), "{tool} may write");
+        assert!(used(&env, &transcript, at, tool).continues().contains("api.rs"), "{tool} may write");
         fs::remove_file(env.path("api.rs")).unwrap();
-        assert!(used(&env, &transcript, at + 5, "Read").goes_on().contains("api.rs"), "as it was last seen");
-        assert!(!used(&env, &transcript, at + 10, tool).goes_on().contains("api.rs"));
+        assert!(
+            used(&env, &transcript, at + 5, "Read").continues().contains("api.rs"),
+            "as it was last seen"
+        );
+        assert!(!used(&env, &transcript, at + 10, tool).continues().contains("api.rs"));
         env.write("api.rs", GENERATED);
     }
 }
@@ -454,9 +457,9 @@ fn a_turn_whose_end_the_transcript_does_not_show_yet_is_scanned() {
     env.write("api.rs", GENERATED);
     transcript.feedback(20).text(21, "reading");
     let answer = env.at(25).stop(SESSION).with(&transcript).says("the words after the tool").run();
-    assert!(answer.goes_on().contains("api.rs"));
+    assert!(answer.continues().contains("api.rs"));
     fs::remove_file(env.path("api.rs")).unwrap();
-    assert!(!env.turn(SESSION, "no transcript at all").goes_on().contains("api.rs"));
+    assert!(!env.turn(SESSION, "no transcript at all").continues().contains("api.rs"));
 }
 
 /// The turn that wrote ended without an ordinary Stop; the next one only reads.
@@ -467,7 +470,7 @@ fn what_a_failed_turn_wrote_is_found_at_the_next_stop() {
     env.write("api.rs", GENERATED);
     let failed = env.at(23).event(crate::env::Program::StopHook, SESSION, "StopFailure");
     failed.with(&transcript).field("error", "overloaded").run().silent();
-    assert!(used(&env, &transcript, 30, "Read").goes_on().contains("api.rs"));
+    assert!(used(&env, &transcript, 30, "Read").continues().contains("api.rs"));
 }
 
 #[test]
@@ -477,7 +480,7 @@ fn what_was_written_before_the_loop_waited_is_found_at_the_next_stop() {
     env.write("api.rs", GENERATED);
     used(&env, &transcript, 20, "Bash").allows();
     transcript.queue(25, "dequeue", "");
-    assert!(used(&env, &transcript, 30, "Read").goes_on().contains("api.rs"));
+    assert!(used(&env, &transcript, 30, "Read").continues().contains("api.rs"));
 }
 
 #[test]
@@ -487,7 +490,7 @@ fn a_command_typed_in_the_loop_hides_no_write() {
     env.write("api.rs", GENERATED);
     let typed = env.at(23).event(crate::env::Program::SessionStartHook, SESSION, "UserPromptExpansion");
     typed.with(&transcript).field("command_name", "ralph:forbid").field("command_args", "push").run();
-    assert!(used(&env, &transcript, 30, "Read").goes_on().contains("api.rs"));
+    assert!(used(&env, &transcript, 30, "Read").continues().contains("api.rs"));
 }
 
 #[test]
@@ -521,7 +524,7 @@ fn without_a_loop_nothing_is_scanned() {
 
 #[test]
 fn a_damaged_snapshot_costs_time_and_no_finding() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.write("api.rs", GENERATED);
     env.start("task", &[]);
     let folder = env.data().join("scan");
@@ -550,12 +553,12 @@ fn rules_that_change_in_the_loop_hold_from_the_next_turn_and_a_broken_one_is_nam
     };
     env.write(".claude/ralph-config.json", rules("(broken"));
     let answer = env.at(1).turn(SESSION, "x");
-    assert!(answer.goes_on().contains("a.txt:1: the needle"), "{answer:?}");
+    assert!(answer.continues().contains("a.txt:1: the needle"), "{answer:?}");
     assert!(answer.message.unwrap().contains("rule other"));
     let answer = env.at(2).turn(SESSION, "x");
     assert!(!answer.message.as_deref().unwrap().contains("rule other"), "as every warning: {answer:?}");
     env.write("a.txt", "clean\n");
-    assert!(!env.at(3).turn(SESSION, "x").goes_on().contains("the needle"));
+    assert!(!env.at(3).turn(SESSION, "x").continues().contains("the needle"));
     assert_eq!(
         env.state()["scanned_at"],
         json!(
@@ -571,7 +574,7 @@ fn a_slash_command_tells_the_agent_what_is_found_now_where_it_works() {
     let generated = "// Code generated by protoc. DO NOT EDIT.\n";
     let env = Env::git();
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.write("gen.rs", generated);
     let answer = env.types(SESSION, "encourage", "edit gen.rs freely");
     let told = answer.message.unwrap();
@@ -587,9 +590,9 @@ fn what_a_finding_overrules_is_held_to_beyond_the_first_hundred() {
     for n in 0..130 {
         env.write(&format!("d{n:03}/.env"), "API_KEY=sk-live-0123456789abcdef\n");
     }
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let told = env.guidance(&["encourage", "edit d125/.env"]).ok();
     assert!(told.contains("not sent to the agent"), "{told}");
-    let prompt = env.turn(SESSION, "y").goes_on().to_owned();
+    let prompt = env.turn(SESSION, "y").continues().to_owned();
     assert!(!prompt.contains("edit d125/.env"), "{prompt}");
 }

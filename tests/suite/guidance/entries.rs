@@ -260,7 +260,7 @@ fn a_subdirectory_and_a_second_terminal_steer_the_same_loop() {
     env.start("task", &[]);
     env.write("deep/down/x", "");
     env.call(Program::Guidance).args(&["forbid", "push"]).cwd(&env.path("deep/down")).run().ok();
-    assert!(env.turn(SESSION, "x").goes_on().contains("- push (0s ago)"));
+    assert!(env.turn(SESSION, "x").continues().contains("- push (0s ago)"));
     assert!(!env.exists("deep/down/.claude"));
 }
 
@@ -277,21 +277,21 @@ fn the_next_prompt_has_an_entry_with_its_age_and_status_shows_the_delivery() {
     assert_eq!(delivered(&env), (json!(false), json!(false)));
     let answer = env.at(200).turn(SESSION, "x");
     let expected = "\nENCOURAGED:\n- write tests (3m ago)\nFORBIDDEN:\n- push (3m ago)\n";
-    assert!(answer.goes_on().contains(expected), "{answer:?}");
+    assert!(answer.continues().contains(expected), "{answer:?}");
     assert_eq!(delivered(&env), (json!(true), json!(true)));
     assert_eq!(env.status()["guidance"]["forbidden"][0]["age_seconds"].as_f64(), Some(180.0));
     let shown = env.ralph(&["status"]).ok();
     assert!(shown.contains("push (3m ago, delivered)"), "{shown}");
     env.guidance(&["forbid", "push"]).ok();
     assert_eq!(delivered(&env), (json!(true), json!(false)), "given again, to be delivered again");
-    assert!(env.turn(SESSION, "x").goes_on().contains("- push (0s ago)"));
+    assert!(env.turn(SESSION, "x").continues().contains("- push (0s ago)"));
     env.guidance(&["clear"]).ok();
     let prompt = env.turn(SESSION, "x");
     assert!(
-        !prompt.goes_on().contains("FORBIDDEN") && !prompt.goes_on().contains("ENCOURAGED"),
+        !prompt.continues().contains("FORBIDDEN") && !prompt.continues().contains("ENCOURAGED"),
         "{prompt:?}"
     );
-    assert!(prompt.goes_on().chars().count() < 600);
+    assert!(prompt.continues().chars().count() < 600);
 }
 
 /// Beyond twelve entries, new ones were not told and pinned ones were left out.
@@ -303,13 +303,13 @@ fn new_and_pinned_entries_are_always_told_and_older_ones_are_counted() {
     for n in 0..20 {
         env.at(n).guidance(&["forbid", &format!("thing {n:02}")]).ok();
     }
-    let prompt = env.at(20).turn(SESSION, "x").goes_on().to_owned();
+    let prompt = env.at(20).turn(SESSION, "x").continues().to_owned();
     let at = |text: &str| prompt.find(text).unwrap_or_else(|| panic!("{text}: {prompt}"));
     assert!(at("thing 19") < at("thing 18") && at("thing 18") < at("thing 00"), "{prompt}");
     assert!(at("thing 00") < at("pushing") && !prompt.contains("older"), "{prompt}");
 
     env.at(30).guidance(&["forbid", "one more"]).ok();
-    let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+    let prompt = env.turn(SESSION, "x").continues().to_owned();
     for told in ["- one more (0s ago)", "- pushing (", "- thing 19 (", "- 10 older: `ralph-guidance list`"] {
         assert!(prompt.contains(told), "{told}: {prompt}");
     }
@@ -330,7 +330,7 @@ fn a_start_from_a_terminal_has_delivered_nothing_yet() {
     env.start("task", &[]);
     let delivered = || env.status()["guidance"]["forbidden"][0]["delivered"].clone();
     assert_eq!(delivered(), false, "the agent has read nothing");
-    assert!(env.turn(SESSION, "x").goes_on().contains("push"));
+    assert!(env.turn(SESSION, "x").continues().contains("push"));
     assert_eq!(delivered(), true);
 }
 
@@ -342,15 +342,15 @@ fn entries_that_do_not_fit_a_prompt_are_not_delivered_and_come_next() {
     let entry = |n: i64| json!({"text": format!("thing {n:02} {}", "x".repeat(400)), "timestamp": T0 + n});
     env.set_guidance(json!({"forbidden": (0..15).map(entry).collect::<Vec<_>>()}));
     let answer = env.at(20).turn(SESSION, "x");
-    let read = format!("{}{}", answer.goes_on(), answer.context.as_deref().unwrap_or_default());
+    let read = format!("{}{}", answer.continues(), answer.context.as_deref().unwrap_or_default());
     for entry in env.status()["guidance"]["forbidden"].as_array().unwrap() {
         let text = entry["text"].as_str().unwrap();
         assert_eq!(entry["delivered"], read.contains(text), "{text}");
     }
     let count = |text: &str| text.matches("- thing").count();
-    assert_eq!(count(answer.goes_on()), 9, "{answer:?}");
+    assert_eq!(count(answer.continues()), 9, "{answer:?}");
     let next = env.turn(SESSION, "x");
-    assert!(next.goes_on().contains("- thing 00 ") && count(next.goes_on()) == 9, "{next:?}");
+    assert!(next.continues().contains("- thing 00 ") && count(next.continues()) == 9, "{next:?}");
     let delivered = env.status()["guidance"]["forbidden"].clone();
     assert!(delivered.as_array().unwrap().iter().all(|entry| entry["delivered"] == true), "{delivered}");
 }
@@ -372,7 +372,7 @@ fn no_message_grows_with_the_number_of_entries() {
     assert!(replaced.chars().count() < 1500 && replaced.contains("and 1990 more"), "{replaced}");
     fill();
     let continued = env.turn(SESSION, "x");
-    assert!(continued.goes_on().chars().count() < 6000, "{continued:?}");
+    assert!(continued.continues().chars().count() < 6000, "{continued:?}");
     fill();
     let purged = env.at(25 * HOUR).turn(SESSION, "x").message.unwrap();
     assert!(purged.chars().count() < 1500 && purged.contains("\"thing 9 "), "{purged}");
@@ -409,7 +409,7 @@ fn a_loop_takes_as_much_as_fits_a_prompt_and_refuses_more() {
     env.guidance(&["forbid", &"w".repeat(200)]).fails(1);
     for n in 0..9 {
         env.write(&format!("generated/{n}.rs"), "// Code generated by x. DO NOT EDIT.\n");
-        let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+        let prompt = env.turn(SESSION, "x").continues().to_owned();
         assert!(prompt.contains("- for all x") && prompt.contains("- mine y"), "{prompt}");
         assert!(!prompt.contains("theirs") && prompt.chars().count() < 6000, "{prompt}");
     }
@@ -459,7 +459,7 @@ fn ralph_gives_guidance_too() {
 fn typed_in_a_loop_an_entry_is_shown_reaches_the_next_prompt_and_the_loop_continues() {
     let env = Env::new();
     env.start("the task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let answer = env.at(5).types(SESSION, "forbid", HOSTILE);
     assert_eq!(answer.block, None, "an answer without a turn would end the loop's turn");
     assert!(answer.message.as_deref().unwrap().contains("forbidden: don't \"rm -rf\" $(touch pwned)"));
@@ -469,9 +469,9 @@ fn typed_in_a_loop_an_entry_is_shown_reaches_the_next_prompt_and_the_loop_contin
         "the agent reads it at once: {relayed}"
     );
     let answer = env.at(10).turn(SESSION, "x");
-    assert!(answer.goes_on().contains(&format!("- {HOSTILE} (5s ago)")), "{answer:?}");
+    assert!(answer.continues().contains(&format!("- {HOSTILE} (5s ago)")), "{answer:?}");
     env.at(15).types(SESSION, "encourage", "--for 2h small steps");
-    assert!(env.turn(SESSION, "x").goes_on().contains("- small steps (0s ago)"));
+    assert!(env.turn(SESSION, "x").continues().contains("- small steps (0s ago)"));
     assert!(!env.exists("pwned"));
     assert_eq!(env.state()["guidance"]["forbidden"][0]["session_id"], SESSION);
 }
@@ -557,7 +557,7 @@ fn what_was_given_before_the_start_counts_towards_the_limit() {
     assert!(refused.contains("too much guidance"), "{refused}");
     env.start("task", &[]);
     for _ in 0..3 {
-        let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+        let prompt = env.turn(SESSION, "x").continues().to_owned();
         assert!(prompt.contains("- first x") && prompt.contains("- second y"), "{prompt}");
     }
 }

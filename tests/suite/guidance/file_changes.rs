@@ -57,7 +57,7 @@ fn turns_to_the_end(env: &Env, message: impl Fn(usize) -> String) -> (usize, Str
 fn a_finding_appears_and_disappears_at_the_next_turn() {
     let env = many_files();
     env.var("RALPH_CIRCUIT_STAGNATION", "0");
-    let sees = |path: &str| env.turn(SESSION, "x").goes_on().contains(path);
+    let sees = |path: &str| env.turn(SESSION, "x").continues().contains(path);
     for folder in [3, 20, 38] {
         let path = format!("d{folder}/a.rs");
         rewrite(&env, &path, GENERATED);
@@ -77,7 +77,7 @@ fn a_change_in_any_file_is_progress_and_no_change_ends_the_loop_at_its_fifth_tur
     for turn in 0..12 {
         rewrite(&env, &format!("d{}/a.md", turn * 3), "other\n");
         let answer = env.turn(SESSION, &message(turn));
-        assert!(!answer.goes_on().contains("one more ends the loop"), "{turn}: {answer:?}");
+        assert!(!answer.continues().contains("one more ends the loop"), "{turn}: {answer:?}");
     }
     assert_eq!(turns_to_the_end(&env, message), (5, "stuck".into()));
 }
@@ -99,12 +99,12 @@ fn a_rewrite_of_the_same_length_and_time_is_seen() {
     for n in 0..8 {
         let is_generated = n % 2 == 0;
         rewrite("a.rs", if is_generated { generated } else { written });
-        assert_eq!(env.turn(SESSION, &message(n)).goes_on().contains("a.rs"), is_generated, "{n}");
+        assert_eq!(env.turn(SESSION, &message(n)).continues().contains("a.rs"), is_generated, "{n}");
     }
     for n in 0..8 {
         rewrite("notes.md", if n % 2 == 0 { "two\n" } else { "one\n" });
         let answer = env.turn(SESSION, &message(n));
-        assert!(!answer.goes_on().contains("one more ends the loop"), "{n}: {answer:?}");
+        assert!(!answer.continues().contains("one more ends the loop"), "{n}: {answer:?}");
     }
     assert_eq!(turns_to_the_end(&env, message), (5, "stuck".into()));
 }
@@ -134,7 +134,7 @@ fn what_the_checks_write_is_not_progress() {
 fn what_the_checks_write_is_not_progress_of_a_turn_without_a_claim() {
     let env = with_a_check_that_writes();
     for n in 0..2 {
-        env.turn(SESSION, &claim(n)).goes_on();
+        env.turn(SESSION, &claim(n)).continues();
     }
     assert_eq!(turns_to_the_end(&env, message), (3, "stuck".into()));
 }
@@ -145,7 +145,7 @@ fn what_the_agent_writes_before_the_checks_is_progress() {
     for n in 0..8 {
         rewrite(&env, "notes.md", if n % 2 == 0 { "two\n" } else { "one\n" });
         let answer = env.turn(SESSION, &claim(n));
-        assert!(!answer.goes_on().contains("one more ends the loop"), "{n}: {answer:?}");
+        assert!(!answer.continues().contains("one more ends the loop"), "{n}: {answer:?}");
     }
     assert_eq!(turns_to_the_end(&env, claim), (5, "stuck".into()));
 }

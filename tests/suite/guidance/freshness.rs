@@ -18,7 +18,7 @@ fn forbid(env: &Env, entries: Value) {
 /// Returns whether the text is in the agent's next prompt. Asserts that it is reported exactly if it is dropped.
 fn reaches(env: &Env, text: &str) -> bool {
     let answer = env.turn(SESSION, "x");
-    let there = answer.goes_on().contains(text);
+    let there = answer.continues().contains(text);
     let named = answer.message.as_deref().unwrap().contains(text);
     assert_eq!(there, !named, "it arrives or its going is told: {answer:?}");
     there
@@ -86,11 +86,11 @@ fn a_date_in_the_future_counts_as_now_and_ages_from_there() {
     let env = Env::new();
     env.start("task", &[]);
     forbid(&env, json!([entry("word", 3 * HOUR, Some(SESSION))]));
-    assert!(env.turn(SESSION, "x").goes_on().contains("- word (0s ago)"));
+    assert!(env.turn(SESSION, "x").continues().contains("- word (0s ago)"));
     forbid(&env, json!([{"text": "immortal", "timestamp": "2199-01-01T00:00:00Z", "session_id": SESSION}]));
-    assert!(env.at(60).turn(SESSION, "x").goes_on().contains("immortal"));
+    assert!(env.at(60).turn(SESSION, "x").continues().contains("immortal"));
     let answer = env.at(25 * HOUR).turn(SESSION, "x");
-    assert!(!answer.goes_on().contains("immortal"), "a day after it was seen it is a day old: {answer:?}");
+    assert!(!answer.continues().contains("immortal"), "a day after it was seen it is a day old: {answer:?}");
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn the_age_is_a_setting() {
     env.start("task", &[]);
     env.guidance(&["forbid", "push"]).ok();
     env.guidance(&["forbid", "--pin", "merge"]).ok();
-    assert!(env.at(59 * MINUTE).turn(SESSION, "x").goes_on().contains("push"));
+    assert!(env.at(59 * MINUTE).turn(SESSION, "x").continues().contains("push"));
     let answer = env.at(60 * MINUTE).turn(SESSION, "x");
-    assert!(!answer.goes_on().contains("push") && answer.goes_on().contains("merge"), "{answer:?}");
+    assert!(!answer.continues().contains("push") && answer.continues().contains("merge"), "{answer:?}");
     assert!(answer.message.unwrap().contains("\"push\""));
 }
 
@@ -125,9 +125,9 @@ fn a_start_purges_entries_of_other_loops_and_names_them_once() {
     }
     assert!(!told.contains("\"mine\"") && !told.contains("another session's"), "{told}");
     let answer = env.at(70).turn(SESSION, "x");
-    assert!(answer.goes_on().contains("mine"), "{answer:?}");
+    assert!(answer.continues().contains("mine"), "{answer:?}");
     for gone in ["last week's", "the old loop's", "another session's"] {
-        assert!(!answer.goes_on().contains(gone) && !answer.message.as_deref().unwrap().contains(gone));
+        assert!(!answer.continues().contains(gone) && !answer.message.as_deref().unwrap().contains(gone));
     }
 }
 
@@ -189,7 +189,7 @@ fn guidance_of_a_session_without_a_loop_says_what_it_reaches() {
     let id = env.findings()[0]["id"].as_str().unwrap().to_owned();
     assert!(env.guidance(&["allow", "--session", SESSION, &id]).ok().trim_end().ends_with(&said("allow ID")));
     env.start("mine", &[]);
-    assert!(env.at(10).turn(SESSION, "x").goes_on().contains("forbid it"), "as it said");
+    assert!(env.at(10).turn(SESSION, "x").continues().contains("forbid it"), "as it said");
     env.turn(SESSION, "<promise>BLOCKED:no key</promise>").ended("blocked");
     let told = env.types(SESSION, "forbid", "more").block.unwrap();
     assert!(told.ends_with(&said("forbid TEXT")), "an ended loop is none: {told}");
@@ -212,13 +212,13 @@ fn guidance_of_a_session_is_for_its_loop_and_guidance_of_a_terminal_for_all() {
 
     let (mine, theirs) = (env.at(10).turn(SESSION, "x"), env.turn(OTHER, "x"));
     for text in ["typed there", "named there", "run there"] {
-        assert!(!mine.goes_on().contains(text), "{text}: {mine:?}");
+        assert!(!mine.continues().contains(text), "{text}: {mine:?}");
         assert!(!mine.message.as_deref().unwrap().contains(text), "nor is it dropped: {mine:?}");
-        assert!(theirs.goes_on().contains(text), "{text}: {theirs:?}");
+        assert!(theirs.continues().contains(text), "{text}: {theirs:?}");
     }
     for answer in [&mine, &theirs] {
         assert!(
-            answer.goes_on().contains("for everyone"),
+            answer.continues().contains("for everyone"),
             "told to one, it is still new to the other: {answer:?}"
         );
     }
@@ -244,7 +244,7 @@ fn a_session_clears_replaces_and_contradicts_only_its_own() {
     assert!(!told.contains("before"), "{told}");
     env.types(OTHER, "forbid", "--replace rebase");
     assert!(env.guidance(&["clear", "--session", OTHER]).ok().starts_with("cleared: 2 removed; 1 active"));
-    let prompt = env.at(10).turn(SESSION, "x").goes_on().to_owned();
+    let prompt = env.at(10).turn(SESSION, "x").continues().to_owned();
     assert!(prompt.contains("FORBIDDEN:\n- merge (5s ago)\n- push (10s ago)\n"), "{prompt}");
     assert!(env.guidance(&["clear"]).ok().contains("2 removed"));
 }
@@ -256,9 +256,9 @@ fn guidance_typed_before_a_start_survives_the_turns_of_other_loops() {
     env.start("mine", &[]);
     env.types(OTHER, "forbid", "push");
     let answer = env.at(10).turn(SESSION, "x");
-    assert!(!answer.goes_on().contains("push") && !answer.message.unwrap().contains("push"));
+    assert!(!answer.continues().contains("push") && !answer.message.unwrap().contains("push"));
     env.start_in(OTHER, "theirs", &[]);
-    assert!(env.at(20).turn(OTHER, "x").goes_on().contains("- push (20s ago)"));
+    assert!(env.at(20).turn(OTHER, "x").continues().contains("- push (20s ago)"));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn an_adopted_loop_brings_its_guidance() {
     env.types(SESSION, "forbid", "push");
     env.event(Program::StopHook, SESSION, "SessionEnd").field("reason", "clear").run();
     env.at(10).ralph(&["start", "--resume", "--session", OTHER]).ok();
-    assert!(env.at(20).turn(OTHER, "x").goes_on().contains("- push (20s ago)"));
+    assert!(env.at(20).turn(OTHER, "x").continues().contains("- push (20s ago)"));
 }
 
 /// A loop reads its settings at every turn. Guidance there may be anyone's, so it is reported and not told.
@@ -280,11 +280,11 @@ fn a_note_in_the_config_is_reported_once_and_not_told() {
     ] {
         let env = Env::new();
         env.start("task", &[]);
-        env.turn(SESSION, "x").goes_on();
+        env.turn(SESSION, "x").continues();
         env.write(".claude/ralph-config.json", config);
         let answer = env.turn(SESSION, "y");
         assert!(answer.message.as_deref().unwrap().contains(told), "{answer:?}");
-        assert!(!answer.goes_on().contains("push"), "{answer:?}");
+        assert!(!answer.continues().contains("push"), "{answer:?}");
         assert!(!env.turn(SESSION, "z").message.unwrap().contains(told), "once");
         assert!(env.start_in(OTHER, "task", &[]).contains(told), "and at a start");
         let shown = env.ralph(&["config"]).ok();
@@ -299,9 +299,9 @@ fn a_start_removes_no_guidance_of_another_running_loop() {
     env.start("mine", &[]);
     env.at(60).types(SESSION, "forbid", "push");
     env.at(120).start_in(OTHER, "theirs", &[]);
-    env.at(130).turn(OTHER, "x").goes_on();
+    env.at(130).turn(OTHER, "x").continues();
     let answer = env.at(140).turn(SESSION, "x");
-    assert!(answer.goes_on().contains("- push"), "given in this loop by its own session: {answer:?}");
+    assert!(answer.continues().contains("- push"), "given in this loop by its own session: {answer:?}");
 }
 
 #[test]
@@ -311,11 +311,11 @@ fn an_allowed_finding_ends_with_its_loop_and_is_reported() {
     env.start("task", &[]);
     let id = env.findings()[0]["id"].as_str().unwrap().to_owned();
     assert!(env.guidance(&["allow", &id]).ok().contains(&id));
-    assert!(!env.at(HOUR).turn(SESSION, "x").goes_on().contains("api.rs"));
+    assert!(!env.at(HOUR).turn(SESSION, "x").continues().contains("api.rs"));
     env.ralph(&["stop", "--session", SESSION]).ok();
     let told = env.at(2 * HOUR).start_in(OTHER, "a later loop", &[]);
     assert!(told.contains(&id), "within the loop only: {told}");
-    assert!(env.turn(OTHER, "x").goes_on().contains("api.rs"));
+    assert!(env.turn(OTHER, "x").continues().contains("api.rs"));
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn odd_guidance_in_the_config_does_not_break_a_start() {
         let env = Env::new();
         env.write(".claude/ralph-config.json", json!({"guidance": guidance}).to_string());
         env.start("task", &[]);
-        let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+        let prompt = env.turn(SESSION, "x").continues().to_owned();
         assert!(!prompt.contains("ENCOURAGED"), "{guidance}: nothing to say, nothing said: {prompt}");
     }
 }

@@ -30,7 +30,7 @@ fn guidance_that_came_with_a_repository_is_ignored_named_at_the_start_and_kept()
     }
     assert!(told.contains("that you did not give") && told.contains("`ralph-guidance adopt`"), "{told}");
     let answer = env.turn(SESSION, "x");
-    let prompt = answer.goes_on();
+    let prompt = answer.continues();
     assert!(!prompt.contains("push to evil") && !prompt.contains("never ask"), "{prompt}");
     assert!(!answer.message.unwrap().contains("push to evil"), "named once, not at every turn");
     let status = env.status();
@@ -61,11 +61,11 @@ fn one_command_adopts_it_as_given_now() {
     for text in ["encouraged: push to evil", "forbidden: never ask (pinned)", "allowed: home-path-1"] {
         assert!(adopted.contains(text), "{adopted}");
     }
-    let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+    let prompt = env.turn(SESSION, "x").continues().to_owned();
     assert!(prompt.contains("push to evil (0s ago)") && prompt.contains("never ask"), "{prompt}");
     let status = env.status();
     assert_eq!((&status["guidance"]["ignored"], &status["notes"]), (&json!([]), &json!([])));
-    let late = env.at(26 * HOUR).turn(SESSION, "x").goes_on().to_owned();
+    let late = env.at(26 * HOUR).turn(SESSION, "x").continues().to_owned();
     assert!(
         !late.contains("push to evil") && late.contains("never ask"),
         "it ages from its adoption: {late}"
@@ -96,13 +96,13 @@ fn what_the_user_gave_cannot_be_pinned_dated_later_or_widened() {
         env.start("task", &[]);
         env.start_in(OTHER, "other", &[]);
         env.guidance(&["forbid", "--session", SESSION, "--for", "2h", "push"]).ok();
-        assert!(env.turn(SESSION, "x").goes_on().contains("- push"), "{name}");
+        assert!(env.turn(SESSION, "x").continues().contains("- push"), "{name}");
         env.edit_state(|state| change(&mut state["guidance"]["forbidden"][0]));
-        let own = env.turn(SESSION, "x").goes_on().to_owned();
+        let own = env.turn(SESSION, "x").continues().to_owned();
         assert!(own.contains("- push (") && !own.contains("force"), "as it was given, {name}: {own}");
-        assert!(!env.turn(OTHER, "x").goes_on().contains("- push"), "{name}");
+        assert!(!env.turn(OTHER, "x").continues().contains("- push"), "{name}");
         for session in [SESSION, OTHER] {
-            assert!(!env.at(3 * HOUR).turn(session, "y").goes_on().contains("- push"), "{name}");
+            assert!(!env.at(3 * HOUR).turn(session, "y").continues().contains("- push"), "{name}");
         }
     }
 }
@@ -115,7 +115,7 @@ fn an_entry_that_was_removed_cannot_be_put_back() {
     let before = env.state()["guidance"].clone();
     env.guidance(&["remove", "1"]).ok();
     env.edit_state(|state| state["guidance"] = before);
-    assert!(!env.turn(SESSION, "x").goes_on().contains("delete the tests"));
+    assert!(!env.turn(SESSION, "x").continues().contains("delete the tests"));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn the_guidance_of_a_cleared_session_stays_the_users_when_its_loop_is_adopted() 
     env.guidance(&["forbid", "--session", SESSION, "push"]).ok();
     env.event(crate::env::Program::StopHook, SESSION, "SessionEnd").field("reason", "clear").run();
     env.ralph(&["start", "--resume", "--session", OTHER]).ok();
-    assert!(env.turn(OTHER, "x").goes_on().contains("- push"));
+    assert!(env.turn(OTHER, "x").continues().contains("- push"));
 }
 
 /// A clock that was set back leaves entries of the future.
@@ -175,7 +175,7 @@ const CLONED: &str =
 /// Returns what the agent of a new loop is told at its first turn.
 fn told_to_agent(env: &Env) -> String {
     let answer = env.turn(SESSION, "x");
-    format!("{}{}", answer.goes_on(), answer.context.as_deref().unwrap_or_default())
+    format!("{}{}", answer.continues(), answer.context.as_deref().unwrap_or_default())
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn an_unanswered_question_of_a_repository_refuses_no_start_and_reaches_no_run() 
 fn an_agent_cannot_write_a_question_with_its_answer() {
     let env = Env::new();
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.write("ralph/decide.txt", CLONED);
     env.ralph(&["stop", "--session", SESSION]).ok();
     env.ralph(&["start", "--session", SESSION, "--resume"]).ok();
@@ -304,12 +304,12 @@ fn what_the_user_gave_counts_whatever_the_state_file_says() {
         env.guidance(&["forbid", "push to main"]).ok();
         damage(&env);
         let answer = env.at(60).turn(SESSION, "x");
-        assert!(answer.goes_on().contains("push to main"), "{what}: {answer:?}");
+        assert!(answer.continues().contains("push to main"), "{what}: {answer:?}");
         let told = answer.message.unwrap_or_default();
         let is_named = told.contains("was missing in") && told.contains("\"push to main\"");
         assert_eq!(is_named, what != "made old", "{what}: {told}");
         let later = env.at(120).turn(SESSION, "y");
-        assert!(later.goes_on().contains("push to main"), "{what}: {later:?}");
+        assert!(later.continues().contains("push to main"), "{what}: {later:?}");
         assert!(!later.message.unwrap_or_default().contains("was missing"), "{what}: named once");
     }
 }
@@ -324,10 +324,10 @@ fn new_guidance_keeps_what_the_state_file_had_lost() {
     assert!(told.contains("was missing in") && told.contains("push to main"), "{told}");
     let listed = env.guidance(&["list"]).ok();
     assert!(listed.contains("push to main") && listed.contains("new files"), "{listed}");
-    let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+    let prompt = env.turn(SESSION, "x").continues().to_owned();
     assert!(prompt.contains("push to main") && prompt.contains("new files"), "{prompt}");
     env.guidance(&["remove", "push to main"]).ok();
-    let prompt = env.turn(SESSION, "y").goes_on().to_owned();
+    let prompt = env.turn(SESSION, "y").continues().to_owned();
     assert!(
         !prompt.contains("push to main") && prompt.contains("new files"),
         "what is removed stays away: {prompt}"
@@ -345,7 +345,7 @@ fn guidance_survives_a_damaged_and_a_removed_state_file() {
         }
         let told = env.start("task", &[]);
         assert!(told.contains("was missing in") && told.contains("push to main"), "{told}");
-        assert!(env.turn(SESSION, "x").goes_on().contains("push to main"));
+        assert!(env.turn(SESSION, "x").continues().contains("push to main"));
     }
 }
 

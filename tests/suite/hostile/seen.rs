@@ -106,7 +106,7 @@ fn an_endless_ignore_file_takes_neither_memory_nor_time() {
         let run = hostile.run("core.excludesFile", hostile.env.call(Program::Ralph).args(&["scan"]));
         assert_eq!(run.code, Some(0), "core.excludesFile {target}: {run:?}");
         hostile.env.start("task", &[]);
-        hostile.env.turn(SESSION, "working").goes_on();
+        hostile.env.turn(SESSION, "working").continues();
     }
     let hostile = Hostile::new();
     hostile.pipe(".gitignore").pipe("pipe");
@@ -160,9 +160,9 @@ fn only_a_regular_file_is_a_kill_switch() {
             continue;
         }
         assert!(told.contains("STOP_LOOP is a folder, not a regular file"), "{told}");
-        env.turn(SESSION, "working").goes_on();
+        env.turn(SESSION, "working").continues();
         hostile.link(place, hostile.outside("file"));
-        env.turn(SESSION, "still working").goes_on();
+        env.turn(SESSION, "still working").continues();
         let doctor = env.ralph(&["doctor"]);
         assert!(doctor.stdout.contains("STOP_LOOP is a symbolic link"), "{doctor:?}");
         assert!(env.exists(place), "it is the user's to remove");

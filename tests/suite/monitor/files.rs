@@ -19,12 +19,12 @@ fn what_happens_is_shown_while_it_happens() {
     let env = busy();
     let terminal = env.monitor((120, 40), &[]);
     terminal.sees("  6/12  ");
-    env.at(3360).turn(SESSION, "Moved another part, and here is what it was about.").goes_on();
+    env.at(3360).turn(SESSION, "Moved another part, and here is what it was about.").continues();
     let text = terminal.sees("  7/12  ");
     assert!(text.contains("Last message · #7"), "{text}");
     env.at(3380).start_in("new-session", "A loop that began later", &["--ignore-open-questions"]);
     terminal.sees("● working   A loop that");
-    env.at(3400).turn(SESSION, crate::env::DONE).goes_on();
+    env.at(3400).turn(SESSION, crate::env::DONE).continues();
     terminal.sees("failed test -e done.txt (exit code 1, now, took 0s)");
 }
 

@@ -35,7 +35,7 @@ fn no_field_reaches_the_terminal_raw() {
         json!({"message": {"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "t", "is_error": true, "content": HOSTILE}]}}),
     );
-    env.at(20).stop(SESSION).with(&transcript).says(HOSTILE).run().goes_on();
+    env.at(20).stop(SESSION).with(&transcript).says(HOSTILE).run().continues();
     env.at(30).ask(&HOSTILE.replace(['\0', '\r', '\n'], " "));
     // As a repository or an agent could write it.
     env.edit_state(|state| {

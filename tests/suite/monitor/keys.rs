@@ -48,7 +48,7 @@ fn guidance_is_typed_in_place_and_reaches_the_agent() {
     terminal.types("\u{1b}[200~touch\nthe schema\u{1b}[201~").sees("forbid: touch the schema");
     terminal.types(ENTER).sees("− touch the schema (now, not delivered yet)");
     let answer = env.turn(SESSION, "Moved another part of it, and wrote about that here.");
-    assert!(answer.goes_on().contains("write the tests first"), "{answer:?}");
+    assert!(answer.continues().contains("write the tests first"), "{answer:?}");
     terminal.sees("− touch the schema (now, delivered)");
     let other = env.ralph(&["status"]).ok();
     assert!(other.contains("session 0f8c1a9e only"), "it is for the selected loop: {other}");

@@ -84,8 +84,8 @@ pub fn busy() -> Env {
     );
     env.at(5).start_in(OTHER, "Write the operator's guide", &["--max-iterations", "20"]);
     env.at(7).guidance(&["encourage", "--session", SESSION, "small commits, one per module"]).ok();
-    env.at(20).turn(OTHER, "Thought about the outline, and about its first chapter.").goes_on();
-    env.at(80).turn(OTHER, "Wondered about the second chapter for a long while today.").goes_on();
+    env.at(20).turn(OTHER, "Thought about the outline, and about its first chapter.").continues();
+    env.at(80).turn(OTHER, "Wondered about the second chapter for a long while today.").continues();
     env.at(90).ralph(&["pause", "--session", OTHER]).ok();
     env.at(100).ask("one table per event type, or a single one with a JSON column?");
     let transcript = env.transcript();
@@ -94,7 +94,7 @@ pub fn busy() -> Env {
         env.write(&format!("src/part{turn}.rs"), turn.to_string());
         transcript.prompt(at - 40, &format!("p{turn}"), "next").worked(at - 30);
         let says = if turn == 4 { crate::env::DONE } else { "Moved one more part; two call sites are left." };
-        env.at(at).stop(SESSION).with(&transcript).says(says).run().goes_on();
+        env.at(at).stop(SESSION).with(&transcript).says(says).run().continues();
     }
     env.at(50 * MINUTE).guidance(&["forbid", "--session", SESSION, "new dependencies"]).ok();
     env.at(55 * MINUTE);

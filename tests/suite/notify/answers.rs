@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// A project whose user has notifications and answers at one service.
 fn asking() -> (Webhook, Env) {
-    let (service, env) = (Webhook::start(), Env::patient());
+    let (service, env) = (Webhook::start(), Env::without_breaker());
     env.var("RALPH_NOTIFY_URL", &service.url("/alerts")).var("RALPH_NOTIFY_FORMAT", "ntfy");
     env.var("RALPH_NOTIFY_ANSWERS", &service.url("/answers"));
     (service, env)
@@ -179,7 +179,7 @@ fn a_wait_is_bounded_and_a_killed_runner_leaves_the_question() {
 
 #[test]
 fn without_answers_a_question_ends_the_run_at_once() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let run = run_asking(&env).run();
     assert_eq!(run.code, Some(3), "{}", run.stdout);
     assert!(!run.stdout.contains("waiting for your answer"));
@@ -219,7 +219,7 @@ fn a_session_is_woken_by_the_answer() {
     );
     assert_eq!(env.record(SESSION)["state"], "running");
     let answer = env.at(30).turn(SESSION, "on it");
-    answer.goes_on();
+    answer.continues();
     let told = answer.message.unwrap();
     assert!(told.contains("answer from 127.0.0.1: \"Spaces\""), "{told}");
     assert!(events(&env, &env.record(SESSION)["run_id"]).contains(r#""from":"127.0.0.1""#));

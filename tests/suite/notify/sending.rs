@@ -6,7 +6,7 @@ use crate::webhook::{Behaviour, Webhook};
 use serde_json::json;
 
 fn with_url(service: &Webhook) -> Env {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.var("RALPH_NOTIFY_URL", &service.url("/hook"));
     env
 }
@@ -130,7 +130,7 @@ fn a_loop_without_progress_is_told_once_until_there_is_some() {
     let service = Webhook::start();
     let env = with_url(&service);
     env.start("task", &["--max-idle", "0", "--gap-threshold", "1h"]);
-    let turn = |minute: i64| drop(env.at(minute * 60).turn(SESSION, "still looking").goes_on().to_owned());
+    let turn = |minute: i64| drop(env.at(minute * 60).turn(SESSION, "still looking").continues().to_owned());
     // The first turn has nothing to be compared with.
     [10, 20, 30, 45, 50].into_iter().for_each(turn);
     let sent = posts(&service, 1);
@@ -147,7 +147,7 @@ fn a_loop_without_progress_is_told_once_until_there_is_some() {
 #[test]
 fn an_address_in_a_clone_is_not_used_before_it_is_trusted() {
     let (service, users) = (Webhook::start(), Webhook::start());
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let settings = json!({"notify": {"url": service.url("/theirs"), "answers": service.url("/answers")}});
     env.write(".claude/ralph-config.json", settings.to_string());
     let told = env.ralph(&["notify", "--test"]).ok();
@@ -226,7 +226,7 @@ fn the_documented_command_sends_the_report_of_a_run_that_ended() {
     let command = line.split('\'').nth(1).unwrap();
     let service = Webhook::start();
     let command = command.replace("https://ntfy.sh", &service.base);
-    let env = Env::patient();
+    let env = Env::without_breaker();
     if !std::process::Command::new("curl").arg("--version").output().is_ok_and(|run| run.status.success()) {
         return crate::skip::skip("curl is not installed");
     }

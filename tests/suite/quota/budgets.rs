@@ -27,17 +27,17 @@ fn a_restarted_client_a_resumed_loop_and_another_session_keep_the_sum() {
     told(&env, SESSION).cost(0.0, 1).line();
     env.start("work", &["--max-cost", "2"]);
     told(env.at(10), SESSION).cost(0.5, 11).line();
-    env.at(20).turn(SESSION, "one").goes_on();
+    env.at(20).turn(SESSION, "one").continues();
     // The client was closed, and its cost begins at 0.
     told(env.at(1000), SESSION).cost(0.25, 5).line();
-    env.at(1010).turn(SESSION, "two").goes_on();
+    env.at(1010).turn(SESSION, "two").continues();
     assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 0.75);
     env.ralph(&["stop", "--session", SESSION]).ok();
     // What the user does in between is not the loop's.
     told(env.at(1100), SESSION).cost(5.25, 105).line();
     env.ralph(&["start", "--resume", "--session", SESSION]).ok();
     told(env.at(1200), SESSION).cost(5.75, 205).line();
-    env.at(1210).turn(SESSION, "three").goes_on();
+    env.at(1210).turn(SESSION, "three").continues();
     assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 1.25);
     env.ralph(&["stop", "--session", SESSION]).ok();
     let run = env.shown(SESSION)["run_id"].as_str().unwrap().to_owned();
@@ -63,11 +63,11 @@ fn module_and_status_line_in_any_order_are_one_sum() {
     told(env.at(51), SESSION).cost(4.8, 50).line();
     env.at(52);
     module(4.9);
-    env.at(60).turn(SESSION, "one").goes_on();
+    env.at(60).turn(SESSION, "one").continues();
     assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 4.9);
     told(env.at(70), SESSION).cost(1e308, 71).line();
     told(env.at(80), SESSION).cost(5.0, 81).line();
-    env.at(90).turn(SESSION, "two").goes_on();
+    env.at(90).turn(SESSION, "two").continues();
     assert_eq!(env.shown(SESSION)["usage"]["cost_usd"], 5.0, "what cannot be a cost is none");
 }
 
@@ -99,7 +99,7 @@ fn a_damaged_day_ends_no_loop_and_is_told_once() {
     told(&env, SESSION).cost(0.0, 1).line();
     env.start("work", &[]);
     told(env.at(10), SESSION).cost(0.6, 10).line();
-    env.at(20).turn(SESSION, "one").goes_on();
+    env.at(20).turn(SESSION, "one").continues();
     let day = env.data().join("ledger/2026-11-16.json");
     fs::write(&day, "").unwrap();
     let told_user = env.at(30).turn(SESSION, "two").message.unwrap();
@@ -119,7 +119,7 @@ fn figures_of_another_session_or_half_a_file_change_nothing() {
     let env = Env::new();
     env.start("work", &["--max-cost", "1", "--land-at", "50"]);
     told(env.at(10), "another").cost(50.0, 10).window("five_hour", 99.0, None).line();
-    env.at(20).turn(SESSION, "one").goes_on();
+    env.at(20).turn(SESSION, "one").continues();
     told(env.at(30), SESSION).cost(0.1, 10).line();
     let folder = env.data().join("figures");
     for name in names_in(&folder) {
@@ -127,7 +127,7 @@ fn figures_of_another_session_or_half_a_file_change_nothing() {
         fs::write(folder.join(name), "{\"session_id\": \"s").unwrap();
     }
     let answer = env.at(40).turn(SESSION, "two");
-    answer.goes_on();
+    answer.continues();
     assert!(env.ralph(&["status"]).ok().contains("Quota       unknown"), "{}", env.ralph(&["status"]).ok());
 }
 
@@ -159,7 +159,7 @@ fn a_day_has_one_budget_for_all_loops_of_the_user() {
         env.start_in(session, "work", &[]);
     }
     told(env.at(10), "a").cost(0.6, 10).line();
-    env.at(20).turn("a", "one").goes_on();
+    env.at(20).turn("a", "one").continues();
     told(env.at(30), "b").cost(0.5, 30).line();
     let ended = env.at(40).turn("b", "one");
     assert!(
@@ -179,16 +179,16 @@ fn a_full_context_is_handed_over_and_the_agent_reads_it_after_compaction() {
     let env = Env::new();
     env.start("the whole task", &["--max-context", "80"]);
     told(env.at(5), SESSION).cost(0.1, 5).context(79.0).line();
-    assert!(!env.at(10).turn(SESSION, "one").goes_on().contains("handover"));
+    assert!(!env.at(10).turn(SESSION, "one").continues().contains("handover"));
     told(env.at(15), SESSION).cost(0.2, 15).context(81.5).line();
     let asked = env.at(20).turn(SESSION, "two");
     assert!(
-        asked.goes_on().contains("81% of the context is used")
-            && asked.goes_on().contains("ralph/handover.md")
+        asked.continues().contains("81% of the context is used")
+            && asked.continues().contains("ralph/handover.md")
     );
     told(env.at(25), SESSION).cost(0.3, 25).context(82.0).line();
     let written = env.at(30).turn(SESSION, "three");
-    assert!(!written.goes_on().contains("Write ralph/handover.md"), "it is asked for once");
+    assert!(!written.continues().contains("Write ralph/handover.md"), "it is asked for once");
     assert!(written.message.unwrap().contains("type /compact"));
     let compacted = env.at(40).session_start(SESSION, "compact").run().context.unwrap();
     assert!(compacted.starts_with("This context is new. Your handover"), "{compacted}");
@@ -211,7 +211,7 @@ fn waits_for_compaction(env: &Env, transcript: &Transcript) {
     env.var("CLAUDE_CODE_ENTRYPOINT", "cli");
     env.start("the whole task", &["--max-context", "80"]);
     assert!(!module_compacts(env.at(15), 81.0, true));
-    env.at(20).stop(SESSION).says("one").with(transcript).run().goes_on();
+    env.at(20).stop(SESSION).says("one").with(transcript).run().continues();
     assert!(!module_compacts(env.at(25), 82.0, false), "the agent writes its handover first");
     let waits = env.at(30).stop(SESSION).says("two").with(transcript).run();
     assert!(waits.allows().contains("compacting the context, then continuing from ralph/handover.md"));
@@ -245,6 +245,6 @@ fn a_context_that_the_client_did_not_compact_is_told_and_the_loop_continues() {
     wait_until("the notification", || env.exists("told"));
     assert_eq!(env.read("told").trim(), "full-context");
     let continues = env.at(40).turn(SESSION, "three");
-    continues.goes_on();
+    continues.continues();
     assert!(continues.message.unwrap().contains("type /compact"));
 }

@@ -18,15 +18,15 @@ fn turn(env: &Env, seconds: i64, percent: f64, resets_at: i64) -> Answer {
 fn the_agent_lands_and_the_loop_waits_for_the_reset_without_counting_it() {
     let env = Env::new();
     env.start("work", &["--land-at", "90"]);
-    assert!(!turn(&env, 10, 50.0, 3600).goes_on().contains("safe point"));
+    assert!(!turn(&env, 10, 50.0, 3600).continues().contains("safe point"));
     let landing = turn(&env, 20, 92.0, 3600);
     assert!(
         landing
-            .goes_on()
+            .continues()
             .contains("92% of the 5-hour limit (resets in 59m) used. After this turn the loop waits"),
         "{landing:?}"
     );
-    assert!(landing.goes_on().contains("commit what is verified"));
+    assert!(landing.continues().contains("commit what is verified"));
     let waits = turn(&env, 30, 93.0, 3600);
     assert!(
         waits
@@ -52,12 +52,12 @@ fn the_agent_lands_and_the_loop_waits_for_the_reset_without_counting_it() {
     assert_eq!(env.shown(SESSION)["iteration"], 3);
     // The figure is still the old one at the first Stop after the reset: it says nothing about the new window.
     let after = env.at(3700).turn(SESSION, "continued after the reset");
-    after.goes_on();
+    after.continues();
     let shown = env.shown(SESSION);
     assert_eq!((&shown["iteration"], &shown["waiting"]), (&4.into(), &Value::Null));
     assert_eq!(shown["quota"]["windows"][0]["percent"], Value::Null, "unknown is unknown");
     assert!(shown["runtime_seconds"].as_f64().unwrap() < runtime + 400.0, "waiting is not runtime");
-    assert!(!turn(&env, 3710, 3.0, 3600 + 5 * HOUR).goes_on().contains("safe point"));
+    assert!(!turn(&env, 3710, 3.0, 3600 + 5 * HOUR).continues().contains("safe point"));
 }
 
 #[test]
@@ -65,23 +65,23 @@ fn a_figure_that_is_old_or_cannot_be_true_lands_nothing() {
     let env = Env::new();
     told(&env, SESSION).cost(0.1, 1).window("five_hour", 99.0, Some(T0 + 3600)).line();
     env.at(60).start("work", &["--land-at", "90"]);
-    assert!(!env.at(70).turn(SESSION, "one").goes_on().contains("safe point"), "from before the loop");
+    assert!(!env.at(70).turn(SESSION, "one").continues().contains("safe point"), "from before the loop");
     told(env.at(75), SESSION).cost(0.2, 2).window("five_hour", 99.0, Some(T0 + 60)).line();
-    assert!(!env.at(80).turn(SESSION, "two").goes_on().contains("safe point"), "of a window that is over");
+    assert!(!env.at(80).turn(SESSION, "two").continues().contains("safe point"), "of a window that is over");
     told(env.at(85), SESSION).cost(0.3, 3).window("five_hour", 250.0, Some(T0 + 3600)).line();
-    assert!(!env.at(90).turn(SESSION, "three").goes_on().contains("safe point"), "250 %");
+    assert!(!env.at(90).turn(SESSION, "three").continues().contains("safe point"), "250 %");
     told(env.at(92), SESSION).cost(0.4, 4).window("five_hour", 91.0, Some(T0 + 3600)).line();
     env.write("work.txt", "1");
-    assert!(env.at(95).turn(SESSION, "four").goes_on().contains("safe point"), "and one that is true does");
+    assert!(env.at(95).turn(SESSION, "four").continues().contains("safe point"), "and one that is true does");
     told(env.at(97), SESSION).cost(0.5, 5).window("five_hour", 40.0, Some(T0 + 3600)).line();
-    env.at(98).turn(SESSION, "five").goes_on();
+    env.at(98).turn(SESSION, "five").continues();
 }
 
 #[test]
 fn the_reserve_is_left_and_on_limit_stop_ends_the_loop() {
     let env = Env::new();
     env.start("work", &["--reserve", "30"]);
-    turn(&env, 10, 70.0, 3600).goes_on();
+    turn(&env, 10, 70.0, 3600).continues();
     let waits = turn(&env, 20, 71.0, 3600);
     assert!(
         waits.allows().contains("71% of the 5-hour limit (resets in 59m) used, 30% is reserved"),
@@ -101,7 +101,7 @@ fn the_waker_continues_after_the_reset_and_not_before() {
     let env = Env::new();
     env.start("work", &["--land-at", "90"]);
     env.var("CLAUDE_CODE_ENTRYPOINT", "cli");
-    turn(&env, 10, 92.0, 60).goes_on();
+    turn(&env, 10, 92.0, 60).continues();
     turn(&env, 20, 92.0, 60).allows();
     let clock = env.clock();
     let payload = env.stop(SESSION).payload();
@@ -126,7 +126,7 @@ fn a_reset_that_is_days_away_costs_a_short_turn_a_day() {
         told(env.at(seconds - 5), SESSION).window("seven_day", 92.0, Some(T0 + 72 * HOUR)).line();
         env.at(seconds).turn(SESSION, &format!("done with part {seconds}"))
     };
-    weekly(10).goes_on();
+    weekly(10).continues();
     weekly(20).allows();
     let clock = env.clock();
     let waker = || env.call(Program::Ralph).args(&["wake"]).stdin(env.stop(SESSION).payload()).spawn();
@@ -158,7 +158,7 @@ fn a_printed_session_waits_for_the_reset_and_continues() {
         env.turn(SESSION, &format!("at {percent}"))
     };
     clock.advance(1);
-    told(92.0).goes_on();
+    told(92.0).continues();
     clock.advance(1);
     told(93.0).allows();
     let payload = env.stop(SESSION).payload();
@@ -178,7 +178,7 @@ fn a_printed_session_that_needs_no_reset_is_not_held() {
     let env = Env::new();
     env.var("CLAUDE_CODE_ENTRYPOINT", "sdk-cli");
     env.start("work", &[]);
-    env.at(10).turn(SESSION, "one").goes_on();
+    env.at(10).turn(SESSION, "one").continues();
     let run = env.call(Program::Ralph).args(&["wake"]).stdin(env.stop(SESSION).payload()).run();
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
 }
@@ -187,7 +187,7 @@ fn a_printed_session_that_needs_no_reset_is_not_held() {
 fn a_loop_that_waits_is_paused_at_once_and_resumed_in_its_session() {
     let env = Env::new();
     env.start("work", &["--land-at", "90"]);
-    turn(&env, 10, 92.0, 3600).goes_on();
+    turn(&env, 10, 92.0, 3600).continues();
     turn(&env, 20, 92.0, 3600).allows();
     let told = env.at(30).ralph(&["pause"]).ok();
     assert!(told.contains("is paused. Resume it with /ralph:start --resume"), "{told}");
@@ -211,7 +211,7 @@ fn a_start_says_that_a_known_level_will_hold_the_loop() {
 fn a_reset_beyond_its_window_is_unknown() {
     let env = Env::new();
     env.start("work", &["--land-at", "90"]);
-    turn(&env, 10, 92.0, 72 * HOUR).goes_on();
+    turn(&env, 10, 92.0, 72 * HOUR).continues();
     let waits = turn(&env, 20, 93.0, 72 * HOUR);
     assert!(
         waits.allows().contains("93% of the 5-hour limit used; continuing at 2026-11-16 08:15 UTC"),

@@ -90,7 +90,7 @@ fn a_session_shows_its_checks_too() {
     let env = Env::new();
     let said = env.ralph(&["start", "--session", "s", "task", "--verify", "exit 7"]).ok();
     assert!(said.contains("\nCheck: exit 7\n"), "{said}");
-    env.turn("s", "<promise>COMPLETE</promise>").goes_on();
+    env.turn("s", "<promise>COMPLETE</promise>").continues();
     assert_eq!(env.status()["loops"][0]["checks"][0]["exit_code"], 7);
 }
 
@@ -142,7 +142,7 @@ fn a_session_runs_the_trusted_commands_of_the_list() {
     env.ralph(&["trust"]).ok();
     env.start("task", &[]);
     let answer = env.turn(crate::env::SESSION, "<promise>COMPLETE</promise>");
-    let prompt = answer.goes_on();
+    let prompt = answer.continues();
     assert!(prompt.contains("`exit 7` failed (exit code 7)"), "{prompt}");
     assert!(env.call(Program::Ralph).args(&["config"]).run().ok().contains("exit 7"));
 }

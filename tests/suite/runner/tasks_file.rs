@@ -42,7 +42,7 @@ fn a_list_of_another_tool_is_read_leniently() {
     env.start("task", &[]);
     let answer = env.at(10).turn(SESSION, DONE);
     assert!(
-        answer.goes_on().contains("1 of 4 tasks in ralph/tasks.json pass; open: story 1, b, story 3"),
+        answer.continues().contains("1 of 4 tasks in ralph/tasks.json pass; open: story 1, b, story 3"),
         "{answer:?}"
     );
 }
@@ -76,7 +76,7 @@ fn an_unusable_list_rejects_completion_with_the_reason() {
         broken(&env);
         env.start("task", &[]);
         let answer = env.at(10).turn(SESSION, DONE);
-        assert!(answer.goes_on().contains(why), "{why}: {answer:?}");
+        assert!(answer.continues().contains(why), "{why}: {answer:?}");
     }
 }
 
@@ -101,6 +101,6 @@ fn a_run_id_in_the_environment_is_not_a_runner() {
     env.write("ralph/tasks.json", json!({"userStories": [{"id": "US-1", "passes": true}]}).to_string());
     env.write("ralph/run.lock", "{\"pid\": 0, \"run_id\": \"another-run\"}");
     env.start("task", &[]);
-    env.at(10).turn(SESSION, "working").goes_on();
+    env.at(10).turn(SESSION, "working").continues();
     env.at(20).turn(SESSION, DONE).ended("complete");
 }

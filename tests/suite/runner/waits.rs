@@ -167,7 +167,7 @@ fn sleep_of_the_machine_is_neither_runtime_nor_silence_nor_a_timeout() {
 }
 
 #[test]
-fn a_program_that_is_replaced_while_the_run_goes_on_is_tried_again() {
+fn a_program_that_is_replaced_while_the_run_continues_is_tried_again() {
     let env = Env::new();
     let clock = env.clock();
     let script = "case $n in 1) mv ../claude.sh ../claude.away; result 'one step'; exit;; esac; \

@@ -71,7 +71,7 @@ fn the_record_tells_what_a_loop_does() {
     let error = "waiting: your prompt, after an API error: overloaded";
     shows(env.at(42), "○", "waiting", error);
     assert_eq!(env.shown(SESSION)["waiting"], json!({"for": "prompt", "until": null}));
-    env.at(43).turn(SESSION, "On it again.").goes_on();
+    env.at(43).turn(SESSION, "On it again.").continues();
     shows(&env, "●", "working", "working");
     env.at(50).event(Program::StopHook, SESSION, "SessionEnd").field("reason", "other").run();
     shows(&env, "◌", "client-closed", "client closed");
@@ -89,7 +89,7 @@ fn the_record_tells_what_a_loop_does() {
 fn a_session_in_the_background_is_shown_with_the_command_that_opens_it() {
     let env = Env::new();
     env.start("task", &[]);
-    env.at(10).turn(SESSION, "On it.").goes_on();
+    env.at(10).turn(SESSION, "On it.").continues();
     let attach = || env.shown(SESSION)["attach"].clone();
     client_says(&env, &alive(), json!({"status": "busy"}));
     assert_eq!(attach(), Value::Null, "a session on a terminal");
@@ -114,7 +114,7 @@ fn a_session_in_the_background_is_shown_with_the_command_that_opens_it() {
 fn the_clients_own_file_tells_what_no_hook_does() {
     let env = Env::new();
     env.start("task", &[]);
-    env.at(10).turn(SESSION, "On it.").goes_on();
+    env.at(10).turn(SESSION, "On it.").continues();
     for (fields, line, client) in [
         (json!({"status": "busy"}), "working", "open"),
         (json!({"status": "idle"}), "waiting: your prompt", "open"),
@@ -141,7 +141,7 @@ fn the_clients_own_file_tells_what_no_hook_does() {
 fn a_client_that_was_killed_is_closed_and_one_that_was_resumed_is_open() {
     let env = Env::new();
     env.start("task", &[]);
-    env.at(10).turn(SESSION, "On it.").goes_on();
+    env.at(10).turn(SESSION, "On it.").continues();
     let mut killed = Command::new("true").spawn().unwrap();
     let gone = process(killed.id());
     killed.wait().unwrap();
@@ -158,7 +158,7 @@ fn a_client_that_was_killed_is_closed_and_one_that_was_resumed_is_open() {
 fn a_process_number_alone_proves_nothing() {
     let env = Env::new();
     env.start("task", &[]);
-    env.at(10).turn(SESSION, "On it.").goes_on();
+    env.at(10).turn(SESSION, "On it.").continues();
     client_says(&env, &alive(), json!({"status": "idle", "procStart": "1"}));
     shows(&env, "◌", "client-closed", "client closed");
     // In a container, whose numbers mean other processes here.
@@ -183,7 +183,7 @@ fn esc_is_a_pause_at_once_although_no_hook_ran() {
     env.start("task", &[]);
     let transcript = env.transcript();
     transcript.worked(1);
-    env.at(12).stop(SESSION).with(&transcript).says("on it").run().goes_on();
+    env.at(12).stop(SESSION).with(&transcript).says("on it").run().continues();
     transcript.feedback(13).esc(15);
     client_says(&env, &alive(), json!({"status": "idle"}));
     let before = env.snapshot();
@@ -229,7 +229,7 @@ fn a_usage_limit_in_a_session_is_waited_for_until_its_reset() {
     client_says(&env, &alive(), json!({"status": "idle"}));
     shows(env.at(4 * HOUR), "○", "waiting", "waiting: your prompt, after an API error: rate_limit");
     transcript.worked(4 * HOUR);
-    env.at(4 * HOUR + 10).stop(SESSION).with(&transcript).says("on it").run().goes_on();
+    env.at(4 * HOUR + 10).stop(SESSION).with(&transcript).says("on it").run().continues();
     client_says(&env, &alive(), json!({"status": "busy"}));
     shows(&env, "●", "working", "working");
     // The transcript lags behind the hook: what it shows later counts too.
@@ -255,7 +255,7 @@ fn the_state_is_never_cut_at_eighty_columns() {
 fn a_pause_that_is_not_counted_is_reported_once_when_the_loop_continues() {
     let env = Env::new();
     env.start("task", &[]);
-    env.at(60).turn(SESSION, "On it.").goes_on();
+    env.at(60).turn(SESSION, "On it.").continues();
     env.at(2 * MINUTE).event(Program::StopHook, SESSION, "SessionEnd").field("reason", "other").run();
     let morning = 2 * MINUTE + 11 * HOUR + 6 * MINUTE;
     let opened = env.at(morning).session_start(SESSION, "resume").run();
@@ -318,7 +318,7 @@ fn a_usage_limit_is_waited_for_also_where_only_the_clients_message_tells_it() {
     let shown = env.shown(SESSION);
     assert_eq!(shown["waiting"]["for"], "usage-limit", "{shown}");
     assert!(shown["waiting"]["until"].as_str().is_some_and(|until| until.contains("T11:30:00")), "{shown}");
-    env.at(20).turn(SESSION, "On it again.").goes_on();
+    env.at(20).turn(SESSION, "On it again.").continues();
     let failed = env.at(30).event(Program::StopHook, SESSION, "StopFailure").field("error", "rate_limit");
     let said = "You've hit your 5-hour limit · resets 11:30am (Europe/Berlin)";
     failed.field("last_assistant_message", said).run().silent();

@@ -20,7 +20,7 @@ const SENTENCE: &str = "Still running in the background: run server";
 
 #[test]
 fn a_server_or_monitor_holds_a_loop_for_its_limit_and_once() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     let server = [task("server", "shell")];
     let told = stop(env.at(10), &server).run();
@@ -34,7 +34,7 @@ fn a_server_or_monitor_holds_a_loop_for_its_limit_and_once() {
     let answer = stop(env.at(610), &server).run();
     assert!(prompt(&answer).contains(SENTENCE), "{answer:?}");
     let answer = stop(env.at(620), &server).run();
-    answer.goes_on();
+    answer.continues();
     assert!(!prompt(&answer).contains(SENTENCE), "told once: {answer:?}");
     assert_eq!(env.shown(SESSION)["iteration"], 2);
     let both = [task("server", "shell"), task("build", "shell")];
@@ -44,19 +44,19 @@ fn a_server_or_monitor_holds_a_loop_for_its_limit_and_once() {
 
 #[test]
 fn a_subagent_is_waited_for_without_a_limit() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     for seconds in [10, 5000, 50_000] {
         let told = stop(env.at(seconds), &[task("server", "shell"), task("agent", "subagent")]).run();
         assert!(told.allows().contains("waiting for background work: run agent"), "{told:?}");
         assert_eq!(env.shown(SESSION)["waiting"]["until"], json!(null));
     }
-    stop(env.at(50_001), &[task("server", "shell")]).run().goes_on();
+    stop(env.at(50_001), &[task("server", "shell")]).run().continues();
 }
 
 #[test]
 fn zero_minutes_wait_for_no_command() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.ralph(&["config", "background.wait_minutes", "0"]).ok();
     env.start("task", &[]);
     assert!(prompt(&stop(env.at(10), &[task("server", "shell")]).run()).contains(SENTENCE));
@@ -77,7 +77,7 @@ fn waits(env: &Env, transcript: &Transcript, entrypoint: &str) -> (Clock, Runnin
 #[test]
 fn the_waker_continues_the_loop_when_the_time_is_up() {
     for entrypoint in ["cli", "sdk-cli"] {
-        let env = Env::patient();
+        let env = Env::without_breaker();
         let (clock, mut waker) = waits(&env, &env.transcript(), entrypoint);
         // It takes the time of its start for that of the stop.
         clock.wait_until_seen();
@@ -93,7 +93,7 @@ fn the_waker_continues_the_loop_when_the_time_is_up() {
         );
         assert!(env.record(SESSION)["session"]["waiting"].is_null());
         let answer = stop(&env, &[task("server", "shell")]).run();
-        answer.goes_on();
+        answer.continues();
         assert!(!prompt(&answer).contains(SENTENCE), "{entrypoint}: told once: {answer:?}");
     }
 }
@@ -101,22 +101,22 @@ fn the_waker_continues_the_loop_when_the_time_is_up() {
 /// With `-p` the client waits for the waker, so the end of a command shows only in its queue.
 #[test]
 fn the_waker_steps_back_when_the_command_has_ended_or_the_loop_is_stopped() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let transcript = env.transcript();
     let (_clock, waker) = waits(&env, &transcript, "sdk-cli");
     transcript.queue(25, "enqueue", "<task-notification>");
     let run = waker.wait();
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
 
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let (_clock, waker) = waits(&env, &env.transcript(), "cli");
     env.ralph(&["stop", "--session", SESSION]).ok();
     let run = waker.wait();
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
 
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let (_clock, waker) = waits(&env, &env.transcript(), "cli");
-    stop(&env, &[]).run().goes_on();
+    stop(&env, &[]).run().continues();
     let run = waker.wait();
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "another turn has ended");
 }

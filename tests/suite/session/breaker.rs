@@ -12,7 +12,7 @@ fn lookup(n: i64) -> String {
 /// Ends the loop as stuck: five turns that change nothing.
 fn get_stuck(env: &Env) -> String {
     for turn in 1..5 {
-        env.at(turn * 10).turn(SESSION, &lookup(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &lookup(turn)).continues();
     }
     env.at(50).turn(SESSION, &lookup(5)).ended("stuck").to_owned()
 }
@@ -24,7 +24,7 @@ fn turns_without_progress_get_one_warning_and_then_end_the_loop_with_the_reason(
     env.start("task", &[]);
     for turn in 1..=4 {
         let answer = env.at(turn * 10).turn(SESSION, &lookup(turn));
-        let hint = answer.goes_on().contains("one more ends the loop");
+        let hint = answer.continues().contains("one more ends the loop");
         assert_eq!(hint, turn == 4, "{answer:?}");
         assert_eq!(answer.message.unwrap().contains("4 turns in a row without progress"), turn == 4);
     }
@@ -66,7 +66,7 @@ fn every_kind_of_progress_keeps_the_loop_running() {
         for turn in 0..12 {
             step(&env, turn);
             let answer = env.at(10 + turn).turn(SESSION, &lookup(turn));
-            assert!(!answer.goes_on().contains("one more ends the loop"), "{what}: {answer:?}");
+            assert!(!answer.continues().contains("one more ends the loop"), "{what}: {answer:?}");
         }
     }
 }
@@ -78,7 +78,7 @@ fn ignored_files_and_ralphs_own_files_are_not_progress() {
     env.start("task", &[]);
     for turn in 1..5 {
         env.write("target/out.txt", format!("{turn}"));
-        env.at(turn * 10).turn(SESSION, &lookup(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &lookup(turn)).continues();
     }
     env.write("target/out.txt", "5");
     env.at(50).turn(SESSION, &lookup(5)).ended("stuck");
@@ -99,17 +99,17 @@ fn edits_and_status_counts_are_progress_and_failed_edits_are_not() {
     };
     let env = Env::new();
     env.start("task", &[]);
-    (1..10).for_each(|turn| drop(edit(&env, turn, false).goes_on().to_owned()));
+    (1..10).for_each(|turn| drop(edit(&env, turn, false).continues().to_owned()));
     let env = Env::new();
     env.start("task", &[]);
-    (1..5).for_each(|turn| drop(edit(&env, turn, true).goes_on().to_owned()));
+    (1..5).for_each(|turn| drop(edit(&env, turn, true).continues().to_owned()));
     edit(&env, 5, true).ended("stuck");
 
     let env = Env::new();
     env.start("task", &[]);
     for turn in 1..10 {
         let block = "---RALPH_STATUS---\nFILES_MODIFIED: 2\n---END_RALPH_STATUS---";
-        env.at(turn * 10).turn(SESSION, &format!("{}\n{block}", lookup(turn))).goes_on();
+        env.at(turn * 10).turn(SESSION, &format!("{}\n{block}", lookup(turn))).continues();
     }
 }
 
@@ -126,17 +126,17 @@ fn a_ticked_task_is_progress() {
     env.start("task", &[]);
     for turn in 1..9 {
         env.write("ralph/tasks.json", tasks(turn));
-        env.at(turn * 10).turn(SESSION, &lookup(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &lookup(turn)).continues();
     }
 }
 
 #[test]
 fn the_same_error_with_other_numbers_trips_and_is_quoted() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     let fails = |n: i64| format!("{}\nerror: connection refused (10.0.0.{n}:54{n}2)", lookup(n));
     for turn in 1..5 {
-        env.at(turn * 10).turn(SESSION, &fails(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &fails(turn)).continues();
     }
     let answer = env.at(50).turn(SESSION, &fails(5));
     assert!(answer.ended("circuit").contains("same error 5 times: error: connection refused"), "{answer:?}");
@@ -151,11 +151,11 @@ fn an_error_as_a_build_tool_prints_it_trips_too() {
         "[BUILD] step {n} of 9 error: no linker",
         "x.go:{n}:2: undefined: y",
     ] {
-        let env = Env::patient();
+        let env = Env::without_breaker();
         env.start("task", &[]);
         let fails = |n: i64| format!("{}\n{}", lookup(n), error.replace("{n}", &n.to_string()));
         for turn in 1..5 {
-            env.at(turn * 10).turn(SESSION, &fails(turn)).goes_on();
+            env.at(turn * 10).turn(SESSION, &fails(turn)).continues();
         }
         let answer = env.at(50).turn(SESSION, &fails(5));
         assert!(answer.ended("circuit").contains("same error 5 times"), "{error}: {answer:?}");
@@ -167,7 +167,7 @@ fn a_repeated_message_trips_unless_there_is_progress() {
     let env = Env::new();
     env.start("task", &[]);
     for turn in 1..4 {
-        env.at(turn * 10).turn(SESSION, "I am still looking into it.").goes_on();
+        env.at(turn * 10).turn(SESSION, "I am still looking into it.").continues();
     }
     let answer = env.at(40).turn(SESSION, "I am still looking into it.");
     assert!(answer.ended("stuck").contains("the same message again, 3 times in a row"), "{answer:?}");
@@ -176,7 +176,7 @@ fn a_repeated_message_trips_unless_there_is_progress() {
     env.start("task", &[]);
     for turn in 1..20 {
         env.write("src/a.rs", format!("{turn}"));
-        env.at(turn * 10).turn(SESSION, "Next step done.").goes_on();
+        env.at(turn * 10).turn(SESSION, "Next step done.").continues();
     }
 }
 
@@ -185,7 +185,7 @@ fn a_completion_in_the_turn_that_would_trip_counts() {
     let env = Env::new();
     env.start("task", &[]);
     for turn in 1..5 {
-        env.at(turn * 10).turn(SESSION, &lookup(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &lookup(turn)).continues();
     }
     env.at(50).turn(SESSION, &format!("{}\n<promise>COMPLETE</promise>", lookup(5))).ended("complete");
     env.at(60).start("again", &[]);
@@ -196,13 +196,13 @@ fn thresholds_are_settings_and_zero_switches_a_condition_off() {
     let env = Env::new();
     env.write(".claude/ralph-config.json", json!({"circuit": {"stagnation": 2}}).to_string());
     env.start("task", &[]);
-    env.at(10).turn(SESSION, &lookup(1)).goes_on();
+    env.at(10).turn(SESSION, &lookup(1)).continues();
     env.at(20).turn(SESSION, &lookup(2)).ended("stuck");
 
     let env = Env::new();
     env.write(".claude/ralph-config.json", json!({"circuit": {"stagnation": 0}}).to_string());
     env.start("task", &[]);
-    (1..8).for_each(|turn| drop(env.at(turn * 10).turn(SESSION, &lookup(turn)).goes_on().to_owned()));
+    (1..8).for_each(|turn| drop(env.at(turn * 10).turn(SESSION, &lookup(turn)).continues().to_owned()));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_trip_refuses_the_next_start_until_it_is_reset() {
     let circuit = &env.shown(SESSION)["circuit"];
     assert_eq!((&circuit["state"], &circuit["reason"]), (&json!("ok"), &Value::Null));
     assert_eq!(circuit["counters"]["stagnation"], 0);
-    env.at(80).turn(SESSION, "And on it goes with new ideas.").goes_on();
+    env.at(80).turn(SESSION, "And on it goes with new ideas.").continues();
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn start_can_reset_the_breaker() {
     env.start("task", &[]);
     get_stuck(&env);
     env.at(60).ralph(&["start", "--session", SESSION, "--resume", "--reset"]).ok();
-    env.at(70).turn(SESSION, "And on it goes with new ideas.").goes_on();
+    env.at(70).turn(SESSION, "And on it goes with new ideas.").continues();
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn no_more_than_fifty_events_are_kept() {
     let env = Env::new();
     env.start("task", &["--max-iterations", "0"]);
     for n in 0..60 {
-        env.at(n).turn(SESSION, &lookup(n)).goes_on();
+        env.at(n).turn(SESSION, &lookup(n)).continues();
         env.ralph(&["reset"]).ok();
     }
     // A reset that changes nothing is none.
@@ -279,11 +279,11 @@ fn resetting_a_running_loop_sets_its_counters_to_zero() {
     let env = Env::new();
     env.start("task", &[]);
     for turn in 1..5 {
-        env.at(turn * 10).turn(SESSION, &lookup(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &lookup(turn)).continues();
     }
     let told = env.ralph(&["reset", "--session", SESSION]).ok();
     assert!(told.contains("It had not tripped"), "{told}");
-    env.at(50).turn(SESSION, &lookup(5)).goes_on();
+    env.at(50).turn(SESSION, &lookup(5)).continues();
     env.ralph(&["reset", "--session", "nobody"]).fails(1);
 }
 
@@ -305,19 +305,19 @@ fn a_session_without_activity_is_forgotten_after_a_day_but_a_trip_is_not() {
 fn a_damaged_breaker_record_does_not_stop_the_loop() {
     let env = Env::new();
     env.start("task", &[]);
-    env.at(10).turn(SESSION, &lookup(1)).goes_on();
+    env.at(10).turn(SESSION, &lookup(1)).continues();
     for damage in ["", "{", "[]", "{\"run_id\": 7}", "\u{0}"] {
         let folder = env.data().join("circuit");
         for name in crate::env::names_in(&folder) {
             std::fs::write(folder.join(name), damage).unwrap();
         }
-        env.at(20).turn(SESSION, &format!("{} {damage:?}", lookup(2))).goes_on();
+        env.at(20).turn(SESSION, &format!("{} {damage:?}", lookup(2))).continues();
     }
 }
 
 #[test]
 fn escape_characters_in_an_error_reach_no_terminal() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     for turn in 1..=5 {
         env.at(turn * 10).turn(SESSION, &format!("{}\nerror: bad \u{1b}[2J\u{9b}31m thing", lookup(turn)));
@@ -335,7 +335,7 @@ fn fixing_a_test_suite_step_by_step_never_trips() {
         let failed = 60 - turn * 5;
         let message =
             format!("Mended one more.\ntest result: FAILED. {} passed; {failed} failed", 70 - failed);
-        env.at(turn * 10).turn(SESSION, &message).goes_on();
+        env.at(turn * 10).turn(SESSION, &message).continues();
     }
 }
 
@@ -347,7 +347,7 @@ fn completing_stories_one_by_one_never_trips() {
         env.write(&format!("src/{turn}.rs"), "");
         let message =
             format!("Story US-{turn}: implementation complete. All acceptance criteria are met. Next one.");
-        env.at(turn * 10).turn(SESSION, &message).goes_on();
+        env.at(turn * 10).turn(SESSION, &message).continues();
     }
 }
 
@@ -357,7 +357,7 @@ fn a_warning_is_repeated_after_a_turn_that_yielded_to_the_user() {
     env.start("task", &[]);
     let transcript = env.transcript();
     for turn in 1..4 {
-        env.at(turn * 10).turn(SESSION, &lookup(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &lookup(turn)).continues();
     }
     transcript.entry(35, "queue-operation", json!({"operation": "enqueue", "content": "/ralph:status"}));
     transcript.call(36, "t1");
@@ -366,22 +366,22 @@ fn a_warning_is_repeated_after_a_turn_that_yielded_to_the_user() {
     transcript.entry(41, "queue-operation", json!({"operation": "dequeue"}));
     env.write("a.rs", "");
     let answer = env.at(50).stop(SESSION).with(&transcript).says(&lookup(5)).run();
-    assert!(answer.goes_on().contains("4 turns in a row without progress"), "{answer:?}");
+    assert!(answer.continues().contains("4 turns in a row without progress"), "{answer:?}");
     env.write("a.rs", "1");
     let answer = env.at(60).stop(SESSION).with(&transcript).says(&lookup(6)).run();
-    assert!(!answer.goes_on().contains("without progress"), "once: {answer:?}");
+    assert!(!answer.continues().contains("without progress"), "once: {answer:?}");
 }
 
 #[test]
 fn tools_seen_at_a_compaction_count_at_the_end_of_the_turn() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     let transcript = env.transcript();
     for turn in 1..8 {
         transcript.call(turn * 10, &format!("t{turn}"));
         env.at(turn * 10 + 1).session_start(SESSION, "compact").with(&transcript).run();
         transcript.text(turn * 10 + 2, &lookup(turn));
-        env.at(turn * 10 + 3).stop(SESSION).with(&transcript).says(&lookup(turn)).run().goes_on();
+        env.at(turn * 10 + 3).stop(SESSION).with(&transcript).says(&lookup(turn)).run().continues();
     }
 }
 

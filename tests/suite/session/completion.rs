@@ -13,7 +13,7 @@ fn a_failed_check_is_reported_to_the_agent_and_a_passed_one_ends_the_loop() {
         &["--verify", "echo checking; test -f done.txt || { echo 'no done.txt' >&2; exit 7; }"],
     );
     let answer = env.at(10).turn(SESSION, DONE);
-    let prompt = answer.goes_on();
+    let prompt = answer.continues();
     assert!(prompt.contains("test -f done.txt") && prompt.contains("exit code 7"), "{prompt}");
     assert!(prompt.contains("checking\nno done.txt"), "the last lines: {prompt}");
     let told = answer.message.unwrap();
@@ -31,9 +31,9 @@ fn checks_run_in_order_up_to_the_first_failure_and_only_for_a_claim() {
     let note = |name: &str, code: u8| format!("echo {name} >> order.txt; exit {code}");
     let (first, second, third) = (note("first", 0), note("second", 1), note("third", 0));
     env.start("task", &["--verify", &first, "--verify", &second, "--verify", &third]);
-    env.at(10).turn(SESSION, "Working on the first part.").goes_on();
+    env.at(10).turn(SESSION, "Working on the first part.").continues();
     assert!(!env.exists("order.txt"), "nothing was claimed");
-    env.at(20).turn(SESSION, DONE).goes_on();
+    env.at(20).turn(SESSION, DONE).continues();
     assert_eq!(env.read("order.txt"), "first\nsecond\n");
 }
 
@@ -50,7 +50,7 @@ fn a_minimum_rejects_a_claim_before_any_check_runs() {
     let env = Env::new();
     env.start("task", &["--min-iterations", "2", "--verify", "touch ran.txt"]);
     let answer = env.at(10).turn(SESSION, DONE);
-    assert!(answer.goes_on().contains("Use the remaining time"), "{answer:?}");
+    assert!(answer.continues().contains("Use the remaining time"), "{answer:?}");
     assert!(!env.exists("ran.txt"));
     env.at(20).turn(SESSION, DONE).ended("complete");
     assert!(env.exists("ran.txt"));
@@ -63,7 +63,7 @@ fn every_task_must_pass_where_there_are_tasks() {
     env.write("ralph/tasks.json", tasks([true, false]).to_string());
     env.start("task", &["--verify", "touch ran.txt"]);
     let answer = env.at(10).turn(SESSION, DONE);
-    let prompt = answer.goes_on();
+    let prompt = answer.continues();
     assert!(
         prompt.contains("1 of 2 tasks") && prompt.contains("US-2") && !prompt.contains("US-1"),
         "{prompt}"
@@ -71,7 +71,7 @@ fn every_task_must_pass_where_there_are_tasks() {
     assert!(!env.exists("ran.txt"), "tasks come before checks");
     env.write("ralph/tasks.json", "{\"userStories\": ");
     let answer = env.at(20).turn(SESSION, DONE);
-    assert!(answer.goes_on().contains("ralph/tasks.json is not valid JSON"), "{answer:?}");
+    assert!(answer.continues().contains("ralph/tasks.json is not valid JSON"), "{answer:?}");
     env.write("ralph/tasks.json", tasks([true, true]).to_string());
     env.at(30).turn(SESSION, DONE).ended("complete");
 }
@@ -81,10 +81,13 @@ fn an_exit_signal_needs_phrases_beside_it() {
     let env = Env::new();
     env.start("task", &[]);
     let block = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---";
-    env.at(10).turn(SESSION, &format!("Cleaned up.\n{block}")).goes_on();
+    env.at(10).turn(SESSION, &format!("Cleaned up.\n{block}")).continues();
     let said = format!("All tasks are complete. The implementation is finished.\n{block}");
-    let told =
-        env.at(20).turn(SESSION, &format!("```\n{said}\n```\nThis is how I will end.")).goes_on().to_owned();
+    let told = env
+        .at(20)
+        .turn(SESSION, &format!("```\n{said}\n```\nThis is how I will end."))
+        .continues()
+        .to_owned();
     assert!(!told.contains("rejected"), "a fence is no signal: {told}");
     let answer = env.at(30).turn(SESSION, &said);
     assert!(answer.ended("complete").contains("EXIT_SIGNAL"), "{answer:?}");
@@ -111,7 +114,7 @@ fn a_check_that_hangs_is_killed_with_all_it_started() {
     until_running(&env);
     clock.advance(60);
     let answer = hook.wait().answer();
-    let prompt = answer.goes_on();
+    let prompt = answer.continues();
     assert!(prompt.contains("timed out after 1m") && prompt.contains("waiting"), "{prompt}");
     assert_eq!(env.processes(), [""; 0]);
 }
@@ -134,7 +137,7 @@ fn all_checks_share_the_time_that_the_client_gives_the_hook() {
     // Its own limit is much longer.
     clock.advance(300);
     let answer = hook.wait().answer();
-    assert!(answer.goes_on().contains("timed out after 5m"), "{answer:?}");
+    assert!(answer.continues().contains("timed out after 5m"), "{answer:?}");
 }
 
 #[test]
@@ -174,23 +177,38 @@ fn what_a_check_prints_is_bounded_and_harmless() {
     let noisy = r"i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; printf 'red \033[31m\377end\n'; exit 1";
     env.start("task", &["--verify", noisy]);
     let answer = env.turn(SESSION, DONE);
-    let prompt = answer.goes_on();
+    let prompt = answer.continues();
     assert!(prompt.len() < 8000 && prompt.contains("end") && !prompt.contains('\u{1b}'), "{prompt}");
 }
 
 #[test]
 fn what_a_check_changes_is_not_progress_of_the_agent() {
-    let commit = "printf '%040d\\n' $(wc -l < log.txt) > .git/refs/heads/main";
+    let commit = "printf '%040d\
+' $(wc -l < log.txt) > .git/refs/heads/main";
     for (name, change) in [("a file", ":"), ("a commit", commit)] {
         let env = Env::git();
-        env.write(".git/refs/heads/main", format!("{}\n", "a".repeat(40)));
+        env.write(
+            ".git/refs/heads/main",
+            format!(
+                "{}
+",
+                "a".repeat(40)
+            ),
+        );
         env.write("a.txt", "1");
         env.start("task", &["--verify", &format!("echo x >> log.txt; {change}; exit 1")]);
         for (turn, part) in ["one", "two", "three", "four"].iter().enumerate() {
-            let message = format!("Looked at part {part} of it all.\n<promise>COMPLETE</promise>");
-            env.at(10 * (turn as i64 + 1)).turn(SESSION, &message).goes_on();
+            let message = format!(
+                "Looked at part {part} of it all.
+<promise>COMPLETE</promise>"
+            );
+            env.at(10 * (turn as i64 + 1)).turn(SESSION, &message).continues();
         }
-        let answer = env.at(90).turn(SESSION, "Another look at the whole.\n<promise>COMPLETE</promise>");
+        let answer = env.at(90).turn(
+            SESSION,
+            "Another look at the whole.
+<promise>COMPLETE</promise>",
+        );
         assert!(answer.ended("stuck").contains("without progress"), "{name}: {answer:?}");
         assert_eq!(env.read("log.txt").lines().count(), 5, "{name}: the check ran at each claim");
     }
@@ -209,7 +227,7 @@ fn another_run_is_not_judged_by_the_claim_of_the_one_before() {
     until_running(&env);
     env.at(11).ralph(&["start", "--session", SESSION, "--replace", "--verify", "false", "brand new"]).ok();
     env.write("go.txt", "");
-    hook.wait().answer().goes_on();
+    hook.wait().answer().continues();
     assert_eq!(env.shown(SESSION)["task"], "brand new");
     assert_eq!(env.shown(SESSION)["state"], "running");
 }
@@ -237,19 +255,19 @@ fn a_project_file_cannot_remove_checks() {
     std::fs::write(env.base.join("config/config.json"), r#"{"completion": {"verify": ["false"]}}"#).unwrap();
     env.write(".claude/ralph-config.json", json!({"completion": {"verify": []}}).to_string());
     env.start("task", &[]);
-    env.at(10).turn(SESSION, DONE).goes_on();
+    env.at(10).turn(SESSION, DONE).continues();
 
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.write(".claude/ralph-config.json", json!({"completion": {"verify": ["false"]}}).to_string());
     env.ralph(&["trust"]).ok();
     env.start("task", &[]);
-    env.at(10).turn(SESSION, DONE).goes_on();
+    env.at(10).turn(SESSION, DONE).continues();
     for lessened in [json!(["false "]), json!([]), json!(null)] {
         env.write(".claude/ralph-config.json", json!({"completion": {"verify": lessened}}).to_string());
-        env.at(20).turn(SESSION, DONE).goes_on();
+        env.at(20).turn(SESSION, DONE).continues();
     }
     std::fs::remove_file(env.path(".claude/ralph-config.json")).unwrap();
-    env.at(30).turn(SESSION, DONE).goes_on();
+    env.at(30).turn(SESSION, DONE).continues();
 }
 
 #[test]
@@ -257,10 +275,10 @@ fn a_task_list_that_was_deleted_does_not_complete_the_loop() {
     let env = Env::new();
     env.write("ralph/tasks.json", json!({"userStories": [{"id": "S1", "passes": false}]}).to_string());
     env.start("task", &[]);
-    env.at(10).turn(SESSION, DONE).goes_on();
+    env.at(10).turn(SESSION, DONE).continues();
     std::fs::remove_file(env.path("ralph/tasks.json")).unwrap();
     let answer = env.at(20).turn(SESSION, DONE);
-    assert!(answer.goes_on().contains("ralph/tasks.json is missing"), "{answer:?}");
+    assert!(answer.continues().contains("ralph/tasks.json is missing"), "{answer:?}");
 }
 
 #[test]
@@ -271,5 +289,8 @@ fn a_failed_check_is_reported_even_while_work_runs_in_the_background() {
     assert!(answer.allows().contains("failed (exit code 9)"), "{answer:?}");
     env.write("a.rs", "");
     let answer = env.at(20).turn(SESSION, "Looking into it.");
-    assert!(answer.goes_on().contains("exit code 9") && answer.goes_on().contains("broken"), "{answer:?}");
+    assert!(
+        answer.continues().contains("exit code 9") && answer.continues().contains("broken"),
+        "{answer:?}"
+    );
 }

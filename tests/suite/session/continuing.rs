@@ -6,7 +6,7 @@ const NEW: &str = "claude-code_2-1-325_harness";
 
 /// A loop whose agent has read its whole task, in a client that calls itself so.
 fn started(client: Option<&str>) -> Env {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.types(SESSION, "start", "make the suite green");
     if let Some(client) = client {
         env.var("AI_AGENT", client);
@@ -17,7 +17,7 @@ fn started(client: Option<&str>) -> Env {
 #[test]
 fn the_clients_version_decides_how_a_turn_continues_and_the_text_is_the_same() {
     let by_block = started(None).at(60).turn(SESSION, "On it.");
-    let text = by_block.goes_on();
+    let text = by_block.continues();
     assert_eq!(by_block.context, None, "nothing beside it");
     for client in [
         "claude-code_2-1-162_harness",
@@ -68,7 +68,7 @@ fn the_line_and_the_prompt_have_one_counter() {
 #[test]
 fn an_agent_that_may_have_lost_its_task_reads_everything_once() {
     let texts = [None, Some(NEW)].map(|client| {
-        let env = Env::patient();
+        let env = Env::without_breaker();
         env.start("make the suite green, all of it", &[]);
         env.guidance(&["forbid", "pushing"]).ok();
         client.map(|client| env.var("AI_AGENT", client));
@@ -76,7 +76,7 @@ fn an_agent_that_may_have_lost_its_task_reads_everything_once() {
         let again = env.at(120).turn(SESSION, "Still.");
         assert!(again.block.or(again.context).is_some_and(|text| !text.contains("You are in a Ralph loop")));
         match client {
-            None => format!("{}\n\n{}", answer.goes_on(), answer.context.as_ref().unwrap()),
+            None => format!("{}\n\n{}", answer.continues(), answer.context.as_ref().unwrap()),
             Some(_) => {
                 assert_eq!(answer.block, None);
                 answer.context.unwrap()
@@ -96,7 +96,7 @@ fn an_agent_that_may_have_lost_its_task_reads_everything_once() {
 #[test]
 fn a_text_that_would_not_arrive_whole_as_context_is_a_block() {
     for client in [None, Some(NEW)] {
-        let env = Env::patient();
+        let env = Env::without_breaker();
         let task = format!("begin {} end", "x ".repeat(6_000));
         env.call(crate::env::Program::Ralph)
             .args(&["start", "--session", SESSION, "-"])
@@ -105,7 +105,7 @@ fn a_text_that_would_not_arrive_whole_as_context_is_a_block() {
             .ok();
         client.map(|client| env.var("AI_AGENT", client));
         let answer = env.at(60).turn(SESSION, "On it.");
-        assert!(answer.goes_on().contains(&task), "whole");
+        assert!(answer.continues().contains(&task), "whole");
         assert_eq!(answer.context, None);
         let next = env.at(120).turn(SESSION, "On it.");
         assert_eq!(next.block.is_some(), client.is_none(), "an ordinary turn is short again: {next:?}");

@@ -9,7 +9,7 @@ fn a_turn_continues_with_one_line_for_the_user_and_a_short_prompt_for_the_agent(
     env.start(&"make the whole suite green, ".repeat(200), &[]);
     let answer = env.at(MINUTE).turn(SESSION, "did something");
     assert_eq!(answer.message.as_deref(), Some("Ralph 1/50 · Runtime: 0.0h/9.0h | Wall: 0.0h"));
-    let prompt = answer.goes_on();
+    let prompt = answer.continues();
     assert!(prompt.chars().count() < 600, "{} characters: {prompt}", prompt.chars().count());
     for part in ["make the whole suite green", "<promise>COMPLETE</promise>", "BLOCKED", "DECIDE"] {
         assert!(prompt.contains(part), "{part}: {prompt}");
@@ -18,7 +18,7 @@ fn a_turn_continues_with_one_line_for_the_user_and_a_short_prompt_for_the_agent(
 
 #[test]
 fn the_end_is_announced_when_it_comes_near() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &["--max-iterations", "10"]);
     for turn in 1..=5 {
         let line = env.at(turn).turn(SESSION, "x").message.unwrap();
@@ -73,7 +73,7 @@ fn a_start_does_not_swallow_a_kill_switch_meant_for_others() {
     let first = env.turn(SESSION, "x");
     assert!(first.block.is_none(), "the user stopped every loop that ran: {first:?}");
     assert_eq!(env.shown(SESSION)["outcome"], "killed");
-    env.turn(OTHER, "x").goes_on();
+    env.turn(OTHER, "x").continues();
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_old_kill_switch_does_not_kill_a_new_start() {
     let env = Env::new();
     env.write(".claude/STOP_LOOP", "");
     env.start("new", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_stop_ends_one_sessions_loop_and_tells_it_once() {
     assert!(told.contains("stopped"), "{told}");
     env.turn(SESSION, DONE).ended("stopped");
     env.turn(SESSION, DONE).silent();
-    env.turn(OTHER, "x").goes_on();
+    env.turn(OTHER, "x").continues();
     assert_eq!(env.ralph(&["stop", "--session", SESSION]).code, Some(1), "a second stop has nothing to do");
 }
 
@@ -117,7 +117,7 @@ fn stopping_one_project_does_not_affect_others() {
     std::fs::create_dir(&elsewhere).unwrap();
     env.call(Program::Ralph).args(&["stop"]).cwd(&elsewhere).run().ok();
     assert_eq!(names_in(&elsewhere), [""; 0], "and leaves nothing there");
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn stop_all_ends_every_loop_started_before_it_in_every_project() {
     let event = env.stop(OTHER).says("x").field("cwd", there.to_str().unwrap());
     event.call().var("CLAUDE_PROJECT_DIR", &there).run().answer().ended("stopped");
     env.at(30).start("afterwards", &[]);
-    env.at(40).turn(SESSION, "x").goes_on();
+    env.at(40).turn(SESSION, "x").continues();
     assert!(env.at(50).ralph(&["stop", "--all"]).ok().contains("afterwards"));
     assert!(env.at(60).ralph(&["stop", "--all"]).ok().contains("No loop"));
 }
@@ -151,9 +151,9 @@ fn a_start_after_stop_all_runs_even_if_the_clock_was_set_back() {
     let env = Env::new();
     env.at(100).ralph(&["stop", "--all"]).ok();
     env.at(100).start("in the same moment", &[]);
-    env.at(101).turn(SESSION, "x").goes_on();
+    env.at(101).turn(SESSION, "x").continues();
     env.at(40).start_in(OTHER, "clock set back", &[]);
-    env.at(41).turn(OTHER, "x").goes_on();
+    env.at(41).turn(OTHER, "x").continues();
 }
 
 #[test]
@@ -172,13 +172,13 @@ fn a_completion_below_its_minimums_is_rejected_and_the_agent_is_told_to_use_the_
     let env = Env::new();
     env.start("task", &["--min-hours", "0.1", "--min-iterations", "3"]);
     let answer = env.at(100).turn(SESSION, DONE);
-    let prompt = answer.goes_on();
+    let prompt = answer.continues();
     for part in ["Completion rejected", "not reached (1 of 3)", "verify", "review"] {
         assert!(prompt.contains(part), "{part}: {prompt}");
     }
     assert!(answer.message.unwrap().contains("completion rejected"));
-    env.at(200).turn(SESSION, DONE).goes_on();
-    env.at(300).turn(SESSION, DONE).goes_on();
+    env.at(200).turn(SESSION, DONE).continues();
+    env.at(300).turn(SESSION, DONE).continues();
     env.at(361).turn(SESSION, DONE).ended("complete");
 }
 
@@ -194,7 +194,7 @@ fn blocked_and_decide_are_never_rejected() {
     env.start("task", &[]);
     for empty in ["<promise>BLOCKED:</promise>", "<promise>DECIDE:  </promise>", "<promise>BLOCKED</promise>"]
     {
-        env.turn(SESSION, empty).goes_on();
+        env.turn(SESSION, empty).continues();
     }
 }
 
@@ -202,8 +202,8 @@ fn blocked_and_decide_are_never_rejected() {
 fn the_limit_of_iterations_is_the_number_of_turns() {
     let env = Env::new();
     env.start("task", &["--max-iterations", "3"]);
-    env.turn(SESSION, "1").goes_on();
-    env.turn(SESSION, "2").goes_on();
+    env.turn(SESSION, "1").continues();
+    env.turn(SESSION, "2").continues();
     let told = env.turn(SESSION, "3").ended("max-iterations").to_owned();
     assert!(told.contains("--resume"), "and how to continue: {told}");
     assert_eq!(env.shown(SESSION)["iteration"], 3);
@@ -221,7 +221,7 @@ fn a_completion_on_the_last_turn_counts_as_complete() {
 fn the_limit_of_runtime_ends_the_loop() {
     let env = Env::new();
     env.start("task", &["--max-hours", "0.05"]);
-    env.at(179).turn(SESSION, "x").goes_on();
+    env.at(179).turn(SESSION, "x").continues();
     env.at(181).turn(SESSION, "x").ended("max-runtime");
 }
 
@@ -257,8 +257,8 @@ fn tokens_are_counted_once_a_message() {
     let entry =
         json!({"message": {"id": "same", "content": [{"type": "text", "text": "a"}], "usage": usage}});
     transcript.entry(1, "assistant", entry.clone()).entry(2, "assistant", entry);
-    env.at(5).stop(SESSION).with(&transcript).run().goes_on();
-    env.at(6).stop(SESSION).with(&transcript).run().goes_on();
+    env.at(5).stop(SESSION).with(&transcript).run().continues();
+    env.at(6).stop(SESSION).with(&transcript).run().continues();
     let used = env.record(SESSION)["usage"].clone();
     assert_eq!((&used["input_tokens"], &used["output_tokens"]), (&json!(100), &json!(20)));
 }

@@ -35,7 +35,7 @@ fn an_ending_is_the_same_in_message_state_status_and_history() {
 fn blocked_and_decide_write_a_file_with_the_question() {
     let env = Env::new();
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.turn(SESSION, "<promise>DECIDE:tabs\u{1b}[2J or spaces?</promise>").ended("decide");
     let text = env.read("ralph/decide.txt");
     assert!(
@@ -61,7 +61,7 @@ fn an_unanswered_question_refuses_the_start_and_an_answered_one_reaches_the_agen
     assert!(told.contains("tabs or spaces?") && told.contains("spaces, please"), "{told}");
     assert!(!env.exists("ralph/decide.txt"), "filed away");
     assert_eq!(env.list("ralph/answered").len(), 1);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]

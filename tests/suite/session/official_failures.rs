@@ -44,7 +44,7 @@ fn a_promise_that_is_not_yet_in_the_transcript_counts() {
 
 #[test]
 fn a_tag_mentioned_in_prose_is_no_promise() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     for message in [
         "I will print <promise>COMPLETE</promise> when finished.",
@@ -54,7 +54,7 @@ fn a_tag_mentioned_in_prose_is_no_promise() {
         "> <promise>COMPLETE</promise>",
         "<promise>COMPLETE</promise>\n\nNot yet, though.",
     ] {
-        env.turn(SESSION, message).goes_on();
+        env.turn(SESSION, message).continues();
     }
     assert_eq!(env.shown(SESSION)["state"], "running");
 }
@@ -72,7 +72,7 @@ fn no_assistant_line_in_the_transcript_ends_nothing() {
     env.start("task", &[]);
     let transcript = env.transcript();
     transcript.prompt(1, "p", "go").entry(2, "system", json!({"content": "note"}));
-    env.at(30).stop(SESSION).with(&transcript).run().goes_on();
+    env.at(30).stop(SESSION).with(&transcript).run().continues();
     assert_eq!(env.record(SESSION)["iteration"], 1);
     assert_eq!(env.shown(SESSION)["state"], "running");
 }
@@ -82,7 +82,7 @@ fn a_control_character_breaks_neither_promise_nor_answer() {
     let env = Env::new();
     env.start("ta\u{1}sk \u{1b}[31m", &[]);
     let answer = env.turn(SESSION, "bell \u{7} and escape \u{1b}[2J");
-    answer.goes_on();
+    answer.continues();
     assert!(!answer.message.unwrap().contains('\u{1b}'), "escape codes never reach a terminal");
     env.turn(SESSION, "fine\u{0}\u{8}\n<promise>COM\u{1}PLETE</promise>").ended("complete");
 }
@@ -100,11 +100,11 @@ fn an_invisible_character_beside_the_promise_does_not_hide_it() {
 
 #[test]
 fn zero_eight_is_eight() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &["--max-iterations", "08"]);
     assert_eq!(env.shown(SESSION)["max_iterations"], 8);
     for turn in 1..8 {
-        env.at(turn).turn(SESSION, "working").goes_on();
+        env.at(turn).turn(SESSION, "working").continues();
     }
     env.at(9).turn(SESSION, "working").ended("max-iterations");
 }
@@ -114,7 +114,7 @@ fn quotes_in_the_promise_are_kept() {
     let env = Env::new();
     let promise = r#"it's "really" done; $(rm -rf) `x` \n *"#;
     env.start("task", &["--promise", promise]);
-    let prompt = env.turn(SESSION, DONE).goes_on().to_owned();
+    let prompt = env.turn(SESSION, DONE).continues().to_owned();
     assert!(prompt.contains(promise), "the agent is told the exact text: {prompt}");
     env.turn(SESSION, &format!("ok\n<promise>{promise}</promise>")).ended("complete");
 }
@@ -125,7 +125,7 @@ fn a_line_of_dashes_in_the_task_is_kept() {
     let task = "first part\n---\nactive: false\n---\nlast part";
     env.start(task, &[]);
     assert_eq!(env.record(SESSION)["task"], task);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let told = env.session_start(SESSION, "compact").run().context.expect("the task again");
     assert!(told.contains(task), "{told}");
 }
@@ -137,7 +137,7 @@ fn a_hook_in_a_subdirectory_finds_the_loop() {
     let deep = env.path("src/deep/er");
     std::fs::create_dir_all(&deep).unwrap();
     let event = env.stop(SESSION).says("x").field("cwd", deep.to_str().unwrap());
-    event.call().without("CLAUDE_PROJECT_DIR").cwd(&deep).run().answer().goes_on();
+    event.call().without("CLAUDE_PROJECT_DIR").cwd(&deep).run().answer().continues();
     assert_eq!(env.record(SESSION)["iteration"], 1);
     assert!(!deep.join(".claude").exists());
 }

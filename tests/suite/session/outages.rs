@@ -45,7 +45,7 @@ fn a_failure_of_the_service_is_waited_for_and_no_iteration() {
     // Nothing may wake the session any more: its waker was killed, say.
     let told = env.at(10 + MINUTE).ralph(&["status"]).ok();
     assert!(told.contains("waiting: your prompt, after an API error: server_error"), "{told}");
-    env.at(20 + MINUTE).turn(SESSION, "On it again.").goes_on();
+    env.at(20 + MINUTE).turn(SESSION, "On it again.").continues();
     assert_eq!(env.record(SESSION)["session"]["outage"], Value::Null);
 }
 

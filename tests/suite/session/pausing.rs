@@ -20,7 +20,7 @@ fn a_pause_from_outside_takes_effect_at_the_end_of_the_turn() {
     let refused = env.ralph(&["pause", "--resume", "--session", SESSION]).fails(1);
     assert!(refused.contains("its session waits for you") && refused.contains("hint: "), "{refused}");
     env.at(60).ralph(&["start", "--resume", "--session", SESSION]).ok();
-    env.at(70).turn(SESSION, "on it").goes_on();
+    env.at(70).turn(SESSION, "on it").continues();
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_pause_can_be_withdrawn_until_the_turn_ends() {
     assert_eq!(env.shown(SESSION)["state"], "paused");
     let told = env.at(15).ralph(&["pause", "--resume"]).ok();
     assert!(told.contains("\"the task\" continues."), "{told}");
-    env.at(20).turn(SESSION, "on it").goes_on();
+    env.at(20).turn(SESSION, "on it").continues();
     assert_eq!(env.shown(SESSION)["iteration"], 1);
 }
 

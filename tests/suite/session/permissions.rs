@@ -12,7 +12,7 @@ const FILE: &str = ".claude/ralph-config.json";
 
 /// A world in the terminal's interface, with a clock that stands still.
 fn interactive() -> (Env, Clock) {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.var("CLAUDE_CODE_ENTRYPOINT", "cli");
     let clock = env.clock();
     (env, clock)
@@ -81,7 +81,7 @@ fn a_prompt_that_the_user_does_not_answer_is_denied_and_the_agent_told_what_to_d
     assert_eq!(decisions(&env), ["denied"]);
     let logs = env.ralph(&["logs"]).ok();
     assert!(logs.contains("denied: Bash(npm publish): no answer within 5m"), "{logs}");
-    env.turn(SESSION, "I continue without it.").goes_on();
+    env.turn(SESSION, "I continue without it.").continues();
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_later_prompt_or_the_end_of_the_turn_shows_that_the_earlier_one_was_answered
     wait_until("the second is noted", || env.shown(SESSION)["waiting"]["what"] == "Bash(two)");
     assert!(unanswered(&clock, second).denied().contains("Bash(two)"));
     let third = prompted(&env, runs(&env, "three"));
-    env.turn(SESSION, "done with three").goes_on();
+    env.turn(SESSION, "done with three").continues();
     third.wait().answer().silent();
 }
 
@@ -148,7 +148,7 @@ fn a_hook_that_is_killed_while_it_waits_leaves_nothing_half_done() {
     prompted(&env, runs(&env, "make")).kill();
     client_says(&env, &alive(), json!({"status": "busy"}));
     assert_eq!(env.shown(SESSION)["activity"], "working", "the client knows that the dialog is closed");
-    env.turn(SESSION, "I go on.").goes_on();
+    env.turn(SESSION, "I go on.").continues();
     assert!(env.record(SESSION)["session"]["waiting"].is_null());
     assert_eq!(env.shown(SESSION)["iteration"], 1);
     assert_eq!(decisions(&env), [json!(null); 0]);
@@ -177,7 +177,7 @@ fn without_a_loop_or_a_person_or_a_wait_the_prompt_is_left_to_the_client() {
 
 #[test]
 fn only_what_the_users_rule_says_is_allowed() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let told = env.start("task", &["--allow-tool", "Bash(cargo test:*)", "--allow-tool=Edit"]);
     assert!(
         told.contains("Allowed without asking: Bash(cargo test:*)\nAllowed without asking: Edit"),
@@ -207,7 +207,7 @@ fn only_what_the_users_rule_says_is_allowed() {
 
 #[test]
 fn a_slash_command_takes_rules_too_and_a_form_that_is_not_understood_is_refused() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let answer = env.types(SESSION, "start", "do it --allow-tool 'Bash(cargo test:*)' --allow-tool Edit");
     assert!(answer.message.unwrap().contains("Allowed without asking: Bash(cargo test:*)"));
     runs(&env, "cargo test").run().permits();
@@ -222,7 +222,7 @@ fn a_slash_command_takes_rules_too_and_a_form_that_is_not_understood_is_refused(
 
 #[test]
 fn a_repository_allows_nothing_without_trust_and_neither_does_a_state_file() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.write(FILE, json!({"permission": {"allow": ["Bash"]}}).to_string());
     let told = env.start("task", &[]);
     assert!(told.contains("permission.allow is not used until you trust it with `ralph trust`"), "{told}");
@@ -277,7 +277,7 @@ fn a_question_that_the_user_answers_in_the_dialog_ends_nothing() {
     let hook = prompted(&env, asks(&env, "AskUserQuestion", json!({"questions": [{"question": "A?"}]})));
     client_says(&env, &alive(), json!({"status": "busy"}));
     hook.wait().answer().silent();
-    env.turn(SESSION, "thanks").goes_on();
+    env.turn(SESSION, "thanks").continues();
     assert!(!env.exists("ralph/decide.txt"));
 }
 
@@ -292,7 +292,7 @@ fn a_loop_that_does_nothing_but_meet_the_same_denial_is_blocked_with_the_rule_th
         assert_eq!(answer.denied().contains("denied 3 times: do not try it again"), count == 3, "{answer:?}");
         let turn = env.turn(SESSION, &format!("turn {count}"));
         if count < 3 {
-            turn.goes_on();
+            turn.continues();
             continue;
         }
         let told = turn.ended("blocked");
@@ -326,7 +326,7 @@ fn different_calls_are_counted_apart_and_without_a_rule_the_clients_own_is_named
         assert!(told.contains(way) && !told.contains("--allow-tool"), "{told}");
         let turn = env.turn(SESSION, &format!("turn {count}"));
         if count < 2 {
-            turn.goes_on();
+            turn.continues();
             continue;
         }
         let told = turn.ended("blocked");
@@ -346,7 +346,7 @@ fn a_denial_in_a_turn_that_makes_progress_blocks_nothing() {
     for count in 1..=4 {
         unanswered(&clock, prompted(&env, runs(&env, "npm publish"))).denied();
         env.write(&format!("work-{count}.txt"), "done");
-        env.turn(SESSION, &format!("turn {count}")).goes_on();
+        env.turn(SESSION, &format!("turn {count}")).continues();
     }
 }
 

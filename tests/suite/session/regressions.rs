@@ -52,18 +52,18 @@ fn a_loop_started_from_a_terminal_gives_the_agent_the_whole_task_once() {
     env.start(&task, &[]);
     let first = env.turn(SESSION, "x");
     assert!(first.context.as_deref().is_some_and(|text| text.contains(&task)), "{first:?}");
-    assert!(first.goes_on().chars().count() < 600, "{first:?}");
+    assert!(first.continues().chars().count() < 600, "{first:?}");
     let second = env.turn(SESSION, "x");
     assert_eq!(second.context, None);
-    assert!(!second.goes_on().contains("end of the task") && second.goes_on().chars().count() < 600);
+    assert!(!second.continues().contains("end of the task") && second.continues().chars().count() < 600);
 }
 
 #[test]
 fn a_refused_adoption_leaves_the_loop_where_it_was() {
     let env = Env::new();
     env.start("the task", &["--max-iterations", "5"]);
-    env.turn(SESSION, "x").goes_on();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
+    env.turn(SESSION, "x").continues();
     env.event(Program::SessionStartHook, SESSION, "SessionEnd").field("reason", "other").run();
     let before = env.state();
     let armed = names_in(&env.data().join("sessions"));
@@ -71,7 +71,7 @@ fn a_refused_adoption_leaves_the_loop_where_it_was() {
     assert!(told.contains("limit"), "{told}");
     assert_eq!((env.state(), names_in(&env.data().join("sessions"))), (before, armed));
     env.turn(OTHER, "x").silent();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     assert_eq!(env.shown(SESSION)["max_iterations"], 5);
 }
 
@@ -79,7 +79,7 @@ fn a_refused_adoption_leaves_the_loop_where_it_was() {
 fn a_replacement_that_cannot_be_saved_leaves_the_old_loop_alive() {
     let env = Env::new();
     env.start("the old task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.write(".claude/ralph-state.json.tmp-new/in-the-way", "");
     let told = env.ralph(&["start", "--replace", "--session", SESSION, "new"]).fails(70);
     assert!(told.contains("ralph-state.json"), "{told}");
@@ -87,23 +87,23 @@ fn a_replacement_that_cannot_be_saved_leaves_the_old_loop_alive() {
     assert!(env.history().is_empty(), "nothing ended");
     let shown = env.shown(SESSION);
     assert_eq!((&shown["task"], &shown["state"]), (&json!("the old task"), &json!("running")));
-    assert!(env.turn(SESSION, "x").goes_on().contains("the old task"));
+    assert!(env.turn(SESSION, "x").continues().contains("the old task"));
 }
 
 #[test]
 fn a_loop_moves_from_an_open_session_only_by_name_and_that_session_is_told() {
     let env = Env::new();
     env.start("the task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let told = env.ralph(&["start", "--resume", "--session", OTHER]).fails(1);
     assert!(told.contains("--run"), "{told}");
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let run = env.shown(SESSION)["run_id"].as_str().unwrap()[..8].to_owned();
     env.at(60).ralph(&["start", "--resume", "--run", &run, "--session", OTHER]).ok();
     let left = env.at(70).turn(SESSION, "x");
     assert!(left.ended("interrupted").contains(&OTHER[..8]), "{left:?}");
     env.at(80).turn(SESSION, "x").silent();
-    assert!(env.turn(OTHER, "x").goes_on().contains("the task"));
+    assert!(env.turn(OTHER, "x").continues().contains("the task"));
     assert_eq!(env.shown(OTHER)["iteration"], 3);
 }
 
@@ -111,10 +111,10 @@ fn a_loop_moves_from_an_open_session_only_by_name_and_that_session_is_told() {
 fn a_loop_whose_session_was_closed_is_taken_over_without_a_name() {
     let env = Env::new();
     env.start("the task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.event(Program::SessionStartHook, SESSION, "SessionEnd").field("reason", "other").run();
     env.at(60).ralph(&["start", "--resume", "--session", OTHER]).ok();
-    assert!(env.at(70).turn(OTHER, "x").goes_on().contains("the task"));
+    assert!(env.at(70).turn(OTHER, "x").continues().contains("the task"));
     assert_eq!(env.turn(SESSION, "x").block, None);
     let running = env.status()["loops"]
         .as_array()
@@ -127,23 +127,23 @@ fn a_loop_whose_session_was_closed_is_taken_over_without_a_name() {
 
 #[test]
 fn a_half_written_settings_file_changes_no_limit_and_is_named_once() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     let whole =
         r#"{"loop_limits": {"max_iterations": 7, "max_hours": 3}, "completion": {"promise": "FERTIG"}}"#;
     env.write(".claude/ralph-config.json", whole);
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.write(".claude/ralph-config.json", &whole[..40]);
     let answer = env.turn(SESSION, "x");
-    assert!(answer.goes_on().contains("of 7") && answer.goes_on().contains("FERTIG"), "{answer:?}");
-    assert!(!answer.goes_on().contains("limits were changed"));
+    assert!(answer.continues().contains("of 7") && answer.continues().contains("FERTIG"), "{answer:?}");
+    assert!(!answer.continues().contains("limits were changed"));
     assert!(answer.message.unwrap().contains("ralph-config.json"));
     let answer = env.turn(SESSION, "x");
-    assert!(answer.goes_on().contains("of 7"), "{answer:?}");
+    assert!(answer.continues().contains("of 7"), "{answer:?}");
     assert!(!answer.message.unwrap().contains("ralph-config.json"), "once");
     assert_eq!(env.shown(SESSION)["max_iterations"], 7);
     env.write(".claude/ralph-config.json", whole.replace('7', "6"));
-    assert!(env.turn(SESSION, "x").goes_on().contains("of 6"));
+    assert!(env.turn(SESSION, "x").continues().contains("of 6"));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_loop_whose_state_is_damaged_or_gone_ends_as_an_error_everywhere() {
     for damage in [Some("{\"loops\": {"), Some("{}"), Some(""), None] {
         let env = Env::new();
         env.start("the task", &[]);
-        env.turn(SESSION, "x").goes_on();
+        env.turn(SESSION, "x").continues();
         match damage {
             Some(text) => drop(env.write(".claude/ralph-state.json", text)),
             None => fs::remove_file(env.path(".claude/ralph-state.json")).unwrap(),
@@ -174,7 +174,7 @@ fn silence_after_the_models_answer_is_no_runtime() {
     env.start("task", &[]);
     let transcript = env.transcript();
     transcript.prompt(1, "p", "go").text(10, "answered");
-    env.at(HOUR).stop(SESSION).with(&transcript).prompt_id("p").says("answered").run().goes_on();
+    env.at(HOUR).stop(SESSION).with(&transcript).prompt_id("p").says("answered").run().continues();
     let runtime = env.shown(SESSION)["runtime_seconds"].as_f64().unwrap();
     assert!((9.0..=11.0).contains(&runtime), "{runtime}");
 }
@@ -187,7 +187,7 @@ fn a_tool_call_without_a_result_counts_no_night() {
     transcript.prompt(1, "p", "go").call(10, "t");
     // A new prompt led to this turn. The transcript does not show it yet, but the client says that no hook did.
     let stop = env.at(8 * HOUR).stop(SESSION).with(&transcript).field("stop_hook_active", false);
-    stop.says("good morning").run().goes_on();
+    stop.says("good morning").run().continues();
     let runtime = env.shown(SESSION)["runtime_seconds"].as_f64().unwrap();
     assert!(runtime < 400.0, "{runtime}");
 }
@@ -233,7 +233,7 @@ fn a_transcript_that_is_a_pipe_delays_no_hook() {
     let pipe = env.base.join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let path = pipe.to_str().unwrap();
-    env.stop(SESSION).field("transcript_path", path).says("x").run().goes_on();
+    env.stop(SESSION).field("transcript_path", path).says("x").run().continues();
     env.session_start(SESSION, "compact").field("transcript_path", path).run();
     env.event(Program::StopHook, SESSION, "StopFailure").field("transcript_path", path).run();
     env.event(Program::SessionStartHook, SESSION, "SessionEnd").field("transcript_path", path).run();
@@ -247,9 +247,9 @@ fn a_null_among_the_flags_loses_no_flag() {
         let env = Env::new();
         env.start("task", &["--max-iterations", "3"]);
         env.edit_state(|state| state["loops"][SESSION]["given"][name] = Value::Null);
-        env.turn(SESSION, "x").goes_on();
+        env.turn(SESSION, "x").continues();
         assert_eq!(env.shown(SESSION)["max_iterations"], 3, "{name}");
-        env.turn(SESSION, "x").goes_on();
+        env.turn(SESSION, "x").continues();
         env.turn(SESSION, "x").ended("max-iterations");
     }
 }
@@ -262,7 +262,7 @@ fn an_explicit_minimum_over_a_presets_maximum_raises_it() {
     let shown = env.shown(SESSION);
     assert_eq!(shown["max_runtime_seconds"].as_f64(), Some(3600.0));
     assert_eq!(shown["max_iterations"], 30);
-    assert!(env.turn(SESSION, DONE).goes_on().contains("Completion rejected: minimum runtime"));
+    assert!(env.turn(SESSION, DONE).continues().contains("Completion rejected: minimum runtime"));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_promise_after_code_within_a_line_is_seen() {
     }
     let env = Env::new();
     env.start("task", &[]);
-    env.turn(SESSION, "```\n<promise>COMPLETE</promise>").goes_on();
+    env.turn(SESSION, "```\n<promise>COMPLETE</promise>").continues();
 }
 
 fn is_clean(text: &str) {

@@ -18,7 +18,7 @@ fn after_compaction_the_agent_gets_task_position_and_guidance_again() {
     let env = Env::new();
     let task = "first line\nsecond \"line\" with $(x)";
     env.start(task, &["--max-iterations", "7"]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let entry = json!({"text": "small commits", "timestamp": crate::env::stamp(-60), "session_id": SESSION});
     env.set_guidance(json!({"encouraged": [entry], "forbidden": []}));
     let answer = env.at(60).session_start(SESSION, "compact").run();
@@ -27,18 +27,18 @@ fn after_compaction_the_agent_gets_task_position_and_guidance_again() {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert_eq!(env.status()["guidance"]["encouraged"][0]["delivered"], true);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
 fn a_resumed_session_continues_its_loop() {
     let env = Env::new();
     env.start("the task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let answer = env.at(8 * HOUR).session_start(SESSION, "resume").run();
     assert!(answer.context.unwrap().contains("the task"));
     assert!(answer.message.unwrap().contains("continues at the end"), "the user is told as well");
-    env.at(8 * HOUR + 10).turn(SESSION, "x").goes_on();
+    env.at(8 * HOUR + 10).turn(SESSION, "x").continues();
     assert_eq!(env.record(SESSION)["iteration"], 2);
 }
 
@@ -70,7 +70,7 @@ fn a_resumed_session_does_not_restart_an_ended_loop() {
 fn clear_shows_the_orphaned_loop_and_resume_adopts_it() {
     let env = Env::new();
     env.start("the long task", &["--max-iterations", "9"]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let run = env.record(SESSION)["run_id"].clone();
     env.event(Program::StopHook, SESSION, "SessionEnd").field("reason", "clear").run().silent();
     let answer = env.at(10).session_start(OTHER, "clear").run();
@@ -87,7 +87,7 @@ fn clear_shows_the_orphaned_loop_and_resume_adopts_it() {
         "the same run, with its counters"
     );
     assert!(env.record(SESSION).is_null());
-    let prompt = env.at(20).turn(OTHER, "x").goes_on().to_owned();
+    let prompt = env.at(20).turn(OTHER, "x").continues().to_owned();
     assert!(prompt.contains("the long task"), "{prompt}");
     env.turn(SESSION, "x").silent();
     assert_eq!(env.shown(OTHER)["max_iterations"], 9);
@@ -101,17 +101,17 @@ fn an_orphan_is_adopted_before_a_loop_that_lives_in_another_session() {
     env.event(Program::StopHook, SESSION, "SessionEnd").field("reason", "clear").run().silent();
     env.ralph(&["start", "--resume", "--session", "third"]).ok();
     assert_eq!(env.record("third")["task"], "orphan");
-    env.turn(OTHER, "x").goes_on();
+    env.turn(OTHER, "x").continues();
 }
 
 #[test]
 fn a_loop_at_work_in_another_session_is_not_taken_from_it() {
     let env = Env::new();
     env.start("at work", &[]);
-    env.at(60).turn(SESSION, "x").goes_on();
+    env.at(60).turn(SESSION, "x").continues();
     let run = env.at(61).ralph(&["start", "--resume", "--session", OTHER]);
     assert_ne!(run.code, Some(0), "it was seen a second ago; taking it needs --run: {run:?}");
-    env.at(70).turn(SESSION, "x").goes_on();
+    env.at(70).turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -135,12 +135,12 @@ fn several_orphans_are_named_and_one_can_be_chosen() {
 fn resume_continues_an_ended_loop_with_a_higher_limit() {
     let env = Env::new();
     env.start("task", &["--max-iterations", "2"]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.turn(SESSION, "x").ended("max-iterations");
     let refused = env.ralph(&["start", "--resume", "--session", SESSION]).fails(1);
     assert!(refused.contains("--max-iterations"), "{refused}");
     env.ralph(&["start", "--resume", "--max-iterations", "4", "--session", SESSION]).ok();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.turn(SESSION, "x").ended("max-iterations");
     assert_eq!(
         (env.history().len(), env.history()[0]["iterations"].clone()),
@@ -153,7 +153,7 @@ fn resume_continues_an_ended_loop_with_a_higher_limit() {
 fn a_second_start_is_refused_and_replace_ends_the_first() {
     let env = Env::new();
     env.start("first", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let told = env.ralph(&["start", "--session", SESSION, "second"]).fails(1);
     assert!(told.contains("first") && told.contains("--replace"), "{told}");
     assert_eq!(env.record(SESSION)["task"], "first");
@@ -165,7 +165,7 @@ fn a_second_start_is_refused_and_replace_ends_the_first() {
         "counters belong to the run"
     );
     assert_eq!(env.history()[0]["outcome"], "stopped");
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn over_age_guidance_is_dropped_at_a_stop_and_the_agent_never_sees_it() {
     let entry = json!({"text": "stale words", "timestamp": crate::env::stamp(-25 * HOUR)});
     env.set_guidance(json!({"encouraged": [entry], "forbidden": []}));
     let answer = env.turn(SESSION, "x");
-    assert!(!answer.goes_on().contains("stale words"));
+    assert!(!answer.continues().contains("stale words"));
     assert!(answer.message.unwrap().contains("stale words"));
     assert!(!env.turn(SESSION, "x").message.unwrap().contains("stale words"));
 }
@@ -202,7 +202,7 @@ fn guidance_reaches_the_agent_at_the_very_next_stop_with_its_age() {
     env.start("task", &[]);
     let entry = json!({"text": "use tabs", "timestamp": crate::env::stamp(-120), "session_id": SESSION});
     env.set_guidance(json!({"encouraged": [], "forbidden": [entry]}));
-    let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+    let prompt = env.turn(SESSION, "x").continues().to_owned();
     assert!(prompt.contains("FORBIDDEN") && prompt.contains("use tabs") && prompt.contains("2m"), "{prompt}");
     assert_eq!(env.status()["guidance"]["forbidden"][0]["delivered"], true);
 }
@@ -219,7 +219,7 @@ fn an_api_error_ends_no_loop_and_is_shown() {
     );
     let text = env.ralph(&["status"]).ok();
     assert!(text.contains("rate_limit") && !text.contains('\u{1b}'), "{text}");
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     assert!(!env.ralph(&["status"]).ok().contains("rate_limit"), "over once a turn ended well");
 }
 
@@ -231,7 +231,7 @@ fn the_end_of_a_session_keeps_its_loop_and_says_nothing() {
         env.event(Program::StopHook, SESSION, "SessionEnd").field("reason", reason).run().silent();
     }
     assert_eq!(env.shown(SESSION)["state"], "running");
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]

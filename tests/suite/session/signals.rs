@@ -53,12 +53,12 @@ fn a_signal_that_does_not_count_is_answered_in_the_turns_line_and_in_the_prompt(
         let env = Env::new();
         env.start("task", &[]);
         let answer = env.at(10).turn(SESSION, &message);
-        let prompt = answer.goes_on();
+        let prompt = answer.continues();
         assert!(prompt.contains("Signal ignored: ") && prompt.contains(why), "{message}: {prompt}");
         let line = answer.message.as_deref().unwrap();
         assert!(line.contains("signal ignored: ") && line.contains(why), "{message}: {line}");
         let next = env.at(20).turn(SESSION, "On it.");
-        assert!(!next.goes_on().contains("ignored"), "told once: {next:?}");
+        assert!(!next.continues().contains("ignored"), "told once: {next:?}");
     }
 }
 
@@ -69,7 +69,7 @@ fn the_text_of_a_tag_reaches_no_terminal_raw_and_at_no_length() {
     let answer = env.turn(SESSION, &format!("<promise>\u{9b}31m{}</promise>", "DONE ".repeat(9_000)));
     let line = answer.message.as_deref().unwrap();
     assert!(line.contains("signal ignored") && line.len() < 300 && !line.contains('\u{9b}'), "{line}");
-    assert!(answer.goes_on().chars().count() < 600);
+    assert!(answer.continues().chars().count() < 600);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_recommendation_is_repeated_where_the_agent_may_have_lost_it() {
     env.start("task", &[]);
     env.at(10).session_start(SESSION, "compact").run();
     let answer = env.at(20).turn(SESSION, &block("RECOMMENDATION: write the parser next"));
-    assert!(!answer.goes_on().contains("parser"), "the agent has just said it: {answer:?}");
+    assert!(!answer.continues().contains("parser"), "the agent has just said it: {answer:?}");
     let context = env.at(30).session_start(SESSION, "compact").run().context.expect("the whole task");
     assert!(context.contains("write the parser next") && context.contains("the agent's words"), "{context}");
 }
@@ -94,7 +94,7 @@ fn talk_of_completion_beside_empty_commits_trips_the_breaker() {
     env.start("task", &[]);
     for turn in 1..5 {
         commit(&env, turn);
-        env.at(turn * 10).turn(SESSION, &talk(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &talk(turn)).continues();
     }
     commit(&env, 5);
     let told = env.at(50).turn(SESSION, &talk(5));
@@ -106,7 +106,7 @@ fn talk_of_completion_beside_empty_commits_trips_the_breaker() {
     for turn in 1..9 {
         commit(&env, turn);
         env.write("src/a.rs", turn.to_string());
-        env.at(turn * 10).turn(SESSION, &talk(turn)).goes_on();
+        env.at(turn * 10).turn(SESSION, &talk(turn)).continues();
     }
 }
 
@@ -117,7 +117,7 @@ fn status_shows_the_status_block_the_output_and_the_counters() {
     let fields = "STATUS: IN_PROGRESS\nTASKS_COMPLETED_THIS_LOOP: 0\nFILES_MODIFIED: 0\nTESTS_STATUS: NOT_RUN\n\
                   WORK_TYPE: TESTING\nEXIT_SIGNAL: false\nRECOMMENDATION: write the \u{9b}31mparser next";
     let message = block(fields);
-    env.at(10).turn(SESSION, &message).goes_on();
+    env.at(10).turn(SESSION, &message).continues();
     let shown = env.shown(SESSION);
     assert_eq!(
         shown["status_block"],
@@ -153,7 +153,7 @@ fn an_exit_signal_beside_two_statements_is_a_claim() {
     }
     let env = Env::new();
     env.start("task", &[]);
-    env.at(10).turn(SESSION, &format!("{said}\n{}", block("EXIT_SIGNAL: false"))).goes_on();
+    env.at(10).turn(SESSION, &format!("{said}\n{}", block("EXIT_SIGNAL: false"))).continues();
     let env = Env::new();
     env.start("task", &["--verify", "false"]);
     let answer = env.at(10).turn(SESSION, &format!("{said}\n{}", block("EXIT_SIGNAL: true")));

@@ -19,7 +19,7 @@ fn a_start_with_hostile_text_arrives_whole() {
     let told = relay(&env, SESSION, "start");
     assert!(told.contains(HOSTILE), "{told}");
     assert!(!env.exists("pwned"));
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -91,20 +91,20 @@ fn status_without_a_loop_needs_no_model_and_no_file() {
 fn status_in_a_loop_is_shown_and_the_agent_continues() {
     let env = Env::new();
     env.start("the task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let answer = env.types(SESSION, "status", "");
     assert_eq!(answer.block, None, "an answer without a turn would end the loop's turn");
     let shown = answer.message.unwrap();
     assert!(shown.contains("the task") && shown.contains("1/50"), "{shown}");
     assert!(relay(&env, SESSION, "status").contains("the task"));
-    env.turn(SESSION, "ok").goes_on();
+    env.turn(SESSION, "ok").continues();
 }
 
 #[test]
 fn stop_in_a_loop_ends_it_at_once_without_a_model_call() {
     let env = Env::new();
     env.start("the task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let told = env.types(SESSION, "stop", "").block.unwrap();
     assert!(told.contains("stopped"), "{told}");
     assert_eq!(env.shown(SESSION)["outcome"], "stopped");
@@ -293,7 +293,7 @@ fn a_resumed_loop_takes_new_limits_and_a_new_task_from_the_slash_command() {
     assert!(answer.message.is_some(), "{answer:?}");
     let record = env.record(SESSION);
     assert_eq!((&record["task"], &record["iteration"]), (&json!("new words"), &json!(1)));
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]

@@ -41,7 +41,9 @@ fn after_an_ending_the_status_line_says_it_until_the_next_start() {
     env.start("work", &["--min-iterations", "12"]);
     for turn in 1..12 {
         env.write("work.txt", turn.to_string());
-        env.at(turn).turn(SESSION, &format!("Did part {turn} of it, and wrote down what is next.")).goes_on();
+        env.at(turn)
+            .turn(SESSION, &format!("Did part {turn} of it, and wrote down what is next."))
+            .continues();
     }
     env.at(12).turn(SESSION, DONE).ended("complete");
     for seconds in [12, 20 * HOUR] {

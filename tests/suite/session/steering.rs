@@ -14,7 +14,7 @@ fn a_queued_slash_command_runs_first_then_the_loop_continues() {
     assert!(told.allows().contains("/ralph:status"), "{told:?}");
     assert_eq!(env.shown(SESSION)["state"], "running", "the loop stays armed");
     transcript.queue(21, "dequeue", "").prompt(22, "q", "status please").text(24, "here");
-    env.at(25).stop(SESSION).with(&transcript).says("here").run().goes_on();
+    env.at(25).stop(SESSION).with(&transcript).says("here").run().continues();
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn a_queued_command_that_was_removed_delays_nothing() {
     env.start("task", &[]);
     let transcript = env.transcript();
     transcript.worked(1).queue(5, "enqueue", "/ralph:stop").queue(6, "remove", "/ralph:stop");
-    env.at(20).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(20).stop(SESSION).with(&transcript).says("x").run().continues();
 }
 
 #[test]
@@ -34,9 +34,9 @@ fn a_queue_that_was_misread_stops_the_loop_at_most_once() {
     transcript.worked(1).queue(5, "enqueue", "/ghost");
     env.at(20).stop(SESSION).with(&transcript).says("x").run().allows();
     transcript.worked(21);
-    env.at(40).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(40).stop(SESSION).with(&transcript).says("x").run().continues();
     transcript.worked(41);
-    env.at(60).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(60).stop(SESSION).with(&transcript).says("x").run().continues();
 }
 
 #[test]
@@ -46,11 +46,11 @@ fn a_queue_from_before_the_loop_or_the_last_process_delays_nothing() {
     transcript.queue(-50, "enqueue", "/old");
     env.start("task", &[]);
     transcript.worked(1);
-    env.at(20).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(20).stop(SESSION).with(&transcript).says("x").run().continues();
     transcript.queue(25, "enqueue", "/lost with the process");
     env.at(100).session_start(SESSION, "resume").with(&transcript).run();
     transcript.worked(101);
-    env.at(120).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(120).stop(SESSION).with(&transcript).says("x").run().continues();
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn esc_pauses_with_one_message_and_only_the_user_resumes() {
     assert!(told.contains("the task"), "{told}");
     transcript.worked(61);
     let prompt = env.at(75).stop(SESSION).with(&transcript).says("x").run();
-    assert!(prompt.goes_on().contains("the task"));
+    assert!(prompt.continues().contains("the task"));
     assert_eq!(env.shown(SESSION)["state"], "running");
 }
 
@@ -85,7 +85,7 @@ fn a_clock_set_back_after_esc_pauses_the_resumed_loop_only_at_another_esc() {
     assert_eq!(env.shown(SESSION)["state"], "paused");
     env.at(60).types(SESSION, "start", "--resume");
     transcript.worked(61);
-    env.at(75).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(75).stop(SESSION).with(&transcript).says("x").run().continues();
     env.at(80)
         .event(Program::SessionStartHook, SESSION, "SessionStart")
         .field("source", "compact")
@@ -97,7 +97,7 @@ fn a_clock_set_back_after_esc_pauses_the_resumed_loop_only_at_another_esc() {
     assert!(told.allows().contains("PAUSED"), "{told:?}");
     env.at(120).types(SESSION, "start", "--resume");
     transcript.worked(121);
-    env.at(135).stop(SESSION).with(&transcript).says("y").run().goes_on();
+    env.at(135).stop(SESSION).with(&transcript).says("y").run().continues();
     assert_eq!(env.shown(SESSION)["state"], "running", "the first Esc still looks newer than the resume");
 }
 
@@ -108,7 +108,7 @@ fn an_esc_from_before_the_loop_pauses_nothing() {
     transcript.prompt(-60, "o", "old").esc(-50);
     env.start("task", &[]);
     transcript.worked(1);
-    env.at(20).stop(SESSION).with(&transcript).says("x").run().goes_on();
+    env.at(20).stop(SESSION).with(&transcript).says("x").run().continues();
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn background_work_is_waited_for_and_nothing_is_counted() {
         (json!(0), json!("running"))
     );
     transcript.prompt(100, "n", "<task-notification>").worked(101);
-    env.at(115).stop(SESSION).with(&transcript).says("built").run().goes_on();
+    env.at(115).stop(SESSION).with(&transcript).says("built").run().continues();
     assert_eq!(env.record(SESSION)["iteration"], 1);
 }
 
@@ -152,12 +152,12 @@ fn background_work_that_has_ended_is_no_reason_to_wait() {
     let env = Env::new();
     env.start("task", &[]);
     let over = json!([{"id": "b", "type": "shell", "status": "completed", "description": "old"}]);
-    env.stop(SESSION).field("background_tasks", over).says("x").run().goes_on();
+    env.stop(SESSION).field("background_tasks", over).says("x").run().continues();
 }
 
 #[test]
 fn idle_turns_end_as_stuck_before_the_clients_own_cap_with_one_warning() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     let transcript = env.transcript();
     transcript.prompt(0, "p", "go");
@@ -165,7 +165,7 @@ fn idle_turns_end_as_stuck_before_the_clients_own_cap_with_one_warning() {
         transcript.text(turn * 10, "I am thinking").feedback(turn * 10 + 1);
         let prompt = env.at(turn * 10 + 1).stop(SESSION).with(&transcript).says("thinking").run();
         assert_eq!(
-            prompt.goes_on().contains("without using a tool"),
+            prompt.continues().contains("without using a tool"),
             turn == 4,
             "one warning, one step before"
         );
@@ -180,7 +180,7 @@ fn idle_turns_end_as_stuck_before_the_clients_own_cap_with_one_warning() {
 
 #[test]
 fn one_tool_resets_the_count_and_unknown_turns_count_nothing() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     let transcript = env.transcript();
     for turn in 0..12 {
@@ -190,23 +190,23 @@ fn one_tool_resets_the_count_and_unknown_turns_count_nothing() {
         } else {
             transcript.feedback(begin).text(begin + 5, "thinking");
         }
-        env.at(begin + 15).stop(SESSION).with(&transcript).says("x").run().goes_on();
+        env.at(begin + 15).stop(SESSION).with(&transcript).says("x").run().continues();
     }
     for _ in 0..10 {
-        env.stop(SESSION).says("no transcript").run().goes_on();
+        env.stop(SESSION).says("no transcript").run().continues();
     }
 }
 
 #[test]
 fn a_tool_the_transcript_shows_late_still_counts_as_work() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     let transcript = env.transcript();
     // Each Stop sees the turn before last only: it lags by one message.
     for turn in 0..8 {
         let begin = turn * 20;
         transcript.feedback(begin).call(begin + 1, &format!("t{turn}"));
-        env.at(begin + 15).stop(SESSION).with(&transcript).says("x").run().goes_on();
+        env.at(begin + 15).stop(SESSION).with(&transcript).says("x").run().continues();
         transcript.result(begin + 5, &format!("t{turn}")).text(begin + 14, "x");
     }
 }
@@ -218,7 +218,7 @@ fn the_text_of_a_subagent_is_not_the_agents() {
     let transcript = env.transcript();
     let message = json!({"id": "side", "content": [{"type": "text", "text": DONE}]});
     transcript.entry(2, "assistant", json!({"isSidechain": true, "message": message}));
-    env.at(5).stop(SESSION).with(&transcript).run().goes_on();
+    env.at(5).stop(SESSION).with(&transcript).run().continues();
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn without_the_clients_message_the_transcripts_last_text_is_the_agents() {
     let tool = json!([{"type": "tool_result", "tool_use_id": "t", "content": DONE}]);
     transcript.text(1, "hm").entry(2, "user", json!({"message": {"content": tool}}));
     transcript.prompt(3, "p", DONE);
-    env.at(5).stop(SESSION).with(&transcript).run().goes_on();
+    env.at(5).stop(SESSION).with(&transcript).run().continues();
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_promise_from_before_the_loop_completes_nothing() {
     let transcript = env.transcript();
     transcript.text(-20, DONE);
     env.start("task", &[]);
-    env.at(5).stop(SESSION).with(&transcript).run().goes_on();
+    env.at(5).stop(SESSION).with(&transcript).run().continues();
     env.turn(OTHER, DONE).silent();
 }
 

@@ -109,7 +109,7 @@ fn an_answer_typed_in_the_session_resumes_the_loop_with_it() {
         assert_eq!(env.shown(SESSION)["state"], "running");
         assert_eq!(env.list("ralph/answered").len(), 1);
         env.submits(SESSION, "a plain message").run().silent();
-        env.at(30).turn(SESSION, "On it.").goes_on();
+        env.at(30).turn(SESSION, "On it.").continues();
         assert!(!env.exists("pwned"));
     }
 }
@@ -234,7 +234,7 @@ fn a_pasted_start_that_the_client_takes_for_text_starts_the_loop() {
     assert!(told.contains("Ralph ran the pasted command"), "{told}");
     assert!(answer.context.expect("the agent is told").contains("You are in a Ralph loop"));
     assert_eq!(env.record(SESSION)["task"], "line one\nline two\nline three\nline four\nline five");
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 /// The client shows the agent 2 KB of a longer context.

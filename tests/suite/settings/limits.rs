@@ -108,7 +108,7 @@ fn a_breaker_and_a_scan_that_the_agent_switches_off_stay_on() {
         json!({"circuit.stagnation": 0, "circuit.repetition": 0, "scan": {"enabled": false}}).to_string(),
     );
     env.write("build.toml", "dir = \"/Users/sam/x\"\n");
-    assert!(env.turn(SESSION, "Thought about it.").goes_on().contains("/Users/"), "scanned");
+    assert!(env.turn(SESSION, "Thought about it.").continues().contains("/Users/"), "scanned");
     for _ in 0..3 {
         env.turn(SESSION, "Thought about it.");
     }
@@ -126,7 +126,7 @@ fn a_minimum_raises_no_maximum_of_a_loop_that_runs() {
 
 #[test]
 fn the_user_changes_a_limit_with_ralph_config_and_the_agent_cannot_go_beyond() {
-    let env = Env::patient();
+    let env = Env::without_breaker();
     env.start("task", &[]);
     env.ralph(&["config", "loop_limits.max_iterations", "80"]).ok();
     let told = env.turn(SESSION, "x").message.unwrap();
@@ -271,5 +271,5 @@ fn a_shorter_age_in_the_file_drops_no_guidance_of_a_loop_that_runs() {
     env.at(HOUR).session_start(SESSION, "compact").run();
     env.session_start(OTHER, "startup").run();
     env.guidance(&["encourage", "small commits"]).ok();
-    assert!(env.turn(SESSION, "x").goes_on().contains("- push"));
+    assert!(env.turn(SESSION, "x").continues().contains("- push"));
 }

@@ -59,7 +59,7 @@ fn a_loop_copied_to_another_project_is_not_armed_there() {
     fs::copy(env.path(".claude/ralph-state.json"), copy.join(".claude/ralph-state.json")).unwrap();
     let there = env.stop(SESSION).says("x").field("cwd", copy.to_str().unwrap());
     there.call().var("CLAUDE_PROJECT_DIR", &copy).cwd(&copy).run().answer().silent();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_loop_moved_to_another_session_is_not_armed_there() {
     env.start("task", &[]);
     env.edit_state(|state| state["loops"][OTHER] = state["loops"][SESSION].clone());
     env.turn(OTHER, "x").silent();
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
 }
 
 /// Returns whether a command in the flags of a forged, ended loop was executed.
@@ -190,7 +190,7 @@ fn a_link_that_the_user_allowed_is_followed_and_stays_a_link() {
     let told = env.ralph(&["trust", "--link", ".claude"]).ok();
     assert!(told.contains("The link .claude is followed to ") && told.contains("/settings"), "{told}");
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     assert!(env.path(".claude").is_symlink());
     assert!(env.path("settings/ralph-state.json").is_file());
     assert!(env.ralph(&["trust", "--show"]).ok().contains("The link .claude is followed"));
@@ -204,7 +204,7 @@ fn a_link_that_the_user_allowed_is_followed_and_stays_a_link() {
     symlink("../var/state.json", env.path(".claude/ralph-state.json")).unwrap();
     env.ralph(&["trust", "--link", ".claude/ralph-state.json"]).ok();
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     assert!(env.path(".claude/ralph-state.json").is_symlink());
     assert_eq!(env.record(SESSION)["iteration"], 1);
 }
@@ -246,7 +246,7 @@ fn a_project_reached_through_a_link_is_the_same_project() {
     symlink(&env.project, &alias).unwrap();
     env.start("task", &[]);
     let event = env.stop(SESSION).says("x").field("cwd", alias.to_str().unwrap());
-    event.call().var("CLAUDE_PROJECT_DIR", &alias).cwd(&alias).run().answer().goes_on();
+    event.call().var("CLAUDE_PROJECT_DIR", &alias).cwd(&alias).run().answer().continues();
     env.turn(SESSION, "<promise>COMPLETE</promise>").ended("complete");
     let there = env.call(Program::Ralph).args(&["history", "--json"]).cwd(&alias).run().ok();
     assert_eq!(there.lines().count(), 1);

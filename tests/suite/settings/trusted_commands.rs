@@ -340,7 +340,7 @@ fn the_users_own_commands_are_not_copied_into_the_project() {
     let user = json!({"notify": {"command": "secret-tool"}, "completion": {"verify": ["secret-tool"]}, "circuit": {"idle": 7}});
     fs::write(env.base.join("config/config.json"), user.to_string()).unwrap();
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     let state = env.read(".claude/ralph-state.json");
     assert!(!state.contains("secret-tool") && state.contains("circuit.idle"), "{state}");
 }

@@ -45,7 +45,7 @@ fn an_explicit_flag_wins_where_it_equals_the_default() {
     env.start("task", &["--max-iterations", "50"]);
     assert_eq!(env.shown(SESSION)["max_iterations"], 50);
     for turn in 0..3 {
-        env.at(turn).turn(SESSION, "x").goes_on();
+        env.at(turn).turn(SESSION, "x").continues();
     }
 }
 
@@ -54,7 +54,7 @@ fn flags_and_variables_of_the_start_hold_in_hooks_that_have_neither() {
     let env = Env::new();
     env.var("RALPH_MAX_ITERATIONS", "2").start("task", &["--promise", "FINI"]);
     env.without("RALPH_MAX_ITERATIONS");
-    env.turn(SESSION, "<promise>COMPLETE</promise>").goes_on();
+    env.turn(SESSION, "<promise>COMPLETE</promise>").continues();
     env.turn(SESSION, "x").ended("max-iterations");
 }
 
@@ -62,9 +62,9 @@ fn flags_and_variables_of_the_start_hold_in_hooks_that_have_neither() {
 fn a_file_changed_while_the_loop_runs_takes_effect_at_the_next_turn() {
     let env = Env::new();
     env.start("task", &[]);
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     env.ralph(&["config", "loop_limits.max_iterations", "3"]).ok();
-    let prompt = env.turn(SESSION, "x").goes_on().to_owned();
+    let prompt = env.turn(SESSION, "x").continues().to_owned();
     assert!(prompt.contains("of 3"), "{prompt}");
     env.turn(SESSION, "x").ended("max-iterations");
 }
@@ -78,14 +78,14 @@ fn the_presets_are_as_documented() {
     assert_eq!(shown["max_iterations"], 20);
     // Rejected until the minimum of 5 minutes and 10 iterations is reached, then accepted.
     for turn in 1..10 {
-        env.at(turn * 20).turn(SESSION, "<promise>COMPLETE</promise>").goes_on();
+        env.at(turn * 20).turn(SESSION, "<promise>COMPLETE</promise>").continues();
     }
     env.at(301).turn(SESSION, "<promise>COMPLETE</promise>").ended("complete");
 
     env.start_in(OTHER, "task", &["--production", "--max-iterations=60"]);
     let shown = env.shown(OTHER);
     assert_eq!(shown["max_iterations"], 60, "a flag beside a preset wins");
-    let told = env.at(302).turn(OTHER, "<promise>COMPLETE</promise>").goes_on().to_owned();
+    let told = env.at(302).turn(OTHER, "<promise>COMPLETE</promise>").continues().to_owned();
     assert!(told.contains("4h") && told.contains("50"), "the minimums are named: {told}");
     env.ralph(&["start", "--session", "third", "--poc", "--production", "x"]).fails(64);
 }
@@ -191,7 +191,7 @@ fn an_invalid_value_that_appears_later_is_reported_once() {
 #[test]
 fn the_flags_of_run_are_variables_too_and_beat_them() {
     let iterations = |flags: &[&str], variables: &[(&str, &str)]| {
-        let env = Env::patient();
+        let env = Env::without_breaker();
         env.write(".claude/ralph-config.json", r#"{"run": {"max_iterations": 4, "delay_seconds": 0}}"#);
         for (name, value) in variables {
             env.var(name, value);
@@ -241,7 +241,7 @@ fn with_a_settings_file_that_is_not_json_the_defaults_count() {
         env.write(".claude/ralph-config.json", broken);
         let told = env.start("task", &[]);
         assert!(told.contains("ralph-config.json"), "{broken:?}: {told}");
-        env.turn(SESSION, "x").goes_on();
+        env.turn(SESSION, "x").continues();
         assert_eq!(env.shown(SESSION)["max_iterations"], 50);
     }
 }
@@ -252,7 +252,7 @@ fn zero_means_no_limit_and_must_be_asked_for() {
     let told = env.start("task", &["--max-iterations", "0", "--max-hours", "0", "--max-idle", "0"]);
     assert!(told.contains("no iteration limit") && told.contains("no runtime limit"), "{told}");
     env.edit_state(|state| state["loops"][SESSION]["iteration"] = json!(100_000));
-    env.at(200 * HOUR).turn(SESSION, "x").goes_on();
+    env.at(200 * HOUR).turn(SESSION, "x").continues();
     assert_eq!(env.shown(SESSION)["max_iterations"], 0);
 }
 

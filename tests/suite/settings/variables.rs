@@ -36,7 +36,7 @@ fn a_variable_that_is_set_later_loosens_no_loop() {
             "{name}: {said}"
         );
     }
-    assert!(!answer.goes_on().contains("changed the limits"), "{answer:?}");
+    assert!(!answer.continues().contains("changed the limits"), "{answer:?}");
     assert_eq!(env.shown(SESSION)["max_iterations"], 50);
     assert!(!told(&env.turn(SESSION, "Two.")).contains("would loosen"), "told once");
 }
@@ -56,7 +56,7 @@ fn a_variable_of_the_start_holds_without_it() {
     let env = Env::new();
     env.var("RALPH_MAX_ITERATIONS", "0");
     env.start("the task", &[]);
-    env.without("RALPH_MAX_ITERATIONS").turn(SESSION, "One.").goes_on();
+    env.without("RALPH_MAX_ITERATIONS").turn(SESSION, "One.").continues();
     assert_eq!(env.shown(SESSION)["max_iterations"], 0);
     // A resumed loop takes what holds then.
     env.var("RALPH_MAX_ITERATIONS", "7").ralph(&["start", "--session", SESSION, "--resume"]).ok();
@@ -101,7 +101,7 @@ fn variables_in_the_projects_own_settings_are_ignored_and_named() {
         );
         assert_eq!(said.matches("RALPH_VERIFY").count(), 1, "{said}");
         assert!(said.contains("a project cannot speak for you"), "{said}");
-        env.turn(SESSION, "One.").goes_on();
+        env.turn(SESSION, "One.").continues();
         let by_agent =
             env.call(Program::Ralph).var("CLAUDECODE", "1").args(&["config", "max-iterations"]).run().ok();
         assert!(by_agent.contains("50"), "{by_agent}");
@@ -205,7 +205,7 @@ fn a_forged_run_switches_no_loop_off() {
     let env = Env::new();
     env.start("the task", &[]);
     env.write("ralph/run.lock", json!({"pid": 1, "run_id": "zz", "container": "box"}).to_string());
-    env.var("RALPH_RUN_ID", "zz").turn(SESSION, "One.").goes_on();
+    env.var("RALPH_RUN_ID", "zz").turn(SESSION, "One.").continues();
     assert_eq!(env.record(SESSION)["iteration"], 1);
 }
 

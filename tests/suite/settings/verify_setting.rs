@@ -33,7 +33,7 @@ fn the_flag_may_be_repeated_and_stays_with_the_user() {
     let state = env.read(".claude/ralph-state.json");
     assert!(!state.contains("cargo test"), "others can write the project's file: {state}");
     assert!(armed(&env).contains("cargo test"));
-    env.turn(SESSION, "x").goes_on();
+    env.turn(SESSION, "x").continues();
     assert!(!env.read(".claude/ralph-state.json").contains("cargo test"));
 }
 

@@ -56,7 +56,7 @@ fn a_loop_continues_where_the_plugin_left_it() {
     assert_eq!((env.exists(FILE), env.read(ASIDE)), (false, text), "disabled, and nothing is lost");
     assert_eq!(env.record(SESSION)["task"], "Build the API.\n---\nThen test it.");
     let answer = env.at(10).turn(SESSION, "working");
-    assert!(answer.goes_on().contains("7 of 20 iterations done"), "{answer:?}");
+    assert!(answer.continues().contains("7 of 20 iterations done"), "{answer:?}");
     assert!(
         answer.context.unwrap().contains("Then test it."),
         "the agent of that session has the whole task"
@@ -117,7 +117,7 @@ fn a_missing_promise_and_limit_are_replaced_by_ours() {
         (&env.shown(SESSION)["iteration"], &env.shown(SESSION)["max_iterations"]),
         (&json!(60), &json!(110))
     );
-    env.at(10).turn(SESSION, "working").goes_on();
+    env.at(10).turn(SESSION, "working").continues();
     let env = Env::new();
     env.write(FILE, file(61, 0, "null", SESSION, "Build it"));
     assert!(import(&env, &["--max-iterations", "0"]).contains("(no iteration limit)"));
@@ -144,7 +144,7 @@ fn a_terminal_needs_no_session_if_the_file_names_one() {
     env.write(FILE, file(2, 9, "null", OTHER, "Build it"));
     env.ralph(&["start", "--import"]).ok();
     let answer = env.at(10).turn(OTHER, "working");
-    assert!(answer.goes_on().contains("2 of 9 iterations done"), "{answer:?}");
+    assert!(answer.continues().contains("2 of 9 iterations done"), "{answer:?}");
     let env = Env::new();
     env.write(FILE, file(2, 9, "null", "", "Build it"));
     let said = env.ralph(&["start", "--import"]).fails(64);
@@ -159,7 +159,7 @@ fn a_loop_of_another_session_is_taken_over() {
     let told = import(&env, &[]);
     assert!(told.contains(&format!("it no longer runs in session {OTHER}")), "{told}");
     env.at(10).turn(OTHER, "x").silent();
-    env.at(10).turn(SESSION, "x").goes_on();
+    env.at(10).turn(SESSION, "x").continues();
 }
 
 #[test]

@@ -163,5 +163,5 @@ fn a_sessions_loop_takes_the_new_list_for_its_own() {
     env.ralph(&["init"]).ok();
     env.start("task", &[]);
     let answer = env.at(10).turn(SESSION, crate::env::DONE);
-    assert!(answer.goes_on().contains("0 of 1 tasks"), "{answer:?}");
+    assert!(answer.continues().contains("0 of 1 tasks"), "{answer:?}");
 }

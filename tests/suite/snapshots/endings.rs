@@ -26,20 +26,20 @@ fn of_a_session() {
 
     let env = started(&[]);
     for turn in 1..5 {
-        env.at(turn).turn(SESSION, &format!("Thought about part {turn} of it, at some length.")).goes_on();
+        env.at(turn).turn(SESSION, &format!("Thought about part {turn} of it, at some length.")).continues();
     }
     page.message(&env, "stuck", &env.at(9).turn(SESSION, "Read the build scripts and some docs."));
 
     let env = started(&[]);
     for turn in 1..5 {
         env.write("a.txt", turn.to_string());
-        env.at(turn).turn(SESSION, &format!("Part {turn}\nerror: disk on fire\n")).goes_on();
+        env.at(turn).turn(SESSION, &format!("Part {turn}\nerror: disk on fire\n")).continues();
     }
     env.write("a.txt", "5");
     page.message(&env, "circuit", &env.at(9).turn(SESSION, "Again\nerror: disk on fire\n"));
 
     let env = started(&[]);
-    env.at(60).turn(SESSION, "On it.").goes_on();
+    env.at(60).turn(SESSION, "On it.").continues();
     page.ralph(&env, &["stop", "--session", SESSION]);
     page.message(&env, "stopped in a terminal", &env.at(90).turn(SESSION, "x"));
     let env = started(&[]);

@@ -12,7 +12,7 @@ fn in_a_session() {
     let prompt = env.ralph(&["relay", "start", "--session", SESSION]).ok();
     page.section(&env, "at the start", &prompt);
     env.guidance(&["forbid", "push to main"]).ok();
-    env.at(60).turn(SESSION, "On it.").goes_on();
+    env.at(60).turn(SESSION, "On it.").continues();
     let answer = env.at(120).session_start(SESSION, "compact").run();
     page.section(&env, "after compaction", &answer.context.unwrap());
     let answer = env.at(8 * HOUR).session_start(SESSION, "resume").run();

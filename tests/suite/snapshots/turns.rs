@@ -97,7 +97,7 @@ fn pivot_warnings(page: &mut Page) {
     let think = |env: &Env, at: i64, text: &str| env.at(at).turn(SESSION, text);
     let env = started(&[]);
     for turn in 1..4 {
-        think(&env, turn, &format!("Thought about part {turn} of it, at some length.")).goes_on();
+        think(&env, turn, &format!("Thought about part {turn} of it, at some length.")).continues();
     }
     page.answer(&env, "pivot: no progress", &think(&env, 9, "Read the build scripts and some docs."));
 
@@ -110,14 +110,14 @@ fn pivot_warnings(page: &mut Page) {
     let env = started(&[]);
     for turn in 1..4 {
         env.write("a.txt", turn.to_string());
-        think(&env, turn, &format!("Part {turn}\nerror: disk on fire\n")).goes_on();
+        think(&env, turn, &format!("Part {turn}\nerror: disk on fire\n")).continues();
     }
     env.write("a.txt", "4");
     page.answer(&env, "pivot: the same error", &think(&env, 9, "Again\nerror: disk on fire\n"));
 
     let env = started(&[]);
     for turn in 1..3 {
-        think(&env, turn, "The same words as at the turn before this one.").goes_on();
+        think(&env, turn, "The same words as at the turn before this one.").continues();
     }
     page.answer(&env, "pivot: repetition", &think(&env, 9, "The same words as at the turn before this one."));
 
@@ -161,7 +161,7 @@ fn waiting_and_pauses(page: &mut Page) {
 
 fn sessions(page: &mut Page) {
     let env = started(&[]);
-    env.at(60).turn(SESSION, "On it.").goes_on();
+    env.at(60).turn(SESSION, "On it.").continues();
     page.message(&env, "a session is reopened", &env.at(8 * HOUR).session_start(SESSION, "resume").run());
     env.event(crate::env::Program::StopHook, SESSION, "SessionEnd").field("reason", "clear").run();
     page.answer(&env, "a session was cleared", &env.session_start(OTHER, "clear").run());

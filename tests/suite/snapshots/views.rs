@@ -32,7 +32,7 @@ fn one_loop(page: &mut Page) {
     env.start("make the suite green", &["--max-iterations", "10", "--max-hours", "4", "--max-cost", "5"]);
     let transcript = env.transcript();
     transcript.worked(1);
-    env.at(60).stop(SESSION).with(&transcript).says("On it.").run().goes_on();
+    env.at(60).stop(SESSION).with(&transcript).says("On it.").run().continues();
     show(page, env.at(2 * MINUTE), "running");
     transcript.worked(180).queue(185, "enqueue", "/ralph:forbid new dependencies");
     env.at(190).stop(SESSION).with(&transcript).says("x").run().allows();
@@ -87,7 +87,7 @@ fn several_loops(page: &mut Page) {
     env.start("make the suite green", &["--max-iterations", "10"]);
     env.at(10).start_in(OTHER, "write the docs", &[]);
     env.guidance(&["encourage", "small commits"]).ok();
-    env.at(60).turn(SESSION, "On it.").goes_on();
+    env.at(60).turn(SESSION, "On it.").continues();
     env.at(70).guidance(&["forbid", "--pin", "push to main"]).ok();
     env.write(".claude/ralph-config.json", "{}");
     env.at(80).run_with("work; promise COMPLETE", &["tidy up"]).run();
@@ -105,8 +105,8 @@ fn statusline(page: &mut Page) {
     env.start("make the suite green", &["--max-iterations", "6"]);
     env.guidance(&["encourage", "small commits"]).ok();
     page.run(&env, "ralph statusline: running", &line(&env));
-    env.at(60).turn(SESSION, "Thought about it.").goes_on();
-    env.at(120).turn(SESSION, "Thought about something else, and more of it.").goes_on();
+    env.at(60).turn(SESSION, "Thought about it.").continues();
+    env.at(120).turn(SESSION, "Thought about something else, and more of it.").continues();
     page.run(&env, "ralph statusline: near its limit", &line(&env));
     env.at(130).stop(SESSION).says("Building.").background("cargo build").run().allows();
     page.run(&env, "ralph statusline: waiting for background work", &line(&env));

@@ -9,7 +9,7 @@ use crate::store::process::lookup;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const INSTALL: &str = "npm install -g @anthropic-ai/claude-code, or name it with --claude PATH; \
     `ralph run --agent-command CMD` works without it";
 const UPDATE: &str = "npm install -g @anthropic-ai/claude-code";
@@ -19,7 +19,7 @@ pub fn client(context: &CheckContext) -> (Check, Option<Version>) {
         let note = CheckNote::failure(format!("{} was not found", context.claude), INSTALL);
         return (check(note), None);
     };
-    let answer = context.run(&mut client.command(&["--version"], &context.project.root), b"", LIMIT);
+    let answer = context.run(&mut client.command(&["--version"], &context.project.root), b"", TIMEOUT);
     let version = Version::parse(&answer.stdout).filter(|_| answer.passed());
     let program = client.program().display();
     let note = match version {
@@ -91,7 +91,7 @@ fn list(context: &CheckContext) -> Result<Vec<InstalledPlugin>, String> {
         return Ok(Vec::new());
     };
     let mut command = client.command(&["plugin", "list", "--json"], &context.project.root);
-    let answer = context.run(&mut command, b"", LIMIT);
+    let answer = context.run(&mut command, b"", TIMEOUT);
     let list = plugins::parse(&answer.stdout).filter(|_| answer.passed());
     list.ok_or_else(|| answer.complaint())
 }

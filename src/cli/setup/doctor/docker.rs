@@ -3,13 +3,13 @@
 use super::{Check, CheckContext, CheckNote, skipped};
 use crate::claude::client::version::{OLDEST, Version};
 use crate::core::text::clean;
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::process::lookup;
 use crate::store::runner::run_lock;
 use std::time::Duration;
 
 const ID: &str = "docker";
-const LIMIT: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 pub fn container(context: &CheckContext) -> Check {
     match context
@@ -29,15 +29,15 @@ pub fn container(context: &CheckContext) -> Check {
 }
 
 fn check(context: &CheckContext, name: &str) -> CheckNote {
-    let docker = |args: &[&str]| context.run(lookup::command("docker").args(args), b"", LIMIT);
+    let docker = |args: &[&str]| context.run(lookup::command("docker").args(args), b"", TIMEOUT);
     let state = docker(&["inspect", "--format", "{{.State.Running}}", name]);
     match &state.ended {
-        Ended::NotStarted(why) => {
+        ProgramEnd::NotStarted(why) => {
             let hint = "install Docker, or run without --container";
             return CheckNote::failure(format!("docker was not found: {why}"), hint);
         }
-        Ended::Exit(0) if state.stdout.trim() == "true" => {}
-        Ended::Exit(0) => {
+        ProgramEnd::Exit(0) if state.stdout.trim() == "true" => {}
+        ProgramEnd::Exit(0) => {
             let why = format!("container {name} is not running");
             return CheckNote::failure(why, format!("docker start {name}"));
         }

@@ -60,7 +60,7 @@ pub fn lock(context: &CheckContext) -> Check {
     let data = context.world.data_dir().ok().map(Path::to_owned);
     // A folder behind a link is reported with the files.
     for dir in [project.folder(&project.claude_dir()).ok(), data].into_iter().flatten() {
-        if let Some(Err(error)) = nearest(&dir).map(Lock::prove) {
+        if let Some(Err(error)) = nearest(&dir).map(Lock::check_locking) {
             let hint = "keep the project and the data folder on a local, writable disk";
             notes.push(CheckNote::failure(format!("{error:#}"), hint));
         }

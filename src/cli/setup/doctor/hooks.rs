@@ -10,7 +10,7 @@ use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::scan;
 use crate::store::file::{self, temporary};
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::process::lookup;
 use crate::store::world;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub const PROGRAMS: &str = "hook-programs";
-const LIMIT: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Hooks run at every turn, so a slower one is noticed.
 const SLOW: Duration = Duration::from_secs(1);
 const BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
@@ -97,8 +97,8 @@ fn guidance_program(context: &CheckContext, plugin: &Path) -> Option<CheckNote> 
     if !path.is_file() {
         return Some(CheckNote::failure(format!("{program} is missing"), REINSTALL));
     }
-    let answer = context.run(lookup::command(&path).arg("--version"), b"", LIMIT);
-    let is_ok = matches!(answer.ended, Ended::Exit(0));
+    let answer = context.run(lookup::command(&path).arg("--version"), b"", TIMEOUT);
+    let is_ok = matches!(answer.ended, ProgramEnd::Exit(0));
     (!is_ok).then(|| CheckNote::failure(format!("{program}: {}", answer.complaint()), REINSTALL))
 }
 
@@ -123,25 +123,27 @@ fn call(context: &CheckContext, hook: &Hook, plugin: &Path, folder: &Path) -> (O
     command.env("CLAUDE_PROJECT_DIR", &project).env("CLAUDE_PLUGIN_ROOT", plugin);
     command.env("RALPH_DATA_DIR", folder.join("data")).env("RALPH_CONFIG_DIR", folder.join("config"));
     command.env_remove("RALPH_RUN_ID").env_remove("CLAUDE_CODE_SESSION_ID");
-    let answer = context.run(&mut command, event.to_string().as_bytes(), LIMIT);
+    let answer = context.run(&mut command, event.to_string().as_bytes(), TIMEOUT);
     let name = format!("{program} at {}", hook.event);
     let output = clean::excerpt(&answer.stdout, 200);
     let is_json = || serde_json::from_str::<Value>(&answer.stdout).is_ok_and(|answer| answer.is_object());
     let note = match &answer.ended {
-        Ended::NotStarted(why) => {
+        ProgramEnd::NotStarted(why) => {
             let why = format!("{program} cannot be started: {why}");
             CheckNote::failure(why, format!("chmod +x \"{program}\""))
         }
         // Without a loop a hook prints nothing, or a problem.
-        Ended::Exit(0) if output.is_empty() && answer.took <= SLOW => return (None, answer.took),
-        Ended::Exit(0) if output.is_empty() => {
+        ProgramEnd::Exit(0) if output.is_empty() && answer.took <= SLOW => return (None, answer.took),
+        ProgramEnd::Exit(0) if output.is_empty() => {
             let why = format!("{name} took {:.1} s", answer.took.as_secs_f64());
             CheckNote::warning(why, "check for a slow disk or a virus scanner")
         }
-        Ended::Exit(0) if is_json() => {
+        ProgramEnd::Exit(0) if is_json() => {
             CheckNote::warning(format!("{name} printed {output}"), "fix what it reports")
         }
-        Ended::Exit(0) => CheckNote::failure(format!("{name} did not answer in JSON: {output}"), REINSTALL),
+        ProgramEnd::Exit(0) => {
+            CheckNote::failure(format!("{name} did not answer in JSON: {output}"), REINSTALL)
+        }
         _ => CheckNote::failure(format!("{name}: {}", answer.complaint()), REINSTALL),
     };
     (Some(note), answer.took)

@@ -15,10 +15,10 @@ pub use hooks::PROGRAMS as HOOK_PROGRAMS;
 pub use round_trip::ID as ROUND_TRIP;
 
 use crate::claude::client::Client;
-use crate::claude::settings::{Settings, managed_folder};
+use crate::claude::settings::{ClientSettings, managed_folder};
 use crate::cli::loops::alive;
-use crate::cli::{Answer, Invocation, Project, World};
-use crate::core::diagnosis::{Check, CheckNote, Report};
+use crate::cli::{CommandOutput, Invocation, Project, World};
+use crate::core::diagnosis::{Check, CheckNote, Diagnosis};
 use crate::core::outcome::Exit;
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Resolved;
@@ -27,18 +27,18 @@ use crate::store::process::interrupt::Interrupt;
 use crate::store::process::program::{self, Said};
 use crate::view;
 use crate::view::paint::Paint;
-use crate::view::progress::Progress;
+use crate::view::progress::ProgressLine;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const TOTAL_LIMIT: Duration = Duration::from_secs(150);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(150);
 const REINSTALL: &str = "reinstall the plugin: ralph install";
 
 /// Runs all checks and returns their text and the exit code.
-pub fn run(call: &Invocation) -> Answer {
+pub fn run(call: &Invocation) -> CommandOutput {
     let claude = call.value("claude").unwrap_or("claude");
     let context = CheckContext::new(call, claude, Interrupt::listen());
-    let progress = Progress::show(!call.flag("json"), || "checking the installation…".into());
+    let progress = ProgressLine::show(!call.flag("json"), || "checking the installation…".into());
     let (mut report, found) = installation(&context);
     report.checks.extend([
         hooks::block_cap(&context),
@@ -63,17 +63,17 @@ pub fn run(call: &Invocation) -> Answer {
 }
 
 /// Runs the checks of Claude Code, the plugin, its hooks, and all of them together.
-pub fn check_installation(call: &Invocation, claude: &str) -> Report {
+pub fn check_installation(call: &Invocation, claude: &str) -> Diagnosis {
     installation(&CheckContext::new(call, claude, Interrupt::default())).0
 }
 
-fn installation(context: &CheckContext) -> (Report, client::FoundPlugins) {
+fn installation(context: &CheckContext) -> (Diagnosis, client::FoundPlugins) {
     let (client, version) = client::client(context);
     let (plugin, found) = client::plugin(context, version.is_some());
     let folder = found.folder.as_deref();
     let mut checks = vec![client, plugin, hooks::enabled(context), hooks::programs(context, folder)];
     checks.extend(round_trip::round_trip(context, version, folder));
-    (Report { checks }, found)
+    (Diagnosis { checks }, found)
 }
 
 /// What the checks have in common.
@@ -84,7 +84,7 @@ struct CheckContext<'a> {
     /// The program of Claude Code.
     claude: &'a str,
     client: Option<Client>,
-    settings: Settings,
+    settings: ClientSettings,
     resolved: Resolved,
     deadline: Instant,
     interrupt: Interrupt,
@@ -99,9 +99,9 @@ impl<'a> CheckContext<'a> {
             project,
             claude,
             client: Client::find(world, Some(claude)),
-            settings: Settings::read(world, project, managed_folder()),
+            settings: ClientSettings::read(world, project, managed_folder()),
             resolved: config::load(world, project),
-            deadline: Instant::now() + TOTAL_LIMIT,
+            deadline: Instant::now() + TOTAL_TIMEOUT,
             interrupt,
         }
     }

@@ -2,13 +2,13 @@
 
 use super::{Check, CheckContext, CheckNote};
 use crate::core::text::clean;
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::project::{git, git_process};
-use crate::store::user::given;
+use crate::store::user::given_guidance;
 use crate::store::{config, state, variables};
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn git(context: &CheckContext) -> Check {
     let root = &context.project.root;
@@ -19,14 +19,14 @@ pub fn git(context: &CheckContext) -> Check {
         }
     };
     command.args(["rev-parse", "--is-inside-work-tree"]);
-    let answer = context.run(&mut command, b"", LIMIT);
+    let answer = context.run(&mut command, b"", TIMEOUT);
     let is_repository = git::dir(root).is_some();
     let note = match &answer.ended {
-        Ended::NotStarted(why) => CheckNote::warning(
+        ProgramEnd::NotStarted(why) => CheckNote::warning(
             format!("git was not found: {why}"),
             "install git: without it the runner cannot check that the agent commits its work",
         ),
-        Ended::Exit(0) if is_repository => {
+        ProgramEnd::Exit(0) if is_repository => {
             let head = git::head(root).unwrap_or_default();
             let head = clean::excerpt(head.trim_start_matches("refs/heads/"), 12);
             let head = if head.is_empty() { head } else { format!(", HEAD at {head}") };
@@ -78,7 +78,7 @@ pub fn trust(context: &CheckContext) -> Check {
     });
     let document = state::peek(context.project).ok().flatten();
     let foreign =
-        document.and_then(|document| given::foreign_note(context.world, context.project, &document));
+        document.and_then(|document| given_guidance::foreign_note(context.world, context.project, &document));
     let foreign = foreign.map(|why| CheckNote::warning(why, "read it with `ralph-guidance list`"));
     Check::of("trust", notes.chain(foreign).collect(), "no untrusted commands, no guidance of others")
 }

@@ -10,7 +10,7 @@ use crate::claude::round_trip::{self, Model, RoundTrip};
 use crate::claude::settings::settings_file::{SettingsFile, StatusLine};
 use crate::claude::settings::{MODES, Scope};
 use crate::store::file::{self, Privacy, temporary};
-use crate::store::process::command::Ended;
+use crate::store::process::command::ProgramEnd;
 use crate::store::process::lookup;
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub const ID: &str = "round-trip";
 const STEERING: &str = "steering";
 const FIGURES: &str = "figures";
-const LIMIT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// What Claude Code needs of the environment.
 const KEPT_VARIABLES: [&str; 9] =
     ["PATH", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SystemRoot", "ComSpec", "PATHEXT"];
@@ -103,9 +103,9 @@ fn run(context: &CheckContext, client: &Client, plugin: &Path) -> Result<RoundTr
     command.env("ANTHROPIC_API_KEY", round_trip::KEY).env("ANTHROPIC_BASE_URL", model.url());
     command.env("DISABLE_AUTOUPDATER", "1").env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
     command.env("CLAUDE_CODE_MAX_RETRIES", "1");
-    let answer = context.run(&mut command, b"", LIMIT);
+    let answer = context.run(&mut command, b"", TIMEOUT);
     Ok(RoundTrip {
-        in_time: !matches!(answer.ended, Ended::TimedOut(_) | Ended::Cancelled),
+        in_time: !matches!(answer.ended, ProgramEnd::TimedOut(_) | ProgramEnd::Cancelled),
         ended: answer.ended.to_string(),
         stdout: answer.stdout,
         stderr: answer.stderr,

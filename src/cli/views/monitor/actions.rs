@@ -1,19 +1,19 @@
 //! What a key does to a loop: the functions of the commands of that name, each in a thread, because a stop waits for the
 //! agent to end.
 
-use crate::cli::loops::stop::Scope;
+use crate::cli::loops::stop::StopScope;
 use crate::cli::loops::{answer, guidance, pause, reset, stop};
 use crate::cli::views::report;
 use crate::cli::{Failure, Project, World};
 use crate::core::guidance::List;
 use crate::store::state;
-use crate::view::monitor::{Act, Notice, Target};
+use crate::view::monitor::{Act, Banner, RunRef};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 pub struct Actions {
-    sender: Sender<Notice>,
-    done: Receiver<Notice>,
+    sender: Sender<Banner>,
+    done: Receiver<Banner>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -25,26 +25,26 @@ impl Default for Actions {
 }
 
 impl Actions {
-    pub fn begin(&mut self, world: &World, target: Target, act: Act) {
+    pub fn begin(&mut self, world: &World, target: RunRef, act: Act) {
         let (world, sender) = (world.clone(), self.sender.clone());
         let thread = Builder::new().spawn(move || {
             let notice = match perform(&world, &target, &act) {
-                Ok(told) => Notice::info(first_line(&told)),
+                Ok(told) => Banner::info(first_line(&told)),
                 Err(failure) => {
                     let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
-                    Notice::error(format!("{}{hint}", failure.message))
+                    Banner::error(format!("{}{hint}", failure.message))
                 }
             };
             let _ = sender.send(notice);
         });
         match thread {
             Ok(thread) => self.threads.push(thread),
-            Err(error) => drop(self.sender.send(Notice::error(format!("could not begin: {error}")))),
+            Err(error) => drop(self.sender.send(Banner::error(format!("could not begin: {error}")))),
         }
     }
 
     /// Returns what the last action that ended said.
-    pub fn finished(&mut self) -> Option<Notice> {
+    pub fn finished(&mut self) -> Option<Banner> {
         self.threads.retain(|thread| !thread.is_finished());
         self.done.try_iter().last()
     }
@@ -55,15 +55,15 @@ impl Actions {
     }
 }
 
-fn perform(world: &World, target: &Target, act: &Act) -> Result<String, Failure> {
-    let Target { run_id, session_id: session, project } = target;
+fn perform(world: &World, target: &RunRef, act: &Act) -> Result<String, Failure> {
+    let RunRef { run_id, session_id: session, project } = target;
     let project = &Project { root: project.clone() };
     if !matches!(act, Act::OpenReport) {
         ensure_current(project, session, run_id)?;
     }
-    let scope = Scope::Session(session.clone());
+    let scope = StopScope::Session(session.clone());
     let give = |list: List, text: &str| {
-        let request = guidance::Request::give(list, text, guidance::Options::default())?;
+        let request = guidance::GuidanceCommand::give(list, text, guidance::Options::default())?;
         guidance::run(world, project, Some(session), &request, false)
     };
     match act {

@@ -13,26 +13,26 @@ use std::path::{Path, PathBuf};
 const FIRST_BYTES: u64 = 256 << 10;
 
 #[derive(Default)]
-pub struct Activity {
+pub struct ActivityReader {
     run_id: String,
     follower: Option<Follower>,
     /// Found by looking through all projects of the client, which is not done twice.
     found: Option<PathBuf>,
 }
 
-impl Activity {
+impl ActivityReader {
     /// Reads what the selected run's agent did since the last look.
     pub fn follow(&mut self, world: &World, monitor: &mut Monitor) {
         let Some(run) = monitor.selected() else { return };
         if self.run_id != run.run_id {
-            *self = Activity { run_id: run.run_id.clone(), ..Activity::default() };
+            *self = ActivityReader { run_id: run.run_id.clone(), ..ActivityReader::default() };
         }
         let Some(path) = self.source(world, run) else { return };
-        let told = if run.engine == Engine::Runner { agent::log_entries } else { account::entries };
+        let read_entries = if run.engine == Engine::Runner { agent::log_entries } else { account::entries };
         let mut entries = Vec::new();
         let mut read = |follower: &mut Follower| {
             // What cannot be read now may be there at the next look.
-            let _ = follower.poll(|line| entries.extend(told(line)));
+            let _ = follower.poll(|line| entries.extend(read_entries(line)));
         };
         // The end of an iteration is in its log when the next one has begun.
         self.follower.iter_mut().for_each(&mut read);

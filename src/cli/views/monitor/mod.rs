@@ -8,15 +8,15 @@ mod activity;
 mod screen;
 mod watch;
 
-use crate::cli::invocation::Answer;
+use crate::cli::invocation::CommandOutput;
 use crate::cli::{Failure, Invocation};
 use crate::core::outcome::Exit;
-use crate::view::monitor::{Monitor, Request, Theme};
+use crate::view::monitor::{KeyAction, Monitor, Theme};
 use crate::view::paint;
 use actions::Actions;
-use activity::Activity;
+use activity::ActivityReader;
 use ratatui::crossterm::event::{self, Event};
-use screen::{Screen, Signals, Waited};
+use screen::{Screen, Signals, TerminalPoll};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use watch::Watch;
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// How soon a signal or the end of an action is noticed.
 const MOMENT: Duration = Duration::from_millis(200);
 
-pub fn run(call: &Invocation) -> Answer {
+pub fn run(call: &Invocation) -> CommandOutput {
     refuse_without_terminal()?;
     let world = &call.world;
     let project = (!call.flag("all")).then_some(&call.project);
@@ -35,7 +35,7 @@ pub fn run(call: &Invocation) -> Answer {
     let root = project.map(|project| project.root.as_path());
     let mut monitor = Monitor::new(theme, root, world.now);
     // Before the screen is taken: what cannot be read at all is an error on the terminal as it was.
-    watch.refresh(&mut monitor)?;
+    watch.load(&mut monitor)?;
     let signals = Signals::watch().map_err(Failure::internal)?;
     let mut screen = Screen::enter().map_err(|error| unusable(&error))?;
     let mut actions = Actions::default();
@@ -69,28 +69,28 @@ fn show(
     signals: &Signals,
     actions: &mut Actions,
 ) -> std::io::Result<bool> {
-    let mut activity = Activity::default();
-    let mut next_look = Instant::now();
+    let mut activity = ActivityReader::default();
+    let mut next_refresh = Instant::now();
     let mut is_changed = true;
     loop {
-        if Instant::now() >= next_look {
-            watch.look(monitor);
+        if Instant::now() >= next_refresh {
+            watch.refresh(monitor);
             activity.follow(watch.world(), monitor);
-            next_look = Instant::now() + TICK;
+            next_refresh = Instant::now() + TICK;
             is_changed = true;
         }
         if let Some(notice) = actions.finished() {
             monitor.notice = Some(notice);
-            (next_look, is_changed) = (Instant::now(), true);
+            (next_refresh, is_changed) = (Instant::now(), true);
         }
         if is_changed {
             screen.draw(monitor)?;
         }
-        let left = next_look.saturating_duration_since(Instant::now());
+        let left = next_refresh.saturating_duration_since(Instant::now());
         is_changed = match screen::wait(left.min(MOMENT))? {
-            Waited::Nothing => false,
-            Waited::Gone => return Ok(true),
-            Waited::Event => {
+            TerminalPoll::Nothing => false,
+            TerminalPoll::Gone => return Ok(true),
+            TerminalPoll::Event => {
                 if take(event::read()?, monitor, watch, screen, actions, &mut activity)? {
                     return Ok(false);
                 }
@@ -117,7 +117,7 @@ fn take(
     watch: &mut Watch,
     screen: &mut Screen,
     actions: &mut Actions,
-    activity: &mut Activity,
+    activity: &mut ActivityReader,
 ) -> std::io::Result<bool> {
     let request = match event {
         Event::Key(key) => monitor.key(key),
@@ -128,14 +128,14 @@ fn take(
         _ => None,
     };
     match request {
-        Some(Request::Quit) => return Ok(true),
-        Some(Request::Suspend) => screen.suspend()?,
-        Some(Request::Redraw) => screen.clear()?,
-        Some(Request::Act(target, act)) => actions.begin(&watch.world().later(), target, act),
+        Some(KeyAction::Quit) => return Ok(true),
+        Some(KeyAction::Suspend) => screen.suspend()?,
+        Some(KeyAction::Redraw) => screen.clear()?,
+        Some(KeyAction::Act(target, act)) => actions.begin(&watch.world().later(), target, act),
         None => {}
     }
     // Another run may be selected: what is known of it is shown at once.
-    watch.read_in_sight(monitor);
+    watch.read_visible(monitor);
     activity.follow(watch.world(), monitor);
     Ok(false)
 }

@@ -71,7 +71,7 @@ impl Screen {
 
 /// What came of waiting for the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum TerminalPoll {
     Nothing,
     /// An event can be read.
     Event,
@@ -82,7 +82,7 @@ pub enum Waited {
 /// Waits for a key, a resize or a signal, at most so long. crossterm reads a terminal that was closed again and again
 /// without end, so it is asked only while there is one.
 #[cfg(unix)]
-pub fn wait(limit: Duration) -> std::io::Result<Waited> {
+pub fn wait(limit: Duration) -> std::io::Result<TerminalPoll> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdin = std::io::stdin();
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
@@ -95,15 +95,15 @@ pub fn wait(limit: Duration) -> std::io::Result<Waited> {
         Err(error) => return Err(error.into()),
     }
     if polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-        return Ok(Waited::Gone);
+        return Ok(TerminalPoll::Gone);
     }
     // A resize is told by a signal, which ends the poll.
-    Ok(if event::poll(Duration::ZERO)? { Waited::Event } else { Waited::Nothing })
+    Ok(if event::poll(Duration::ZERO)? { TerminalPoll::Event } else { TerminalPoll::Nothing })
 }
 
 #[cfg(not(unix))]
-pub fn wait(limit: Duration) -> std::io::Result<Waited> {
-    Ok(if event::poll(limit)? { Waited::Event } else { Waited::Nothing })
+pub fn wait(limit: Duration) -> std::io::Result<TerminalPoll> {
+    Ok(if event::poll(limit)? { TerminalPoll::Event } else { TerminalPoll::Nothing })
 }
 
 impl Drop for Screen {

@@ -5,14 +5,14 @@ use crate::cli::loops::status;
 use crate::cli::{Failure, Project, World};
 use crate::core::event::Event;
 use crate::core::event::timeline::Timeline;
-use crate::core::record::{ArmedLoop, ClientStatus, Reading, Waiting, WaitingFor};
+use crate::core::record::{ArmedLoop, ClientStatus, TranscriptPosition, Waiting, WaitingFor};
 use crate::core::time::Stamp;
 use crate::store::events::{self, Follower, RunFile};
 use crate::store::state::question;
 use crate::store::user::history;
 use crate::store::world;
 use crate::view::monitor::{Monitor, ProjectView, RunView};
-use crate::view::status::Status;
+use crate::view::status::StatusView;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -24,13 +24,13 @@ const QUIET_TICKS: u64 = 15;
 const ENDED_TICKS: u64 = 5;
 /// Event files that are read for the first time in one look.
 const MAX_FIRST_READS: usize = 8;
-/// Timelines of runs out of sight that are kept.
-const MAX_KEPT: usize = 64;
+/// Timelines kept for runs that are not visible.
+const MAX_TIMELINES: usize = 64;
 /// Runs of the history that are listed beside those with events.
-const MAX_PAST: usize = 500;
+const MAX_PAST_RUNS: usize = 500;
 
 /// What tells one content of a file from another: time, size and inode.
-type Fingerprint = Option<(i64, u64, u64)>;
+type FileStamp = Option<(i64, u64, u64)>;
 
 pub struct Watch {
     world: World,
@@ -38,7 +38,7 @@ pub struct Watch {
     project: Option<Project>,
     ticks: u64,
     /// The folder of all runs, as it was when it was listed; listed again once more, in case it changed meanwhile.
-    runs_seen: (Fingerprint, bool),
+    runs_seen: (FileStamp, bool),
     files: Vec<RunFile>,
     projects: HashMap<PathBuf, Watched>,
     followers: HashMap<String, Follower>,
@@ -48,10 +48,10 @@ pub struct Watch {
 
 /// A project, as it was when it was last looked at.
 struct Watched {
-    seen: [Fingerprint; 3],
-    looked_at: Option<u64>,
+    seen: [FileStamp; 3],
+    checked_at: Option<u64>,
     /// What is new, until the list has it.
-    status: Option<Status>,
+    status: Option<StatusView>,
     past: Vec<history::Run>,
     observed: HashMap<String, Observed>,
     has_living: bool,
@@ -61,7 +61,7 @@ struct Watched {
 struct Observed {
     run_id: String,
     hook: f64,
-    reading: Reading,
+    reading: TranscriptPosition,
     interrupted_at: Option<Stamp>,
     waiting: Option<Waiting>,
 }
@@ -84,25 +84,25 @@ impl Watch {
         &self.world
     }
 
-    /// Looks at everything for the first time. A state that cannot be read at all is an error.
-    pub fn refresh(&mut self, monitor: &mut Monitor) -> Result<(), Failure> {
-        self.look(monitor);
+    /// Reads everything for the first time. A state that cannot be read at all is an error.
+    pub fn load(&mut self, monitor: &mut Monitor) -> Result<(), Failure> {
+        self.refresh(monitor);
         if let Some(project) = &self.project {
             status::gather_observed(&self.world, project, None, &mut |_, _| ClientStatus::Unknown)?;
         }
         Ok(())
     }
 
-    /// Looks at what may have changed.
-    pub fn look(&mut self, monitor: &mut Monitor) {
+    /// Reads what may have changed.
+    pub fn refresh(&mut self, monitor: &mut Monitor) {
         self.world = self.world.later();
         monitor.now = self.world.now;
         self.list_runs();
-        self.look_at_projects();
+        self.refresh_projects();
         if std::mem::take(&mut self.is_stale) {
             self.put_together(monitor);
         }
-        self.read_in_sight(monitor);
+        self.read_visible(monitor);
         self.ticks += 1;
     }
 
@@ -131,22 +131,22 @@ impl Watch {
         }
     }
 
-    fn look_at_projects(&mut self) {
+    fn refresh_projects(&mut self) {
         for (root, watched) in &mut self.projects {
             let project = Project { root: root.clone() };
             let data = self.world.data_dir().unwrap_or(root);
             let given = data.join("given").join(format!("{}.json", project.key()));
             let past = data.join("history").join(format!("{}.jsonl", project.key()));
             let seen = [project.state(), given, past].map(|path| fingerprint(&path));
-            let patience = if watched.has_living { LIVING_TICKS } else { QUIET_TICKS };
-            let is_due = watched.looked_at.is_none_or(|looked| self.ticks >= looked + patience);
+            let interval = if watched.has_living { LIVING_TICKS } else { QUIET_TICKS };
+            let is_due = watched.checked_at.is_none_or(|checked| self.ticks >= checked + interval);
             if seen == watched.seen && !is_due {
                 continue;
             }
             if seen[2] != watched.seen[2] {
                 watched.past = history::runs(&self.world, &project).unwrap_or_default();
             }
-            (watched.seen, watched.looked_at) = (seen, Some(self.ticks));
+            (watched.seen, watched.checked_at) = (seen, Some(self.ticks));
             let status = watched.gather(&self.world, &project);
             watched.has_living = status.loops.iter().any(|shown| shown.run.is_alive());
             watched.status = Some(status);
@@ -190,11 +190,11 @@ impl Watch {
                 let run = &mut runs[at];
                 run.session_id.clone_from(&shown.session_id);
                 run.task.clone_from(&shown.run.task);
-                run.question = asked(&self.world, &project, &shown.run);
+                run.question = open_question(&self.world, &project, &shown.run);
                 run.shown = Some(shown);
             }
             let older = watched.past.iter().rev().filter(|past| !listed.contains(&past.run_id));
-            for past in older.take(MAX_PAST) {
+            for past in older.take(MAX_PAST_RUNS) {
                 let mut run = of_past(past, root);
                 run.is_read = true;
                 run.past = Some(past.clone());
@@ -221,10 +221,10 @@ impl Watch {
     }
 
     /// Reads what the events of the runs on the screen gained.
-    pub fn read_in_sight(&mut self, monitor: &mut Monitor) {
-        let in_sight: Vec<String> = monitor.in_sight().map(str::to_owned).collect();
+    pub fn read_visible(&mut self, monitor: &mut Monitor) {
+        let visible: Vec<String> = monitor.visible_run_ids().map(str::to_owned).collect();
         let order: HashMap<&str, usize> =
-            in_sight.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
+            visible.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
         let mut wanted: Vec<(usize, usize)> = Vec::new();
         for (index, run) in monitor.runs.iter().enumerate() {
             match order.get(run.run_id.as_str()) {
@@ -247,7 +247,7 @@ impl Watch {
             }
             self.read(run);
         }
-        self.forget_what_is_out_of_sight(monitor, &in_sight);
+        self.forget_hidden(monitor, &visible);
     }
 
     fn read(&mut self, run: &mut RunView) {
@@ -275,13 +275,13 @@ impl Watch {
     }
 
     /// Keeps only so many timelines: a user may have hundreds of runs.
-    fn forget_what_is_out_of_sight(&mut self, monitor: &mut Monitor, in_sight: &[String]) {
-        if self.followers.len() <= MAX_KEPT {
+    fn forget_hidden(&mut self, monitor: &mut Monitor, visible: &[String]) {
+        if self.followers.len() <= MAX_TIMELINES {
             return;
         }
-        let in_sight: HashSet<&String> = in_sight.iter().collect();
+        let visible: HashSet<&String> = visible.iter().collect();
         for run in &mut monitor.runs {
-            if !run.is_alive() && !in_sight.contains(&run.run_id) {
+            if !run.is_alive() && !visible.contains(&run.run_id) {
                 (run.timeline, run.is_read) = (None, run.past.is_some());
                 self.followers.remove(&run.run_id);
             }
@@ -295,7 +295,7 @@ impl Watched {
     fn new() -> Watched {
         Watched {
             seen: [None; 3],
-            looked_at: None,
+            checked_at: None,
             status: None,
             past: Vec::new(),
             observed: HashMap::new(),
@@ -303,7 +303,7 @@ impl Watched {
         }
     }
 
-    fn gather(&mut self, world: &World, project: &Project) -> Status {
+    fn gather(&mut self, world: &World, project: &Project) -> StatusView {
         let observed = &mut self.observed;
         let mut observe = |session: &str, run: &mut ArmedLoop| {
             let known = observed.remove(session);
@@ -332,8 +332,9 @@ impl Watched {
             );
             client
         };
-        status::gather_observed(world, project, None, &mut observe)
-            .unwrap_or_else(|failure| Status::unreadable(project.root.clone(), failure.message, world.now))
+        status::gather_observed(world, project, None, &mut observe).unwrap_or_else(|failure| {
+            StatusView::unreadable(project.root.clone(), failure.message, world.now)
+        })
     }
 }
 
@@ -389,13 +390,13 @@ fn of_past(past: &history::Run, root: &Path) -> RunView {
 }
 
 /// Returns the question with which a loop ended, while it has no answer.
-fn asked(world: &World, project: &Project, run: &ArmedLoop) -> Option<String> {
+fn open_question(world: &World, project: &Project, run: &ArmedLoop) -> Option<String> {
     let ended = question::of_loop(project, run).ok().flatten();
     let question = ended.or_else(|| question::of_waiting(world, project, run).ok().flatten())?;
     question.answer.is_empty().then(|| question.asked().to_owned())
 }
 
-fn fingerprint(path: &Path) -> Fingerprint {
+fn fingerprint(path: &Path) -> FileStamp {
     let meta = std::fs::symlink_metadata(path).ok()?;
     #[cfg(unix)]
     let inode = std::os::unix::fs::MetadataExt::ino(&meta);

@@ -1,7 +1,7 @@
 //! What a notification service gets: one JSON object, in its own form.
 
 use super::address::Address;
-use super::{Notice, Occasion};
+use super::{Notice, NotificationEvent};
 use crate::core::outcome::Outcome;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ impl Format {
 
 /// Where a notice is sent, in which form, and what.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct HttpRequest {
     pub url: String,
     pub host: String,
     pub format: Format,
@@ -45,7 +45,7 @@ pub struct Request {
 }
 
 /// Prepares the request for an address, or says what is wrong with that.
-pub fn request(notice: &Notice, url: &str, format: &str) -> Result<Request, &'static str> {
+pub fn request(notice: &Notice, url: &str, format: &str) -> Result<HttpRequest, &'static str> {
     let address = Address::parse(url)?;
     let format = Format::of(format, &address);
     let (url, body) = match format {
@@ -53,13 +53,13 @@ pub fn request(notice: &Notice, url: &str, format: &str) -> Result<Request, &'st
         Format::Slack => (url.to_owned(), slack(notice)),
         Format::Ntfy => (address.ntfy_publish()?, ntfy(notice, address.topic()?)),
     };
-    Ok(Request { url, host: address.host, format, body })
+    Ok(HttpRequest { url, host: address.host, format, body })
 }
 
 fn whole(notice: &Notice) -> Value {
     let reply = notice.reply.as_ref().map(|reply| json!({"url": reply.topic, "token": reply.token}));
     json!({
-        "event": notice.occasion.name(),
+        "event": notice.event.name(),
         "timestamp": notice.at,
         "title": notice.title,
         "message": notice.message,
@@ -82,9 +82,13 @@ fn slack(notice: &Notice) -> Value {
 }
 
 fn ntfy(notice: &Notice, topic: &str) -> Value {
-    let (priority, tag) = match (notice.occasion, notice.outcome) {
-        (Occasion::Question | Occasion::Permission | Occasion::UsageLimit, _) => (4, "question"),
-        (Occasion::NoProgress | Occasion::Outage | Occasion::FullContext, _) => (3, "hourglass"),
+    let (priority, tag) = match (notice.event, notice.outcome) {
+        (NotificationEvent::Question | NotificationEvent::Permission | NotificationEvent::UsageLimit, _) => {
+            (4, "question")
+        }
+        (NotificationEvent::NoProgress | NotificationEvent::Outage | NotificationEvent::FullContext, _) => {
+            (3, "hourglass")
+        }
         (_, None) => (3, "bell"),
         (_, Some(Outcome::Complete)) => (3, "white_check_mark"),
         (_, Some(Outcome::Stopped | Outcome::Killed | Outcome::Interrupted)) => (2, "stop_sign"),

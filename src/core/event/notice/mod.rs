@@ -20,7 +20,7 @@ const MAX_TITLE_COLUMNS: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Occasion {
+pub enum NotificationEvent {
     Ended,
     /// A loop ended with a question, or waits for its answer.
     Question,
@@ -36,18 +36,18 @@ pub enum Occasion {
     Test,
 }
 
-impl Occasion {
+impl NotificationEvent {
     /// Returns the word for scripts.
     pub fn name(self) -> &'static str {
         match self {
-            Occasion::Ended => "ended",
-            Occasion::Question => "question",
-            Occasion::Permission => "permission",
-            Occasion::NoProgress => "no-progress",
-            Occasion::Outage => "outage",
-            Occasion::UsageLimit => "usage-limit",
-            Occasion::FullContext => "full-context",
-            Occasion::Test => "test",
+            NotificationEvent::Ended => "ended",
+            NotificationEvent::Question => "question",
+            NotificationEvent::Permission => "permission",
+            NotificationEvent::NoProgress => "no-progress",
+            NotificationEvent::Outage => "outage",
+            NotificationEvent::UsageLimit => "usage-limit",
+            NotificationEvent::FullContext => "full-context",
+            NotificationEvent::Test => "test",
         }
     }
 }
@@ -64,7 +64,7 @@ pub struct ReplyTo {
 /// One notification. Its texts are cleaned and bounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    pub occasion: Occasion,
+    pub event: NotificationEvent,
     pub at: Stamp,
     pub title: String,
     pub message: String,
@@ -86,10 +86,10 @@ impl Notice {
         Notice { session_id: session.to_owned(), ..self }
     }
 
-    fn new(occasion: Occasion, run: &StoredLoop, project: &str, what: &str, now: Stamp) -> Notice {
+    fn new(event: NotificationEvent, run: &StoredLoop, project: &str, what: &str, now: Stamp) -> Notice {
         let name = project.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(project);
         Notice {
-            occasion,
+            event,
             at: now,
             title: clean::excerpt(&format!("Ralph: {what} · {name}"), MAX_TITLE_COLUMNS),
             message: String::new(),
@@ -113,14 +113,14 @@ impl Notice {
         let task = clean::excerpt(&run.task, 120);
         let mut message = format!("{reason}\n{} · {task}", message::iterations(run.iteration));
         checks.iter().for_each(|check| message.push_str(&format!("\n{}", clean::excerpt(check, 120))));
-        let notice = Notice::new(Occasion::Ended, run, project, what, now);
+        let notice = Notice::new(NotificationEvent::Ended, run, project, what, now);
         Notice { outcome: run.outcome, message: bounded(&message), reason, checks, ..notice }
     }
 
     /// Tells of the question with which a loop ended or for whose answer it waits.
     pub fn question(run: &StoredLoop, project: &str, reply: Option<ReplyTo>, now: Stamp) -> Notice {
         let what = if run.outcome == Some(Outcome::Blocked) { "blocked" } else { "question" };
-        let Notice { title, .. } = Notice::new(Occasion::Question, run, project, what, now);
+        let Notice { title, .. } = Notice::new(NotificationEvent::Question, run, project, what, now);
         let question = bounded(run.reason.as_deref().unwrap_or_default());
         let how = match &reply {
             Some(reply) => format!("To answer, send this to the answer topic: {} YOUR ANSWER", reply.token),
@@ -129,7 +129,7 @@ impl Notice {
         let message = format!("{question}\n\n{how}");
         let question = Some(question);
         Notice {
-            occasion: Occasion::Question,
+            event: NotificationEvent::Question,
             title,
             message,
             question,
@@ -141,7 +141,7 @@ impl Notice {
     /// Tells that the client waits for a permission; `words` are its own.
     pub fn permission(run: &StoredLoop, project: &str, words: &str, now: Stamp) -> Notice {
         let words = if words.trim().is_empty() { "Claude Code waits for your permission" } else { words };
-        let notice = Notice::new(Occasion::Permission, run, project, "permission needed", now);
+        let notice = Notice::new(NotificationEvent::Permission, run, project, "permission needed", now);
         Notice { message: bounded(words), reason: bounded(words), ..notice }
     }
 
@@ -149,7 +149,11 @@ impl Notice {
         let reason = format!("no progress for {}", time::span(without_ms));
         let task = clean::excerpt(&run.task, 120);
         let message = format!("{reason}, {} done\n{task}", message::iterations(run.iteration));
-        Notice { message, reason, ..Notice::new(Occasion::NoProgress, run, project, "no progress", now) }
+        Notice {
+            message,
+            reason,
+            ..Notice::new(NotificationEvent::NoProgress, run, project, "no progress", now)
+        }
     }
 
     /// Tells that the service has failed for so long; `words` are its own.
@@ -157,7 +161,11 @@ impl Notice {
         let reason = bounded(&format!("the service has failed for {}: {words}", time::span(lasted_ms)));
         let done = message::iterations(run.iteration);
         let message = format!("{reason}\n{done} done; the loop continues when the service works again");
-        Notice { message, reason, ..Notice::new(Occasion::Outage, run, project, "service failing", now) }
+        Notice {
+            message,
+            reason,
+            ..Notice::new(NotificationEvent::Outage, run, project, "service failing", now)
+        }
     }
 
     /// Tells that the client asks what to do about a usage limit; `words` are about the reset.
@@ -167,18 +175,26 @@ impl Notice {
             "{reason}\nClaude Code asks what to do. Choose \"Stop and wait\" in the session: the loop continues after \
              the reset"
         );
-        Notice { message, reason, ..Notice::new(Occasion::UsageLimit, run, project, "usage limit", now) }
+        Notice {
+            message,
+            reason,
+            ..Notice::new(NotificationEvent::UsageLimit, run, project, "usage limit", now)
+        }
     }
 
     /// Tells that the session's context is nearly full, and that the agent has written its handover.
     pub fn full_context(run: &StoredLoop, project: &str, now: Stamp) -> Notice {
         let reason = "the context is nearly full".to_owned();
         let message = format!("{reason}: type /compact in the session; the agent continues from {FILE}");
-        Notice { message, reason, ..Notice::new(Occasion::FullContext, run, project, "context full", now) }
+        Notice {
+            message,
+            reason,
+            ..Notice::new(NotificationEvent::FullContext, run, project, "context full", now)
+        }
     }
 
     pub fn test(project: &str, now: Stamp) -> Notice {
-        let notice = Notice::new(Occasion::Test, &StoredLoop::default(), project, "test", now);
+        let notice = Notice::new(NotificationEvent::Test, &StoredLoop::default(), project, "test", now);
         let message = "This is a test by `ralph notify --test`.".to_owned();
         Notice { reason: message.clone(), message, ..notice }
     }

@@ -9,7 +9,7 @@ const MAX_ANSWER_CHARS: usize = 4096;
 
 /// One line of a topic's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct TopicMessage {
     /// Where to continue reading.
     pub id: Option<String>,
     /// The answer, if the message has one to this question.
@@ -17,13 +17,13 @@ pub struct Heard {
 }
 
 /// Reads a line. What is no message, or not for this question, has no answer.
-pub fn hear(line: &[u8], token: &str) -> Heard {
-    let Ok(fields) = serde_json::from_slice::<Value>(line) else { return Heard::default() };
+pub fn parse_message(line: &[u8], token: &str) -> TopicMessage {
+    let Ok(fields) = serde_json::from_slice::<Value>(line) else { return TopicMessage::default() };
     let is_id = |id: &&str| id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric());
     let id = fields["id"].as_str().filter(is_id).map(str::to_owned);
     let is_message = fields["event"] == "message";
     let message = fields["message"].as_str().filter(|_| is_message);
-    Heard { id, answer: message.and_then(|message| answer(message, token)) }
+    TopicMessage { id, answer: message.and_then(|message| answer(message, token)) }
 }
 
 /// Returns what a message answers: the token, a space or a colon, and the text.
@@ -46,9 +46,9 @@ mod tests {
 
     #[test]
     fn only_a_message_with_the_token_is_an_answer() {
-        let heard = |message: &str| {
+        let parse = |message: &str| {
             let line = json!({"id": "a1", "time": 1, "event": "message", "topic": "t", "message": message});
-            hear(line.to_string().as_bytes(), "k7f2")
+            parse_message(line.to_string().as_bytes(), "k7f2")
         };
         for (message, answer) in [
             ("k7f2 use tabs", Some("use tabs")),
@@ -62,10 +62,10 @@ mod tests {
             ("k7f2  \u{1b} ", None),
             ("é", None),
         ] {
-            assert_eq!(heard(message).answer.as_deref(), answer, "{message:?}");
+            assert_eq!(parse(message).answer.as_deref(), answer, "{message:?}");
         }
-        assert_eq!(heard(&format!("k7f2 {}", "x".repeat(MAX_ANSWER_CHARS + 1))).answer, None, "too long");
-        assert_eq!(heard("x").id.as_deref(), Some("a1"));
+        assert_eq!(parse(&format!("k7f2 {}", "x".repeat(MAX_ANSWER_CHARS + 1))).answer, None, "too long");
+        assert_eq!(parse("x").id.as_deref(), Some("a1"));
     }
 
     #[test]
@@ -79,8 +79,8 @@ mod tests {
             r#"{"event":"message","message":5}"#,
             r#"{"id":"a&x=1","event":"keepalive"}"#,
         ] {
-            assert_eq!(hear(line.as_bytes(), "k7f2"), Heard::default(), "{line}");
+            assert_eq!(parse_message(line.as_bytes(), "k7f2"), TopicMessage::default(), "{line}");
         }
-        assert_eq!(hear(br#"{"event":"message","message":" yes"}"#, "").answer, None, "no token");
+        assert_eq!(parse_message(br#"{"event":"message","message":" yes"}"#, "").answer, None, "no token");
     }
 }

@@ -2,16 +2,16 @@
 
 use super::iteration::{left_out, shown};
 use super::none;
-use crate::core::event::Step;
+use crate::core::event::BreakerAction;
 use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::view::report::escape::html;
 use crate::view::report::words::{count, dollars};
-use crate::view::report::{Report, Row, strip};
+use crate::view::report::{IterationRow, Report, strip};
 
-pub fn night(report: &Report) -> String {
-    let Some(strip) = strip::night(&report.timeline) else {
+pub fn timeline_section(report: &Report) -> String {
+    let Some(strip) = strip::timeline_svg(&report.timeline) else {
         return none("How the time was spent is unknown.");
     };
     if !report.has_events {
@@ -52,9 +52,9 @@ fn events(report: &Report) -> String {
     }
     for (at, step) in &report.timeline.breaker {
         let word = match step.step {
-            Step::Warned => "warned",
-            Step::Tripped => "tripped",
-            Step::Reset => "was reset",
+            BreakerAction::Warned => "warned",
+            BreakerAction::Tripped => "tripped",
+            BreakerAction::Reset => "was reset",
         };
         let reason = clean::excerpt(&step.reason, 300);
         items.push((*at, format!("circuit breaker {word} in iteration {}: <span class=\"q\">{}</span> <span class=\"soft\">{}</span>", step.iteration, html(&reason), clock(*at))));
@@ -110,7 +110,7 @@ pub fn money(report: &Report) -> String {
     let Some(picture) = strip::money(&report.iterations) else { return out };
     let what = if report.iterations.iter().any(|row| row.cost.is_some()) { "cost" } else { "tokens" };
     out.push_str(&format!("{picture}<p class=\"legend\"><span><i class=\"work\"></i>{what} per iteration</span><span>line: cumulative, up to the whole</span></p>\n"));
-    let row = |row: &Row| {
+    let row = |row: &IterationRow| {
         format!(
             "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
             row.number,

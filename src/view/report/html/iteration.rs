@@ -3,14 +3,14 @@
 use super::course::clock;
 use super::{none, state};
 use crate::core::event;
-use crate::core::event::account::{Entry, Kind};
+use crate::core::event::account::{AccountEntry, EntryKind};
 use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::view::report::escape::{html, html_with_code};
 use crate::view::report::summary::Tone;
 use crate::view::report::words::{count, dollars};
-use crate::view::report::{Report, Row};
+use crate::view::report::{IterationRow, Report};
 
 /// A browser opens a page of so many in a moment.
 pub const MAX_ITERATIONS: usize = 500;
@@ -27,7 +27,7 @@ pub fn all(report: &Report) -> String {
 }
 
 /// Returns the iterations that the page shows one by one.
-pub fn shown(report: &Report) -> &[Row] {
+pub fn shown(report: &Report) -> &[IterationRow] {
     &report.iterations[report.iterations.len().saturating_sub(MAX_ITERATIONS)..]
 }
 
@@ -39,7 +39,7 @@ pub fn left_out(report: &Report) -> String {
     }
 }
 
-fn iteration(row: &Row) -> String {
+fn iteration(row: &IterationRow) -> String {
     let brief = clean::excerpt(if row.error.is_empty() { &row.message } else { &row.error }, 160);
     let cost = match (row.cost, row.tokens) {
         (Some(cost), _) => dollars(cost),
@@ -91,7 +91,7 @@ fn iteration(row: &Row) -> String {
     out
 }
 
-fn facts(row: &Row) -> Vec<String> {
+fn facts(row: &IterationRow) -> Vec<String> {
     let mut facts = vec![format!("ended {}", row.ended_at.minute())];
     facts.extend((!row.mode.is_empty()).then(|| row.mode.clone()));
     facts.extend(row.tools.map(|tools| count(tools as usize, "tool call", "tool calls")));
@@ -101,7 +101,7 @@ fn facts(row: &Row) -> Vec<String> {
     facts
 }
 
-fn changes(row: &Row) -> String {
+fn changes(row: &IterationRow) -> String {
     if row.changed.commits.is_empty() {
         let words = if row.knows_changes { "No commit." } else { "Unknown." };
         return format!("<h3>What changed</h3>\n<p class=\"none small\">{words}</p>\n");
@@ -126,18 +126,18 @@ fn changes(row: &Row) -> String {
     out + "</ul>\n"
 }
 
-fn log(account: &[Entry]) -> String {
+fn log(account: &[AccountEntry]) -> String {
     if account.is_empty() {
         return String::new();
     }
-    let one = |entry: &Entry| {
+    let one = |entry: &AccountEntry| {
         let (class, word) = match entry.kind {
-            Kind::Said => ("", "said"),
-            Kind::Tool => ("tool", "tool"),
-            Kind::ToolFailed => ("fail", "failed"),
-            Kind::Told => ("", "told"),
-            Kind::Reported => ("", "reported"),
-            Kind::Finished => ("", "ended"),
+            EntryKind::Said => ("", "said"),
+            EntryKind::Tool => ("tool", "tool"),
+            EntryKind::ToolFailed => ("fail", "failed"),
+            EntryKind::Told => ("", "told"),
+            EntryKind::Reported => ("", "reported"),
+            EntryKind::Finished => ("", "ended"),
         };
         let at = entry.at.map(clock).unwrap_or_default();
         format!(

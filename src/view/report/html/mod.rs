@@ -6,8 +6,8 @@ mod review;
 mod style;
 
 use super::escape::{html, html_with_code, html_words};
-use super::summary::{Evidence, Tone};
-use super::{Need, Report, Step};
+use super::summary::{CheckRow, Tone};
+use super::{Need, NextStep, Report};
 use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
@@ -42,7 +42,7 @@ pub fn page(report: &Report) -> String {
     section(&mut out, "What needs you", "", &needs(&report.needs));
     section(&mut out, "Evidence", "", &evidence(report));
     section(&mut out, "Review first", "long", &review::section(&report.review));
-    section(&mut out, "The course of the run", "", &course::night(report));
+    section(&mut out, "The course of the run", "", &course::timeline_section(report));
     section(&mut out, "Money", "long", &course::money(report));
     section(&mut out, "Iterations", "long", &iteration::all(report));
     section(&mut out, "What next", "", &steps(&report.steps));
@@ -121,7 +121,7 @@ fn evidence(report: &Report) -> String {
         out.push_str(&rejected(report));
         return out;
     }
-    let row = |check: &Evidence| {
+    let row = |check: &CheckRow| {
         let tone = match check.passed {
             Some(true) => Tone::Good,
             Some(false) => Tone::Bad,
@@ -166,8 +166,8 @@ fn rejected(report: &Report) -> String {
     )
 }
 
-fn steps(steps: &[Step]) -> String {
-    let row = |step: &Step| {
+fn steps(steps: &[NextStep]) -> String {
+    let row = |step: &NextStep| {
         format!("<tr><td>{}</td><td><code>{}</code></td></tr>\n", html(step.what), html(&step.command))
     };
     format!(

@@ -5,13 +5,13 @@ use crate::core::text::clean;
 use crate::view::report::escape::html;
 use crate::view::report::summary::Tone;
 use crate::view::report::words::count;
-use crate::view::report::{FileChurn, OfIteration, Review};
+use crate::view::report::{FileChurn, OfIteration, ReviewSection};
 
 /// So many files are shown at once; the rest on demand.
 const FILES_AT_ONCE: usize = 12;
 const MAX_FILES: usize = 300;
 
-pub fn section(review: &Review) -> String {
+pub fn section(review: &ReviewSection) -> String {
     let mut out = String::new();
     match &review.commits {
         Err(why) => out.push_str(&format!("<p class=\"none\">Commits and changed files are unknown: {}.</p>\n", html(why.trim_end_matches('.')))),
@@ -37,7 +37,7 @@ pub fn section(review: &Review) -> String {
     out
 }
 
-fn weakened(review: &Review) -> String {
+fn weakened(review: &ReviewSection) -> String {
     let found = &review.weakened;
     if found.is_empty() {
         return "<h3>Tests deleted or skipped</h3>\n<p class=\"none\">None that the changed lines show.</p>\n".into();
@@ -96,7 +96,7 @@ fn files(files: &[FileChurn]) -> String {
     out
 }
 
-fn commits(review: &Review) -> String {
+fn commits(review: &ReviewSection) -> String {
     if review.by_iteration.is_empty() {
         return String::new();
     }

@@ -57,10 +57,10 @@ fn a_surviving_agent_and_a_pending_stop_are_reported() {
 
     let mut agent = Command::new("sleep").arg("600").spawn().unwrap();
     let stat = fs::read_to_string(format!("/proc/{}/stat", agent.id())).unwrap_or_default();
-    if let Some(birth) = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)) {
+    if let Some(start_time) = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)) {
         let dead =
             Command::new("true").spawn().and_then(|mut child| child.wait().map(|_| child.id())).unwrap();
-        let child = json!({"pid": agent.id(), "process": birth});
+        let child = json!({"pid": agent.id(), "process": start_time});
         fs::create_dir_all(env.data().join("runs")).unwrap();
         let record = json!({"pid": dead, "run_id": "r", "child": child}).to_string();
         fs::write(env.run_record(), record).unwrap();

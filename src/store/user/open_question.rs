@@ -4,7 +4,7 @@
 //! The mark's name follows from the session alone, so that every other session learns with one look that it has none.
 
 use super::handoff;
-use crate::store::project::fingerprint;
+use crate::store::project::stable_hash;
 use crate::store::{World, file};
 use anyhow::Result;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ const MAX_REPLY_BYTES: u64 = 1 << 20;
 const EXPIRES_AFTER: Duration = Duration::from_secs(30 * 86_400);
 
 fn path(world: &World, session: &str) -> Result<PathBuf> {
-    Ok(world.data_dir()?.join("asked").join(format!("{:016x}", fingerprint(session.as_bytes()))))
+    Ok(world.data_dir()?.join("asked").join(format!("{:016x}", stable_hash(session.as_bytes()))))
 }
 
 /// Notes that the session asked a question, or which reply to it was asked about.
-pub fn mark(world: &World, session: &str, reply: &str) -> Result<()> {
+pub fn record(world: &World, session: &str, reply: &str) -> Result<()> {
     let path = path(world, session)?;
-    handoff::sweep(path.parent().unwrap_or(&path), EXPIRES_AFTER);
+    handoff::remove_expired(path.parent().unwrap_or(&path), EXPIRES_AFTER);
     file::replace_private(&path, reply.as_bytes())
 }
 

@@ -2,19 +2,19 @@
 
 use super::Watch;
 use crate::claude::client::sessions;
-use crate::claude::hook::input::Event;
+use crate::claude::hook::input::HookEvent;
 use crate::claude::transcript;
-use crate::core::record::{ArmedLoop, ClientStatus, Reading};
-use crate::core::time::runtime::Event as Evidence;
+use crate::core::record::{ArmedLoop, ClientStatus, TranscriptPosition};
+use crate::core::time::runtime::TranscriptEvent;
 use crate::store::world::Instant;
 use std::time::Duration;
 
 /// The session counts as idle after this time without a change.
 const IDLE_AFTER: Duration = Duration::from_secs(2);
 /// A client that does not say whether it works may think for so long about what was sent to it.
-const MAX_THINKING: Duration = Duration::from_secs(600);
+const MAX_THINKING_TIME: Duration = Duration::from_secs(600);
 
-pub(super) enum Activity {
+pub(super) enum SessionActivity {
     /// Nothing happens, and nothing will by itself.
     Idle,
     Busy,
@@ -23,16 +23,16 @@ pub(super) enum Activity {
 }
 
 /// The session as it was last seen.
-pub(super) struct Look {
-    reading: Reading,
+pub(super) struct SessionProbe {
+    reading: TranscriptPosition,
     quiet_since: Instant,
     /// Something may have been sent to the model since.
     sent: bool,
 }
 
-impl Look {
-    pub(super) fn first(run: &ArmedLoop) -> Look {
-        Look { reading: run.session.transcript.clone(), quiet_since: Instant::now(), sent: false }
+impl SessionProbe {
+    pub(super) fn start(run: &ArmedLoop) -> SessionProbe {
+        SessionProbe { reading: run.session.transcript.clone(), quiet_since: Instant::now(), sent: false }
     }
 
     /// Returns whether what the user had queued has left the queue.
@@ -40,13 +40,13 @@ impl Look {
         self.reading.queue.is_empty()
     }
 
-    /// Looks again. A prompt alone is no turn: a command that the client answers itself may leave one.
-    pub(super) fn again(&mut self, watch: &Watch, run: &ArmedLoop) -> Activity {
-        let has_failed = matches!(watch.input.event, Event::StopFailure { .. });
+    /// Polls it again. A prompt alone is no turn: a command that the client answers itself may leave one.
+    pub(super) fn poll(&mut self, watch: &Watch, run: &ArmedLoop) -> SessionActivity {
+        let has_failed = matches!(watch.input.event, HookEvent::StopFailure { .. });
         let path = watch.input.transcript.as_deref().filter(|path| path.symlink_metadata().is_ok());
         // The agent took it along into another checkout, so it is at work. After a failure nothing is at work.
         if path.is_none() && !has_failed {
-            return Activity::Over;
+            return SessionActivity::Over;
         }
         let mut seen = run.clone();
         seen.session.transcript = self.reading.clone();
@@ -56,9 +56,10 @@ impl Look {
             let is_over = gained.answered_at.max(gained.interrupted_at).is_some_and(|at| at > since);
             // A usage limit has a waker of its own.
             if is_over || (gained.limit_resets_at.is_some() && !has_failed) {
-                return Activity::Over;
+                return SessionActivity::Over;
             }
-            let sends = |event: &Evidence| matches!(event, Evidence::Prompt | Evidence::Sent);
+            let sends =
+                |event: &TranscriptEvent| matches!(event, TranscriptEvent::Prompt | TranscriptEvent::Sent);
             self.sent |= gained.evidence.iter().any(|evidence| sends(&evidence.event));
             if gained.reading.offset != self.reading.offset {
                 self.quiet_since = Instant::now();
@@ -68,12 +69,12 @@ impl Look {
         let limit = match sessions::status(watch.world, watch.session) {
             ClientStatus::Busy | ClientStatus::Asking(_) => {
                 self.quiet_since = Instant::now();
-                return Activity::Busy;
+                return SessionActivity::Busy;
             }
             ClientStatus::Idle => IDLE_AFTER,
-            _ if self.sent => MAX_THINKING,
+            _ if self.sent => MAX_THINKING_TIME,
             _ => IDLE_AFTER,
         };
-        if self.quiet_since.elapsed() >= limit { Activity::Idle } else { Activity::Busy }
+        if self.quiet_since.elapsed() >= limit { SessionActivity::Idle } else { SessionActivity::Busy }
     }
 }

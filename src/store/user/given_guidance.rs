@@ -60,7 +60,7 @@ pub fn include(world: &World, project: &Project, document: &Document) -> Result<
 
 /// Drops the record of what the document no longer has. Called after the state was saved: killed in between or without
 /// success, the entry is still there, and is dropped and told again.
-pub fn settle(world: &World, project: &Project, document: &Document) {
+pub fn prune(world: &World, project: &Project, document: &Document) {
     let _ = drop_from_record(world, project, document);
 }
 
