@@ -7,6 +7,7 @@
 //! - [`store`]: the only writer of files; clock and environment enter here
 //! - [`claude`]: Claude Code's formats: hook input and output, transcript, plugin
 //! - [`scan`]: constraints in the project, found at every turn
+//! - [`engine`]: what both engines do with a turn: facts, decision, record
 //! - [`hook`]: what each hook event does
 //! - [`notify`]: the only network connections: notifications and answers to them
 //! - [`run`]: the loop from outside: agent processes, heartbeat, pace, logs, summary

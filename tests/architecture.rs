@@ -177,6 +177,33 @@ fn folders_use_what_the_table_in_the_architecture_says() {
 }
 
 #[test]
+fn what_the_architecture_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let all: String = sources().iter().flat_map(|source| source.lines.clone()).collect::<Vec<_>>().join("\n");
+    let words: BTreeSet<&str> = all.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    for quoted in page.split('`').skip(1).step_by(2) {
+        if ["src/", "tests/", "docs/", "scripts/", "hooks/", "commands/"]
+            .iter()
+            .any(|top| quoted.starts_with(top))
+        {
+            let path = quoted.split("/NAME").next().unwrap();
+            assert!(root.join(path).exists(), "ARCHITECTURE.md names {quoted}, which is not there");
+        } else if quoted.contains("::") && !quoted.contains(' ') {
+            for name in quoted.split("::").filter(|name| !["src"].contains(name)) {
+                let is_module = sources()
+                    .iter()
+                    .any(|source| source.path.split('/').any(|part| part.trim_end_matches(".rs") == name));
+                assert!(
+                    is_module || words.contains(name),
+                    "ARCHITECTURE.md names {quoted}: there is no {name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn every_form_of_a_path_is_seen() {
     let text = "use crate::{\n    core::{a, b},\n    store,\n};\nfn f() { crate::view::show(); super::super::hook::x() }";
     let lines = text.lines().map(str::to_owned).collect();

@@ -1,7 +1,7 @@
 //! Starting another program: in a process group of its own, bounded in time and memory, with nothing left running.
 //!
 //! Every program Ralph starts and waits for goes through [`start`]: [`run`] and [`ask`] for a program that is asked
-//! something, [`super::command`] for a command line of the user, `run::child` for the agent.
+//! something, [`super::command`] for a command line of the user, `run::process::supervisor` for the agent.
 
 use super::group::{self, Group};
 use super::mark::Marking;
