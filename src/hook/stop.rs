@@ -178,7 +178,7 @@ fn record_and_answer(
     }
     answer = match ledger::add(world, after.usage.since(&before.usage)) {
         Ok(told) => answer.with_notes(&told),
-        Err(error) => answer.also(&format!("Ralph could not add to what you have spent today: {error:#}")),
+        Err(error) => answer.also(&format!("Ralph could not update today's spending: {error:#}")),
     };
     if ends_now || *decision == Decision::Ended {
         ending::settle(world, project, session, &after);
@@ -254,7 +254,8 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
 fn end_lost(call: &Call, how: &str) -> Result<Option<(Answer, ArmedLoop)>> {
     let Call { world, project, session, .. } = *call;
     let Some(mut run) = armed::load_from_record(world, project, session)? else { return Ok(None) };
-    let reason = format!("{} {how}; the counts are those of its start", project.state().display());
+    let reason =
+        format!("{} {how}; iterations and runtime since its start are lost", project.state().display());
     run.end(Outcome::Error, reason, world.now);
     run.told.ending = true;
     let resolved = config::load_for(world, project, &run);

@@ -104,7 +104,7 @@ pub const CONDITIONS: &[Condition] = &[
             let (length, left) = (message.chars().count() as u64, 100u64.saturating_sub(facts.setting));
             facts.before.length.is_some_and(|before| length * 100 <= before * left)
         }),
-        found: "output smaller by {setting} % or more, {times}",
+        found: "output shrank by {setting}% or more, {times}",
         again: "with much less output",
         advice: "Say what you did and what is next, and continue with the work.",
     },

@@ -103,7 +103,7 @@ fn the_first_line_says_outcome_reason_and_proof() {
         ),
         (
             run(&[], vec![], Some(ended(Outcome::Blocked, "no key", 1))),
-            "Blocked after 1 iteration, a person is needed: no key. No check was set.",
+            "Needs a person after 1 iteration: no key. No check was set.",
         ),
         (
             run(&["a"], vec![check(1, "a", true)], Some(ended(Outcome::Stopped, "", 1))),
