@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// Returns the command line as users see it.
 pub fn command() -> Command {
-    let about = "Keeps Claude Code working on a task exactly as long as it should";
+    let about = "Keeps Claude Code working on a task until it is complete or a limit is reached";
     program("ralph", about, commands())
 }
 
@@ -70,7 +70,7 @@ pub fn setting(flag: &'static str, key: &'static SettingKey) -> Arg {
 
 fn commands() -> Vec<Command> {
     let json = || flag("json", "print JSON");
-    let claude = || value("claude", "PATH", "the program of Claude Code [default: claude]");
+    let claude = || value("claude", "PATH", "the Claude Code program [default: claude]");
     let flags = KEYS.iter().filter_map(|key| Some((key.flag?, key)));
     let start = Command::new("start")
         .about("Start a loop in a Claude Code session, or resume one")
@@ -82,8 +82,8 @@ fn commands() -> Vec<Command> {
         .arg(value("run", "ID", "with --resume: the loop to resume, by its run id or the beginning of it"));
     let [encourage, forbid] = guidance_program::giving();
     // Help that is too long for its line below.
-    let answer = "your answer; - reads it from stdin; without it, the question is shown";
-    let stalls = "list stalls instead: how often agents were silent for long, and for how long";
+    let answer = "your answer; - reads it from stdin; without TEXT, the question is shown";
+    let stalls = "list stalls instead: number and length of long silences of the agent";
     let severity = "only findings of this severity or higher";
     let ndjson = "print a line of metadata, then one finding per line";
     let init =
@@ -97,9 +97,9 @@ fn commands() -> Vec<Command> {
             .arg(session())
             .arg(flag("all", "stop all your loops, in every project").conflicts_with("session")),
         Command::new("pause")
-            .about("Pause the loop of this session, or every loop of this project, without cutting off its turn")
+            .about("Pause the loop of this session, or every loop of this project, when its turn ends")
             .arg(session())
-            .arg(flag("resume", "resume a run of `ralph run`, or a session whose turn has not ended yet")),
+            .arg(flag("resume", "resume a paused `ralph run`, or cancel the pause of a session whose turn has not ended")),
         encourage,
         forbid,
         Command::new("status").about("Show every loop of this project").args([
@@ -111,17 +111,17 @@ fn commands() -> Vec<Command> {
         Command::new("logs")
             .about("Show what the agent of a run said and did")
             .arg(word("run-id", "RUN", "the run, by its id or the beginning of it [default: this session's, else the newest]"))
-            .arg(flag("follow", "keep printing what comes, until the run ends").short('f'))
+            .arg(flag("follow", "follow the output until the run ends").short('f'))
             .arg(value("iteration", "N", "only this iteration").value_parser(value_parser!(u64).range(1..)))
-            .arg(flag("raw", "print the log or the transcript as it is")),
+            .arg(flag("raw", "print the raw log or transcript")),
         Command::new("monitor")
             .about("Watch the loops of this project on the whole screen, and steer them")
-            .arg(flag("all", "the loops of all your projects")),
+            .arg(flag("all", "watch the loops of all your projects")),
         Command::new("answer")
             .about("Show or answer the agent's open question")
             .arg(words("text", "TEXT", answer))
             .arg(flag("replace", "overwrite an earlier answer"))
-            .arg(flag("adopt", "take the answer in a file that no loop of yours wrote").conflicts_with("text")),
+            .arg(flag("adopt", "accept the answer in a question file that is not from one of your loops").conflicts_with("text")),
         Command::new("reset")
             .about("Reset the circuit breaker of this session, or of every loop of this project")
             .arg(session())
@@ -137,14 +137,14 @@ fn commands() -> Vec<Command> {
             .arg(flag("stalls", stalls).conflicts_with("circuit"))
             .arg(flag("json", "print one JSON object per line")),
         Command::new("report")
-            .about("Write a page about a run: outcome, evidence, what to review, cost, every iteration")
+            .about("Write an HTML report of a run: outcome, checks, changes to review, cost, every iteration")
             .arg(word("run", "RUN", "the run, by its id or the beginning of it [default: the newest of this project]"))
             .arg(value("out", "FILE", "write it to this file [default: into the run's folder in your data folder]").value_parser(value_parser!(PathBuf)))
             .arg(flag("open", "open it in your browser"))
             .arg(flag("markdown", "write Markdown, to stdout unless --out is given").conflicts_with("open"))
-            .arg(flag("all", "all your runs with trends, in every project").conflicts_with("run")),
+            .arg(flag("all", "report on all your runs in every project, with trends").conflicts_with("run")),
         Command::new("scan")
-            .about("Show what limits the agent in this project (exits 2 on a critical finding)")
+            .about("Show the constraints of this project (exits 2 on a critical finding)")
             .arg(value("severity", "S", severity).value_parser(SEVERITIES.map(Severity::name)))
             .arg(json())
             .arg(flag("ndjson", ndjson).conflicts_with("json")),
@@ -162,8 +162,8 @@ fn commands() -> Vec<Command> {
             .arg(value("link", "PATH", "follow this symbolic link as long as its target stays the same").conflicts_with_all(["show", "revoke"]))
             .arg(json()),
         Command::new("notify")
-            .about("Show how you are notified, or try every way")
-            .arg(flag("test", "send a test notification by every way (exits 1 if one fails)")),
+            .about("Show the notification settings, or send a test notification")
+            .arg(flag("test", "send a test notification through every channel (exits 1 if one fails)")),
         Command::new("init")
             .about(init)
             .arg(value("name", "N", "name of the project [default: its folder]"))
@@ -178,7 +178,7 @@ fn commands() -> Vec<Command> {
                 "Needs no Claude Code, no key and no network. It runs the real hooks and the real runner in a temporary \
                  project\nand checks every step; exit code 70 if one fails.",
             )
-            .arg(flag("fast", "no pauses for reading"))
+            .arg(flag("fast", "skip the pauses for reading"))
             .arg(flag("keep", "keep the temporary project")),
         Command::new("install")
             .about("Install the plugin in Claude Code and check that it works")
@@ -194,14 +194,14 @@ fn commands() -> Vec<Command> {
         Command::new("uninstall")
             .about("Remove the plugin")
             .arg(flag("purge", "also remove your records and settings, and list them"))
-            .arg(flag("force", "even if a loop is running or the plugin was edited"))
+            .arg(flag("force", "uninstall even if a loop is running or the plugin was edited"))
             .arg(claude()),
         Command::new("doctor")
             .about("Diagnose problems and suggest fixes (exits 1 on failure)")
-            .arg(value("claude", "PATH", "the program of Claude Code").default_value("claude"))
+            .arg(value("claude", "PATH", "the Claude Code program").default_value("claude"))
             .arg(value("plugin-dir", "DIR", "check a plugin that you load with `claude --plugin-dir DIR`"))
             .arg(value("container", "NAME", "also check this container of `ralph run --container`"))
-            .arg(flag("quick", "skip the loop through Claude Code, which takes a few seconds"))
+            .arg(flag("quick", "skip the round trip through Claude Code, which takes a few seconds"))
             .arg(json()),
         Command::new("statusline").about(
             "Print one line about this session's loop, for Claude Code's status line (reads its JSON on stdin)",

@@ -4,7 +4,7 @@ use crate::core::outcome::Exit;
 use crate::core::text::clean;
 use crate::core::text::nearest::nearest;
 use crate::store::project::door::Refused;
-use crate::store::state::StateError;
+use crate::store::state::{self, StateError};
 use std::fmt::{self, Display};
 
 #[derive(Debug)]
@@ -80,21 +80,25 @@ impl Display for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        let hint = error.downcast_ref::<Refused>().or_else(|| refused(error.downcast_ref()?));
-        let hint = hint.map(|refused| refused.hint.clone());
+        let refused = error.downcast_ref::<Refused>().map(|refused| refused.hint.clone());
+        let hint = refused.or_else(|| hint_of(error.downcast_ref()?));
         Failure::internal(error).with_hint_of(hint)
     }
 }
 
 impl From<StateError> for Failure {
     fn from(error: StateError) -> Self {
-        let hint = refused(&error).map(|refused| refused.hint.clone());
+        let hint = hint_of(&error);
         Failure::internal(error).with_hint_of(hint)
     }
 }
 
-fn refused(error: &StateError) -> Option<&Refused> {
-    if let StateError::Other(error) = error { error.downcast_ref() } else { None }
+fn hint_of(error: &StateError) -> Option<String> {
+    match error {
+        StateError::Newer(..) => Some(state::UPGRADE.into()),
+        StateError::Other(error) => error.downcast_ref().map(|refused: &Refused| refused.hint.clone()),
+        StateError::Damaged(..) => None,
+    }
 }
 
 #[cfg(test)]

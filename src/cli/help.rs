@@ -13,15 +13,15 @@ const COMMANDS: &[(&str, &str)] = &[
     ("start TASK [flags]", "start a loop in this session"),
     ("start --resume", "resume a paused, ended or orphaned loop"),
     ("start --import", "import a loop of the official ralph-loop plugin"),
-    ("status [--all]", "show the loops of this project, or all of yours"),
+    ("status [--all]", "show the loops of this project, or all your loops"),
     ("stop [--all]", "stop the loop of this session, or all your loops"),
     ("encourage TEXT", "tell the agent what to do more of; without TEXT, list all guidance"),
     ("forbid TEXT", "tell the agent what not to do; [--pin] [--for 2h] [--replace] [--remove N]"),
     ("answer [TEXT]", "answer the agent's question and resume the loop, or show it; [--replace]"),
-    ("scan [--severity S]", "show what limits the agent in this project"),
+    ("scan [--severity S]", "show the constraints of this project"),
     ("config [KEY [VALUE]]", "show the settings, or set one"),
     ("history [--last N]", "list past runs of this project; [--circuit|--stalls]"),
-    ("reset [--all]", "reset the circuit breaker of this session, or all of yours"),
+    ("reset [--all]", "reset the circuit breaker of this session, or all your breakers"),
     ("help [COMMAND]", "show this text, or the part about one command"),
 ];
 

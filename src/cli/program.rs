@@ -43,6 +43,17 @@ fn mistyped(error: &clap::Error, program: &Command) -> Option<Failure> {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let named = words.iter().skip(1).find_map(|word| program.find_subcommand(word));
     let command = named.unwrap_or(program);
+    let help = match named {
+        Some(named) => format!("see `{} {} --help`", program.get_name(), named.get_name()),
+        None => format!("see `{} --help`", program.get_name()),
+    };
+    // Without the brackets that a usage line has around it: `--last N`, `SHELL`.
+    let argument = |kind| match error.get(kind)? {
+        ContextValue::String(argument) => Some(argument.replace(['<', '>', '[', ']', '.'], "")),
+        ContextValue::Strings(arguments) => Some(arguments.join(", ").replace(['<', '>', '[', ']', '.'], "")),
+        _ => None,
+    };
+    let flag_of = |argument: &str| argument.split(' ').next().unwrap_or_default().to_owned();
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let name = given(ContextKind::InvalidSubcommand)?;
@@ -55,10 +66,6 @@ fn mistyped(error: &clap::Error, program: &Command) -> Option<Failure> {
         }
         ErrorKind::UnknownArgument => {
             let word = given(ContextKind::InvalidArg)?;
-            let help = match named {
-                Some(named) => format!("see `{} {} --help`", program.get_name(), named.get_name()),
-                None => format!("see `{} --help`", program.get_name()),
-            };
             let shown = clean::excerpt(word, 60);
             if !word.starts_with('-') {
                 return Some(Failure::usage(format!("unexpected argument: '{shown}'")).hint(help));
@@ -68,21 +75,52 @@ fn mistyped(error: &clap::Error, program: &Command) -> Option<Failure> {
                 flags.filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect();
             let meant = nearest(word, flags.iter().map(String::as_str));
             let help = match command.get_positionals().next() {
-                Some(_) => format!("put -- before a text that starts with dashes; {help}"),
+                Some(_) => format!("put -- before text that starts with a dash; {help}"),
                 None => help,
             };
             Some(Failure::usage(format!("unknown flag: {shown}")).did_you_mean(meant, help))
         }
         ErrorKind::InvalidValue => {
-            let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else { return None };
-            let value = given(ContextKind::InvalidValue)?;
-            let of = given(ContextKind::InvalidArg)?.split(' ').next()?;
-            let failure = Failure::usage(format!("invalid value for {of}: '{}'", clean::excerpt(value, 60)));
+            let (of, value) = (argument(ContextKind::InvalidArg)?, given(ContextKind::InvalidValue)?);
+            let valid = match error.get(ContextKind::ValidValue) {
+                Some(ContextValue::Strings(valid)) => valid.as_slice(),
+                _ => &[],
+            };
+            let hint = match valid {
+                [] => format!("use {of}"),
+                valid => format!("use one of: {}", valid.join(", ")),
+            };
+            if value.is_empty() {
+                return Some(Failure::usage(format!("{} needs a value", flag_of(&of))).hint(hint));
+            }
             let meant = nearest(value, valid.iter().map(String::as_str));
-            Some(failure.did_you_mean(meant, format!("use one of: {}", valid.join(", "))))
+            Some(invalid_value(&flag_of(&of), value).did_you_mean(meant, hint))
+        }
+        // Every other value is a path or a number from 1.
+        ErrorKind::ValueValidation => {
+            let of = flag_of(&argument(ContextKind::InvalidArg)?);
+            let failure = invalid_value(&of, given(ContextKind::InvalidValue)?);
+            Some(failure.hint("use a whole number of 1 or more"))
+        }
+        ErrorKind::ArgumentConflict => {
+            let (one, other) = (argument(ContextKind::InvalidArg)?, argument(ContextKind::PriorArg)?);
+            let (one, other) = (flag_of(&one), flag_of(&other));
+            Some(Failure::usage(format!("{one} cannot be used with {other}")).hint(help))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = argument(ContextKind::InvalidArg)?;
+            Some(Failure::usage(format!("missing argument: {missing}")).hint(help))
+        }
+        ErrorKind::TooManyValues => {
+            let of = flag_of(&argument(ContextKind::InvalidArg)?);
+            Some(Failure::usage(format!("{of} takes no value")).hint(help))
         }
         _ => None,
     }
+}
+
+fn invalid_value(of: &str, value: &str) -> Failure {
+    Failure::usage(format!("invalid value for {of}: '{}'", clean::excerpt(value, 60)))
 }
 
 /// Parses the arguments, prints the answer or the failure, and returns the exit code.

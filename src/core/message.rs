@@ -64,7 +64,7 @@ pub fn continuing(run: &StoredLoop, note: &Note, settings: &Settings, now: Stamp
     }
     if run.iteration == 1 {
         for limit in inactive(run, settings) {
-            line.push_str(&format!(" · {limit} inactive: Claude Code has reported no figure yet"));
+            line.push_str(&format!(" · {limit} inactive: Claude Code has not reported a figure yet"));
         }
     }
     line
@@ -104,7 +104,7 @@ pub fn remarks(note: &Note) -> Vec<String> {
         (note.paused_ms >= 1000).then(|| format!("paused {}, not counted", time::span(note.paused_ms)));
     let next_turn = match &note.next_turn {
         NextTurn::Continue => None,
-        NextTurn::FinishUp(words) => Some(format!("{words}: the agent brings the work to a safe point")),
+        NextTurn::FinishUp(words) => Some(format!("{words}: the agent finishes up")),
         NextTurn::WriteHandover(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
         NextTurn::NewContext => Some(format!("handed over in {HANDOVER}")),
     };
@@ -202,11 +202,13 @@ pub fn started(run: &StoredLoop, settings: &Settings, verb: &str, notes: &[Strin
 pub fn quota(settings: &Settings) -> Vec<String> {
     let QuotaSettings { land_at_percent, reserve_percent, stops } = settings.quota;
     let then = if stops { "ends" } else { "waits for the reset" };
-    let land = land_at_percent.map(|level| format!("Lands at {level}% of a usage limit, then {then}"));
-    let reserve =
-        reserve_percent.map(|left| format!("Once less than {left}% of a usage limit is left, {then}"));
+    let land = land_at_percent
+        .map(|level| format!("At {level}% of a usage limit the agent finishes up, then the loop {then}"));
+    let reserve = reserve_percent
+        .map(|left| format!("Once less than {left}% of a usage limit is left, the loop {then}"));
     let context = settings.max_context_percent;
-    let context = context.map(|level| format!("Hands over to a new context at {level}% of the context"));
+    let context =
+        context.map(|level| format!("At {level}% of the context the agent hands over to a new one"));
     land.into_iter().chain(reserve).chain(context).collect()
 }
 
@@ -223,7 +225,9 @@ pub fn ended(run: &StoredLoop, settings: &Settings, now: Stamp) -> String {
     let outcome = run.outcome.unwrap_or(Outcome::Error);
     let reason = clean::excerpt(run.reason.as_deref().unwrap_or(""), 300);
     let stop = if reason.ends_with(['.', '?', '!']) { "" } else { "." };
-    let mut text = format!("Ralph ended ({outcome}): {}: {reason}{stop}", outcome.words());
+    let words = Some(outcome.words()).filter(|words| *words != outcome.name());
+    let words = words.map_or_else(String::new, |words| format!("{words}: "));
+    let mut text = format!("Ralph ended ({outcome}): {words}{reason}{stop}");
     text.push_str(&format!(" {} · {}", iterations(run.iteration), times(run, settings, now)));
     if run.usage.tokens() > 0 {
         text.push_str(&format!(" · {} tokens", tokens(run.usage.tokens())));
@@ -261,10 +265,14 @@ pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
             flags => format!("{resume} {flags}"),
         },
         Outcome::Blocked if run.engine == Engine::InSession => {
-            format!("resolve ralph/blocked.txt, then /ralph:answer TEXT (tells the agent) or {resume}")
+            format!(
+                "resolve what ralph/blocked.txt says, then /ralph:answer TEXT (tells the agent) or {resume}"
+            )
         }
         Outcome::Blocked => {
-            format!("resolve ralph/blocked.txt (`ralph answer TEXT` tells the agent), then {resume}")
+            format!(
+                "resolve what ralph/blocked.txt says (`ralph answer TEXT` tells the agent), then {resume}"
+            )
         }
         Outcome::Decide if run.engine == Engine::InSession => "/ralph:answer TEXT".into(),
         Outcome::Decide => format!("`ralph answer TEXT`, then {resume}"),
@@ -373,7 +381,7 @@ mod tests {
             usage: Usage { cost_usd, ..Usage::default() },
             ..run()
         };
-        let unseen = " · cost limit inactive: Claude Code has reported no figure yet";
+        let unseen = " · cost limit inactive: Claude Code has not reported a figure yet";
         let cases = [
             ("nothing", spent(1, None), Note::default(), Settings::default(), ""),
             (

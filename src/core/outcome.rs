@@ -28,7 +28,7 @@ pub const OUTCOMES: [(Outcome, &str, &str, Exit); 13] = [
     (Outcome::MaxIterations, "max-iterations", "iteration limit reached", Exit::Failed),
     (Outcome::MaxRuntime, "max-runtime", "runtime limit reached", Exit::Failed),
     (Outcome::MaxCost, "max-cost", "cost limit reached", Exit::Failed),
-    (Outcome::Blocked, "blocked", "blocked, a person is needed", Exit::Blocked),
+    (Outcome::Blocked, "blocked", "needs a person", Exit::Blocked),
     (Outcome::Decide, "decide", "waiting for a decision", Exit::Decide),
     (Outcome::Stuck, "stuck", "stuck", Exit::Stuck),
     (Outcome::Circuit, "circuit", "circuit breaker tripped", Exit::Stuck),
@@ -36,7 +36,7 @@ pub const OUTCOMES: [(Outcome, &str, &str, Exit); 13] = [
     (Outcome::Killed, "killed", "stopped by the kill switch", Exit::Interrupted),
     (Outcome::UsageLimit, "usage-limit", "usage limit reached", Exit::UsageLimit),
     (Outcome::Interrupted, "interrupted", "interrupted", Exit::Interrupted),
-    (Outcome::Error, "error", "ended by an error", Exit::Internal),
+    (Outcome::Error, "error", "failed", Exit::Internal),
 ];
 
 impl Outcome {

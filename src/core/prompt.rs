@@ -35,7 +35,7 @@ pub fn continuation(
     let promise = if short { settings.promise.as_str() } else { "the text you were given" };
     text.push_str(&format!(
         "\nWhen the task is complete and verified, end your message with this line alone: <promise>{promise}</promise> \
-         (BLOCKED:reason or DECIDE:question in the tag if you need a person)"
+         (if you need a person, put BLOCKED:reason or DECIDE:question in the tag)"
     ));
     text
 }
@@ -160,7 +160,7 @@ fn answers(run: &StoredLoop) -> String {
     let answers = answers.map(|answer| format!("\n\nYour earlier question was answered.\n{answer}"));
     let blocked = run.pending.blocked.iter().map(|blocked| {
         format!(
-            "\n\nThe loop ended as blocked before. The user left no note, so check whether this is resolved. \
+            "\n\nThe loop ended as blocked earlier. The user left no answer, so check whether this is resolved. \
              ralph/blocked.txt says:\n{blocked}"
         )
     });
@@ -185,7 +185,7 @@ fn protocol(settings: &Settings) -> String {
          - <promise>{}</promise>: the whole task is complete and verified\n\
          - <promise>BLOCKED:reason</promise>: you cannot continue without a person\n\
          - <promise>DECIDE:question</promise>: a person must decide\n\
-         Never claim completion to leave the loop.\n\n\
+         Never claim completion just to end the loop.\n\n\
          You may report your status before or after the tag, outside code fences. Every field is optional:\n\
          ---RALPH_STATUS---\n\
          STATUS: IN_PROGRESS | COMPLETE | BLOCKED\n\

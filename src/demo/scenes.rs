@@ -21,7 +21,7 @@ const CHECK_OUTPUT: &str = "the pot is cold";
 const LEFT_OUT: [&str; 9] = [
     "Task:",
     "Check:",
-    "Ralph: no git",
+    "Ralph: not in a git",
     "Ralph: dropped",
     "── iteration 1 ok",
     "───",
@@ -112,7 +112,7 @@ fn check_passes(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
     let says = "The pot is warm, and so is the tea.\n\n<promise>COMPLETE</promise>";
     let answer = client.turn(screen, 6, Some("tea.txt"), says)?;
     let ended = answer.prompt.is_none() && answer.message.contains("(complete)");
-    expect(ended, "the loop ends complete", &answer.message)?;
+    expect(ended, "the loop ends as complete", &answer.message)?;
     screen.ralph(&answer.message)
 }
 

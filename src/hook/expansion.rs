@@ -30,7 +30,7 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
             world,
             session,
             command,
-            "Ralph has run this command; its context tells you the rest.",
+            "Ralph has run this command; its result is in the context of the hook.",
         );
         return Ok(HookOutput::silent());
     }
@@ -92,11 +92,11 @@ fn permission_note(call: &Call) -> String {
     match permissions::mode_without_edits(&settings, Some(mode)).as_deref() {
         None => String::new(),
         Some("plan") => {
-            "\nNote: in permission mode plan the agent may edit nothing; Shift+Tab changes the mode.".into()
+            "\nNote: in permission mode plan the agent cannot edit files; Shift+Tab changes the mode.".into()
         }
         Some(mode) => format!(
-            "\nNote: in permission mode {mode} edits and commands that no rule allows need your permission, and are denied \
-             without an answer; Shift+Tab changes the mode, --allow-tool or /permissions adds rules."
+            "\nNote: in permission mode {mode} Claude Code asks for edits and commands that no rule allows, and denies \
+             them without an answer; Shift+Tab changes the mode, --allow-tool or /permissions adds rules."
         ),
     }
 }

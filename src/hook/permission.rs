@@ -254,12 +254,11 @@ impl Prompt<'_> {
         let limit = time::span(self.wait_ms);
         match self.tool.question() {
             Some(question) => format!(
-                "{question}\n\nAnswer it in Claude Code, or within {limit} it ends the loop as a question"
+                "{question}\n\nAnswer it in Claude Code within {limit}, or it ends the loop as a question"
             ),
-            None => format!(
-                "{} needs your permission; without an answer within {limit} it is denied",
-                self.tool.shown()
-            ),
+            None => {
+                format!("{} needs your permission; denied after {limit} without an answer", self.tool.shown())
+            }
         }
     }
 

@@ -177,7 +177,7 @@ fn record(
     }
     notes.extend(match ledger::add(world, after.usage.since(&before.usage)) {
         Ok(told) => told,
-        Err(error) => Some(format!("could not update what you have spent today: {error:#}")),
+        Err(error) => Some(format!("could not update today's spending: {error:#}")),
     });
     if ends_now || *decision == Decision::Ended {
         ending::disarm_recorded(world, project, session, &after);
@@ -276,7 +276,8 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
 fn end_lost(call: &Call, how: &str) -> Result<Option<(HookOutput, ArmedLoop)>> {
     let Call { world, project, session, .. } = *call;
     let Some(mut run) = armed::load_from_record(world, project, session)? else { return Ok(None) };
-    let reason = format!("{} {how}; the counts are those of its start", project.state().display());
+    let reason =
+        format!("{} {how}; iterations and runtime since its start are lost", project.state().display());
     run.end(Outcome::Error, reason, world.now);
     run.told.ending = true;
     let resolved = config::load_for(world, project, &run);

@@ -116,11 +116,11 @@ fn run_pasted(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
 fn say_how_to_type(command: &str) -> HookOutput {
     let how = format!("type `/ralph:{command} ` and paste the rest after it");
     let answer = HookOutput::message(format!(
-        "Ralph: Claude Code may take a long pasted command for text. If nothing was run: {how}."
+        "Ralph: Claude Code may treat a long pasted command as text. If nothing ran: {how}."
     ));
     let context = format!(
-        "Ralph: Claude Code may have taken the user's /ralph:{command} command for text. If Ralph has told you nothing \
-         else about it, the command was not run: do not do what it says, but tell the user to {how}."
+        "Ralph: Claude Code may have treated the user's /ralph:{command} command as text. Unless Ralph says more about \
+         it, the command did not run: do not act on it, but tell the user to {how}."
     );
     HookOutput { context: Some(("UserPromptSubmit", context)), ..answer }
 }

@@ -52,7 +52,7 @@ pub fn timeout_note(run_settings: &RunSettings) -> Option<String> {
     let (timeout, tool_limit) = (run_settings.timeout_ms, run_settings.heartbeat.tool_limit()?);
     let (shorter, longer) = (time::span(timeout), time::span(tool_limit));
     (0 < timeout && timeout < tool_limit).then(|| {
-        format!("a tool can run for {shorter} at most: --timeout ends the iteration before --tool-limit ({longer})")
+        format!("--timeout ({shorter}) ends an iteration before a tool reaches --tool-limit ({longer})")
     })
 }
 

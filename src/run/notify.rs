@@ -222,8 +222,8 @@ impl Runner<'_> {
                 let (trouble, is_edited) = watch.seen();
                 if is_edited && !std::mem::replace(&mut was_edited, true) {
                     screen.warn(
-                        "the answer written into the question's file is not taken: \
-                         `ralph answer --replace TEXT` gives yours",
+                        "an answer in the question's file is ignored while the run waits: \
+                         use `ralph answer --replace TEXT`",
                     );
                 }
                 if !trouble.is_empty() && trouble != told {
@@ -305,10 +305,11 @@ impl Runner<'_> {
         self.run.timing.slept_mark_ms = world.slept_ms;
         answers::hand_over(&world, self.project, &mut self.run, Some(question))?;
         if let Err(error) = answers::save(&world, self.project, &self.run.pending.answers) {
-            self.screen.warn(&format!("could not keep the answers for a later run: {error:#}"));
+            self.screen.warn(&format!("could not save the answers for a later run: {error:#}"));
         }
         if let Err(error) = question::file_away(self.project, question, world.now) {
-            self.screen.warn(&format!("could not file away {}: {error:#}", question.path.display()));
+            self.screen
+                .warn(&format!("could not move {} to ralph/answered: {error:#}", question.path.display()));
         }
         self.save()
     }

@@ -27,7 +27,7 @@ impl Runner<'_> {
             && let Ok(approved) = runner_guard::cap_reviews(self.project, before)
             && !approved.is_empty()
         {
-            self.screen.note(&format!("approved at the review cap: {}", approved.join(", ")));
+            self.screen.note(&format!("approved automatically at the review cap: {}", approved.join(", ")));
         }
         // An iteration that was cut off counts too: it took its time and its money.
         self.run.iteration = iteration.prepared.number;
@@ -36,7 +36,7 @@ impl Runner<'_> {
         self.run.tally.recorded_seconds += row.seconds();
         self.recorded_attempts = self.attempts;
         if let Err(error) = summary::add(self.project, &row) {
-            self.screen.warn(&format!("no row in the summary: {error:#}"));
+            self.screen.warn(&format!("could not add a row to summary.csv: {error:#}"));
         }
         let error = iteration.error();
         let log = error.as_ref().map(|_| format!("ralph/logs/{}", logs::name(row.iteration)));
@@ -201,7 +201,7 @@ impl Runner<'_> {
         match ledger::add(&world, usage.since(&Usage::default())) {
             Ok(told) => told.iter().for_each(|told| self.screen.warn(told)),
             Err(error) => {
-                self.screen.warn(&format!("could not add to what you have spent today: {error:#}"));
+                self.screen.warn(&format!("could not update today's spending: {error:#}"));
             }
         }
         usage

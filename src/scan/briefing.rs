@@ -126,7 +126,7 @@ fn keep(
     let mut findings = scan.findings;
     let Some(at) = scan.at else {
         let scanned_at = document.scanned_at();
-        let shown = scanned_at.map_or("these are the findings so far".to_owned(), |at| {
+        let shown = scanned_at.map_or("the findings are those so far".to_owned(), |at| {
             format!("the findings are {} old", time::span(world.now - at))
         });
         let files = scan.files;

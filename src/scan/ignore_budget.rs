@@ -182,7 +182,7 @@ pub fn left_out_note(path: &str) -> String {
     let what = match path {
         "" => "the project's ignore files are not used: they are too large".to_owned(),
         list if Path::new(list).is_absolute() => format!("{list} is not used: it is too large"),
-        directory => format!("{directory} is left out: its ignore files are too large"),
+        directory => format!("{directory} is skipped: its ignore files are too large"),
     };
     clean::line(&format!("scan: {what}; {limits}"))
 }

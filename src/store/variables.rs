@@ -124,8 +124,8 @@ impl ProjectEnvFile {
         match &self.sets {
             Sets::Any(_) if names().next().is_none() => None,
             Sets::Any(why) => Some(format!(
-                "{path} may set any RALPH_* variable for Claude Code ({why}): all ignored there, a project cannot speak for \
-                 you; repair the file"
+                "{path} may set RALPH_* variables for Claude Code ({why}): all of them are ignored there, because a project \
+                 must not change your variables; repair the file"
             )),
             Sets::Named(names) => {
                 let more = names.len().saturating_sub(MAX_NAMED);
@@ -133,8 +133,8 @@ impl ProjectEnvFile {
                 let names: Vec<_> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
                 let names = names.join(", ");
                 Some(format!(
-                    "{path} sets {names}{more} for Claude Code: ignored there, a project cannot speak for you; set it in \
-                     your shell or with `ralph config`"
+                    "{path} sets {names}{more} for Claude Code: ignored there, because a project must not change your \
+                     variables; set it in your shell or with `ralph config`"
                 ))
             }
         }

@@ -34,7 +34,7 @@ impl<'a> Activity<'a> {
         match run.state {
             LoopState::Stopped => return Activity::Ended(run.outcome),
             LoopState::Paused if run.engine == Engine::Runner && *client == ClientStatus::Gone => {
-                return Activity::Orphaned("its runner is gone");
+                return Activity::Orphaned("its runner has exited");
             }
             LoopState::Paused if run.engine == Engine::Runner && !run.told.ending => {
                 return Activity::Pausing;
@@ -46,7 +46,7 @@ impl<'a> Activity<'a> {
             return Activity::Orphaned("its session was cleared");
         }
         match (client, run.engine) {
-            (ClientStatus::Gone, Engine::Runner) => return Activity::Orphaned("its runner is gone"),
+            (ClientStatus::Gone, Engine::Runner) => return Activity::Orphaned("its runner has exited"),
             (ClientStatus::Gone, Engine::InSession) => return Activity::ClientClosed,
             (ClientStatus::Unknown, _) if session.closed_at.is_some() => return Activity::ClientClosed,
             _ => {}

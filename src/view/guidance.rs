@@ -61,7 +61,7 @@ fn foreign(guidance: &Guidance, now: Stamp) -> String {
         return lines;
     }
     format!(
-        "Ignored: you did not give it (`ralph-guidance adopt` makes it yours, `clear` removes it)\n{lines}"
+        "Ignored, because it is not from you (`ralph-guidance adopt` accepts it, `clear` removes it):\n{lines}"
     )
 }
 

@@ -23,19 +23,21 @@ pub fn human(scan: &Scan, allowed_ids: &[String], paint: Paint) -> String {
         let findings: Vec<&Finding> = findings.collect();
         let title = format!("{} ({})", severity.name().to_uppercase(), findings.len());
         let (title, consequence) = match severity {
-            Severity::Critical => (paint.red(title), "blocks `ralph start`; the agent is told at every turn"),
-            Severity::High => (paint.red(title), "the agent is told at every turn"),
+            Severity::Critical => {
+                (paint.red(title), "blocks `ralph start`; shown to the agent at every turn")
+            }
+            Severity::High => (paint.red(title), "shown to the agent at every turn"),
             Severity::Medium => (paint.yellow(title), "shown here and in `ralph status`"),
             Severity::Low => (paint.bold(title), "only shown here"),
         };
         group(title, consequence, &findings);
     }
     let title = paint.bold(format!("ALLOWED ({})", allowed.len()));
-    group(title, "until they change; undo with `ralph-guidance remove ID`", &allowed);
+    group(title, "until the finding changes; undo with `ralph-guidance remove ID`", &allowed);
     for warning in &scan.warnings {
         out.push_str(&format!("Note: {}\n", clean::line(warning)));
     }
-    let left = if scan.complete { "" } else { " (incomplete: time ran out, run it again)" };
+    let left = if scan.complete { "" } else { " (incomplete: timed out; run it again)" };
     let (findings, files) = (plural(scan.findings.len(), "finding"), plural(scan.files, "file"));
     out + &format!("{findings} in {files}{left}\n")
 }

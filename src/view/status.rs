@@ -292,7 +292,7 @@ impl LoopView {
                 let open = self.attach.as_ref().map_or_else(String::new, |attach| format!("{attach}, then "));
                 format!("{open}send any prompt; the loop continues at the end of its turn")
             }
-            Activity::Pausing => "`ralph pause --resume` takes the pause back".into(),
+            Activity::Pausing => "`ralph pause --resume` cancels the pause".into(),
             Activity::Paused(_) if self.run.engine == Engine::Runner => {
                 "`ralph pause --resume`, or `ralph stop`".into()
             }
@@ -398,7 +398,7 @@ impl LoopView {
         let usage = &self.run.usage;
         let mut text = format!("{} tokens", message::tokens(usage.tokens()));
         if usage.context_tokens > 0 {
-            text.push_str(&format!(" · context {}", message::tokens(usage.context_tokens)));
+            text.push_str(&format!(" · context {} tokens", message::tokens(usage.context_tokens)));
         }
         if let Some(level) = usage.context_percent {
             let level = figures::percent(level);

@@ -358,7 +358,10 @@ fn a_container_that_stops_in_mid_run_is_named() {
         text(&docker(&[args, &[container.name.as_str()]].concat()));
         let output = running.wait();
         let named = format!("container {} {words}", container.name);
-        assert!(output.stdout.contains(&named) && output.stdout.contains("in mid-run"), "{how}: {output:?}");
+        assert!(
+            output.stdout.contains(&named) && output.stdout.contains("during the run"),
+            "{how}: {output:?}"
+        );
         assert_eq!(output.code, Some(if how == "restart" { 1 } else { 70 }), "{how}: {output:?}");
         if how == "kill" {
             text(&docker(&["start", &container.name]));

@@ -109,7 +109,7 @@ fn an_installed_plugin_is_found_and_runs_a_loop() {
     assert_says(&report, "hook-programs", "ok", &answered);
     assert_says(&report, "round-trip", "ok", "a loop of 2 turns");
     assert_says(&report, "steering", "ok", "module (Claude Code 2.1.325)");
-    assert_says(&report, "figures", "ok", "the plugin's module tells cost, context and quota");
+    assert_says(&report, "figures", "ok", "the plugin's module reports cost, context and quota");
     assert!(contents(&session.claude_config()) == before, "the user's files are unchanged");
     assert!(!session.data_dir().join("history").exists(), "and no run is recorded");
 
@@ -133,7 +133,7 @@ fn disabled_hooks_are_reported_and_do_not_run() {
         let (code, report) = doctor(&session, &["--plugin-dir", dir]);
         assert_eq!(code, Some(1));
         assert_says(&report, "hooks", "failure", user.to_str().unwrap());
-        assert_says(&report, "round-trip", "failure", "no Stop hook");
+        assert_says(&report, "round-trip", "failure", "did not run the plugin's Stop hook");
         assert_says(&report, "steering", "skipped", "no hook");
     }
     // Local settings win, as in Claude Code.
@@ -171,7 +171,7 @@ fn the_way_into_a_running_turn_is_named() {
         &report,
         "steering",
         "warning",
-        "2.1.325 did not load the plugin's module; in use is PostToolBatch",
+        "2.1.325 did not load the plugin's module and uses PostToolBatch",
     );
 
     let Some(older) = Client::find_version("2.1.197") else { return };
@@ -184,5 +184,5 @@ fn the_way_into_a_running_turn_is_named() {
     let line = r#"{"statusLine": {"type": "command", "command": "ralph statusline"}}"#;
     fs::write(session.claude_config().join("settings.json"), line).unwrap();
     let (_, report) = doctor(&session, &["--plugin-dir", plugin().to_str().unwrap()]);
-    assert_says(&report, "figures", "ok", "the status line tells cost, context and quota");
+    assert_says(&report, "figures", "ok", "the status line reports cost, context and quota");
 }

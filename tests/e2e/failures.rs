@@ -50,7 +50,7 @@ fn a_stock_client_edits_nothing_and_the_run_says_so_before_and_after() {
     let before = output.stdout.split("── iteration 1").next().unwrap();
     let flags = "to allow it: --permission-mode acceptEdits --allowed-tools Bash";
     assert!(
-        before.contains("Claude Code may edit nothing in permission mode default") && before.contains(flags),
+        before.contains("Claude Code cannot edit files in permission mode default") && before.contains(flags),
         "{before}"
     );
     assert_eq!(output.stdout.matches("Ralph: the agent was denied Write, Bash; ").count(), 1, "{output:?}");
@@ -211,5 +211,5 @@ fn a_start_in_a_session_tells_of_the_permission_mode() {
     let output = session.print("/ralph:start make it");
 
     let told = output.system_messages().join("\n");
-    assert!(told.contains("in permission mode plan the agent may edit nothing"), "{output:?}");
+    assert!(told.contains("in permission mode plan the agent cannot edit files"), "{output:?}");
 }

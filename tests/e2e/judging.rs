@@ -72,7 +72,7 @@ fn a_blocked_agent_is_waited_for_and_resumed() {
 
     let output = session.print("/ralph:start deploy it");
     let told = output.system_messages().join("\n");
-    assert!(told.contains("Ralph ended (blocked): blocked, a person is needed: no API key"), "{told}");
+    assert!(told.contains("Ralph ended (blocked): needs a person: no API key"), "{told}");
     let file = session.project().join("ralph/blocked.txt");
     assert!(fs::read_to_string(&file).unwrap().contains("no API key"));
     fs::remove_file(&file).unwrap();

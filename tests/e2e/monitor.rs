@@ -104,7 +104,7 @@ fn press_every_key(session: &Session, monitor: &Screen, task: &str, other: &str)
     monitor.key("r");
     monitor.wait_for("Reset the circuit breaker of this loop? y / n", SOON);
     monitor.key("y");
-    monitor.wait_for("It had not tripped", SOON);
+    monitor.wait_for("It was ok", SOON);
     monitor.key("o");
     monitor.wait_for_words("opened /", SOON);
     let opened = fs::read_to_string(session.home().join("opened")).unwrap();

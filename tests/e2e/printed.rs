@@ -114,7 +114,7 @@ fn text_only_turns_end_with_our_reason_before_the_clients_cap() {
     let output = session.print("/ralph:start think");
 
     let told = output.system_messages().join("\n");
-    assert!(told.contains("Ralph ended (stuck): stuck: "), "{told}");
+    assert!(told.contains("Ralph ended (stuck): "), "{told}");
     assert!(told.contains("turns in a row without using a tool"), "{told}");
     assert!(output.answer().contains("still thinking"), "the client's own cap leaves an empty result");
     assert_eq!(api.requests().len(), 5);

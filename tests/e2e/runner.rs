@@ -402,7 +402,7 @@ fn assert_paid(session: &Session, replies: &[f64]) {
 }
 
 #[test]
-fn a_conversation_goes_on_by_its_id_and_is_paid_for_once() {
+fn a_conversation_continues_by_its_id_and_is_paid_for_once() {
     let [commit, word] = step("the unusual word is quokka").map(priced);
     let never = Reply::text("never arrives").delay(Duration::from_secs(600));
     let api = Api::start(vec![commit, word, never, priced(Reply::text(DONE))]);
@@ -430,7 +430,7 @@ fn a_conversation_goes_on_by_its_id_and_is_paid_for_once() {
 }
 
 #[test]
-fn a_conversation_that_others_came_between_is_still_the_one_that_goes_on() {
+fn a_conversation_that_others_came_between_is_still_the_one_that_continues() {
     let [commit, word] = [bash("git commit -q --allow-empty -m quokka"), Reply::text(DONE)].map(priced);
     let other = priced(Reply::text("somebody else"));
     let api = Api::start(vec![commit, word, other, priced(Reply::text(DONE))]);

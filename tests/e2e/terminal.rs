@@ -228,7 +228,7 @@ fn ctrl_z_stops_the_heart_too() {
 }
 
 #[test]
-fn a_run_in_the_background_goes_on() {
+fn a_run_in_the_background_continues() {
     let agent = "text 'at work'; go; result $complete";
     let Some(terminal) = Terminal::open(100, "", agent) else { return };
     terminal.screen.type_line("$RALPH run $AGENT x &");

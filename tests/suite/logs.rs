@@ -48,7 +48,7 @@ fn a_line_that_is_too_long_to_show_is_told() {
     assert_eq!(env.run_with(script, &["the task"]).run().code, Some(0));
     let told = env.ralph(&["logs"]).ok();
     assert!(told.contains("before") && told.contains("behind"), "{told}");
-    assert!(told.contains("Ralph: 1 line of more than 1 MB left out\n") && !told.contains("xxx"), "{told}");
+    assert!(told.contains("Ralph: skipped 1 line of more than 1 MB\n") && !told.contains("xxx"), "{told}");
     assert!(env.ralph(&["logs", "--raw"]).ok().contains("xxx"), "raw has every byte");
 }
 
@@ -61,7 +61,10 @@ fn events_that_are_too_large_are_told_with_what_is_left_of_them() {
     let path = env.data().join("runs").join(&run_id).join("events.jsonl");
     let told = |env: &Env| {
         let logs = env.ralph(&["logs", &run_id]).ok();
-        assert!(logs.contains("Ralph: 36 MB at the beginning of ") && logs.contains("the task"), "{logs}");
+        assert!(
+            logs.contains("Ralph: skipped 36 MB at the beginning of ") && logs.contains("the task"),
+            "{logs}"
+        );
         let report = env.ralph(&["report", &run_id, "--markdown"]).ok();
         assert!(
             report.contains("36 MB after the start were skipped") && report.contains("the task"),

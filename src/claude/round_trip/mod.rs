@@ -98,7 +98,7 @@ impl RoundTrip {
         if self.turns.is_empty() {
             let why =
                 format!("Claude Code did not call the model ({}): {}", self.ended, self.output(&events));
-            return CheckNote::warning(why, "the other checks still hold; --quick skips this one");
+            return CheckNote::warning(why, "the other checks are still valid; --quick skips this one");
         }
         if let Some((event, Some(why))) = events.hooks.iter().find(|(_, error)| error.is_some()) {
             return CheckNote::failure(format!("the {event} hook failed: {why}"), "see hook-programs");
@@ -106,7 +106,7 @@ impl RoundTrip {
         if !ran("Stop") {
             let hint = "see plugin and hooks; a policy may also disable hooks";
             return CheckNote::failure(
-                "Claude Code ran no Stop hook of the plugin; loops cannot continue",
+                "Claude Code did not run the plugin's Stop hook; loops cannot continue",
                 hint,
             );
         }
@@ -141,7 +141,7 @@ impl RoundTrip {
     pub fn steering(&self, version: Version) -> CheckNote {
         let events = self.events();
         if !events.hooks.iter().any(|(name, _)| name == "Stop") {
-            return CheckNote::skipped("Claude Code ran no hook of the plugin");
+            return CheckNote::skipped("Claude Code did not run a hook of the plugin");
         }
         let batch = "PostToolBatch: the agent reads new guidance after its next tool, commands wait for the turn's end";
         match events.module {
@@ -149,7 +149,7 @@ impl RoundTrip {
                 "module (Claude Code {version}): /ralph-stop, /ralph-forbid and guidance act in a running turn"
             )),
             false if version >= OLDEST_WITH_MODULES => CheckNote::warning(
-                format!("Claude Code {version} did not load the plugin's module; in use is {batch}"),
+                format!("Claude Code {version} did not load the plugin's module and uses {batch}"),
                 "an administrator may have disabled modules; `claude plugin validate` and `claude --debug` name other reasons",
             ),
             false => CheckNote::ok(format!(
@@ -234,7 +234,7 @@ mod tests {
         for (name, round_trip, verdict, words) in [
             ("well", round_trip(&[expansion(), stop()], &["first", second]), Health::Ok, "2 turns"),
             ("by context", round_trip(&[expansion(), stop()], &["first", by_context]), Health::Ok, "2 turns"),
-            ("no hook", round_trip(&[], &["first"]), Health::Failure, "no Stop hook"),
+            ("no hook", round_trip(&[], &["first"]), Health::Failure, "did not run"),
             ("old client", round_trip(&[stop()], &["first"]), Health::Warning, "slash commands"),
             (
                 "broken",
@@ -277,7 +277,7 @@ mod tests {
                 not_loaded,
                 new,
                 Health::Warning,
-                "2.1.325 did not load the plugin's module; in use is PostToolBatch",
+                "2.1.325 did not load the plugin's module and uses PostToolBatch",
             ),
             ("without modules", not_loaded, old, Health::Ok, "2.1.197; 2.1.286 loads the module"),
             ("silent", "", new, Health::Warning, "did not load"),

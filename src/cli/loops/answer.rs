@@ -52,9 +52,9 @@ fn adopt(call: &Invocation, question: &Question, text: &str) -> Result<String, F
     let Invocation { world, project, .. } = call;
     let adopts = call.flag("adopt");
     if text.trim().is_empty() && !adopts {
-        let how = "answer it with `ralph answer TEXT`, or take its answer with `ralph answer --adopt`";
+        let how = "answer it with `ralph answer TEXT`, or accept the answer in the file with `ralph answer --adopt`";
         return Ok(format!(
-            "{}\n\nIgnored, because no loop of yours asked it: {how}",
+            "{}\n\nIgnored, because it is not from one of your loops: {how}",
             shown(question, "ralph answer TEXT")
         ));
     }
@@ -112,9 +112,9 @@ fn handed_note(world: &World, project: &Project, question: &Question) -> anyhow:
     let path = question.path.strip_prefix(&project.root).unwrap_or(&question.path);
     let (path, answer) = (clean::visible(&path.display().to_string()), clean::excerpt(&question.answer, 300));
     Ok(match answers::is_given(world, project, &question.whole())? {
-        true => format!("the agent is told your answer: \"{answer}\""),
+        true => format!("the agent gets your answer: \"{answer}\""),
         false => format!(
-            "the agent is told the answer in {path} as yours: \"{answer}\"; it was written into the file, not given with \
+            "the agent gets the answer in {path}: \"{answer}\"; it was written into the file, not given with \
              `ralph answer`"
         ),
     })
@@ -139,12 +139,12 @@ pub fn hand_over(
 /// Keeps the answers for the next run. Returns what the user should know of them.
 pub fn keep_answers(world: &World, project: &Project, run: &StoredLoop) -> Vec<String> {
     let saved = answers::save(world, project, &run.pending.answers);
-    let failed = saved.err().map(|error| format!("could not keep the answers for a later run: {error:#}"));
+    let failed = saved.err().map(|error| format!("could not save the answers for a later run: {error:#}"));
     let blocked = run.pending.blocked.as_ref().map(|blocked| {
         let what = clean::excerpt(blocked.split_once('\n').map_or(blocked, |(_, reason)| reason), 160);
         format!(
-            "ralph/blocked.txt is still there: \"{what}\". The agent is told; `ralph answer TEXT` says how it was \
-             resolved"
+            "ralph/blocked.txt still exists: \"{what}\". The agent sees it; tell it how that was resolved with \
+             `ralph answer TEXT`"
         )
     });
     failed.into_iter().chain(blocked).collect()

@@ -138,7 +138,7 @@ fn trailing_for(words: &[&str]) -> Option<usize> {
 }
 
 fn unknown(word: &str) -> Failure {
-    let otherwise = "flags are --pin, --for DURATION, --replace and --remove N; put -- before a text that starts with dashes";
+    let otherwise = "flags are --pin, --for DURATION, --replace and --remove N; put -- before text that starts with a dash";
     Failure::unknown_flag(word, &["--pin", "--for", "--replace", "--remove"], otherwise)
 }
 
@@ -255,7 +255,7 @@ fn note_changes(world: &World, project: &Project, document: &Document, before: &
 fn adopt(world: &World, session: Option<&str>, guidance: &mut Guidance) -> Result<String, Failure> {
     let foreign = std::mem::take(&mut guidance.foreign);
     if foreign.is_empty() {
-        return Err(Failure::refused("nothing to adopt: you gave all guidance of this project"));
+        return Err(Failure::refused("nothing to adopt: all guidance of this project is from you"));
     }
     let mut names = Vec::new();
     for (list, found) in foreign {
@@ -349,7 +349,7 @@ fn given(
     let mut answer = format!("{}: {text}", list.word());
     answer.push_str(match change {
         AddResult::Added => "",
-        AddResult::Refreshed => "; already there, counts from now",
+        AddResult::Refreshed => "; already in the list, its age starts again",
         AddResult::Moved(List::Encouraged) => "; it was encouraged before",
         AddResult::Moved(_) => "; it was forbidden before",
     });

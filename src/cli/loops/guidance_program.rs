@@ -53,11 +53,11 @@ fn common(command: Command) -> Command {
 /// Returns the commands that `ralph` has too.
 pub fn giving() -> [Command; 2] {
     let give = |name: &'static str, about: &'static str| {
-        let text = "The text; - reads it from stdin; without it, all guidance is listed. Put -- before a text with dashes";
+        let text = "The text; - reads it from stdin; without it, all guidance is listed. Put -- before text that starts with a dash";
         common(
             Command::new(name).about(about).args([
                 words("text", "TEXT", text),
-                flag("pin", "Keep it past its maximum age"),
+                flag("pin", "Do not let it expire"),
                 value("for", "DURATION", "Drop it after this time: 30m, 2h, 1d"),
                 flag("replace", "Clear the list first"),
                 value("remove", "N", "Remove the entry with this number in the list")
@@ -78,7 +78,7 @@ pub fn command() -> Command {
         common(remove.arg(which)),
         common(Command::new("clear").about("Remove all guidance")),
         common(allow.arg(Arg::new("id").value_name("ID").required(true))),
-        common(Command::new("adopt").about("Make guidance in the state file that you did not give your own")),
+        common(Command::new("adopt").about("Accept guidance in the state file that is not from you")),
     ];
     let commands = giving().into_iter().chain(rest).collect();
     program(names::GUIDANCE, "Steer a running Ralph loop", commands)

@@ -70,8 +70,8 @@ pub fn official_loop_warning(world: &World, project: &Project, own: &str) -> Opt
         return None;
     }
     Some(format!(
-        "{} is a loop of the official plugin, and both would answer: cancel it with /cancel-ralph, or take it over with \
-         --import",
+        "{} is a loop of the official plugin, and both loops would continue the session: cancel it with /cancel-ralph, \
+         or import it with --import",
         path.display()
     ))
 }

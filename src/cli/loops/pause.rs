@@ -61,7 +61,7 @@ pub fn resume(world: &World, project: &Project, scope: &StopScope) -> Result<Str
         }
         let (what, hint) = match run.engine {
             Engine::Runner if run_lock::holder(world, project).is_none() => {
-                ("its runner is gone", "continue it with `ralph run`")
+                ("its runner has exited", "continue it with `ralph run`")
             }
             Engine::Runner => ("", ""),
             // No hook runs in a session that waits for its user, so nothing would continue it.

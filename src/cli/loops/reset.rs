@@ -58,7 +58,7 @@ fn reset_one(world: &World, here: &Project, record: BreakerRecord) -> Result<Str
     }
     let tripped = match reset {
         Some(reason) => format!("It had tripped: {}", clean::excerpt(&reason, 200)),
-        None => "It had not tripped.".into(),
+        None => "It was ok.".into(),
     };
     let (session, root) = (clean::excerpt(&session, 36), clean::visible(&project.root.display().to_string()));
     Ok(format!("Reset the circuit breaker of session {session} in {root}. {tripped}"))

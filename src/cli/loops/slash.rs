@@ -64,7 +64,7 @@ fn passed(call: &Invocation, command: &str) -> Result<String, Failure> {
     let is_foreign = world::text("CLAUDE_CODE_SESSION_ID").is_some_and(|own| own != session);
     if is_foreign || handoff::was_served(&call.world, session) {
         return Err(Failure::refused(format!(
-            "/ralph:{command} takes no text from the agent in this session"
+            "/ralph:{command} does not take text from the agent in this session"
         ))
         .hint(format!("the user types /ralph:{command} in Claude Code")));
     }
@@ -216,7 +216,7 @@ fn answer_from(text: &str) -> Result<(&str, bool), Failure> {
         "--" => Ok((rest.trim(), false)),
         "--replace" => Ok((rest.trim(), true)),
         flag if flag.starts_with("--") => {
-            Err(Failure::unknown_flag(flag, &["--replace"], "put -- before a text that starts with dashes"))
+            Err(Failure::unknown_flag(flag, &["--replace"], "put -- before text that starts with a dash"))
         }
         _ => match text.strip_suffix("--replace").filter(|text| text.ends_with(char::is_whitespace)) {
             Some(text) => Ok((text.trim(), true)),

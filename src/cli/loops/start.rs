@@ -134,7 +134,7 @@ pub fn start_with(
         too_much
             .map(|full| format!("not all guidance fits in a prompt: {full}; remove some with --remove N")),
     );
-    notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it stops no loop")));
+    notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it does not stop a loop")));
     notes.extend(plan.told.take());
     notes.extend(refusals::known_quota(figures::load(world, session), &plan.settings, world.now));
     notes.extend(given_guidance::foreign_note(world, project, &state.document));
@@ -306,7 +306,7 @@ fn write(start: &Start, plan: &mut StartPlan, state: &mut Locked) -> Result<Opti
 /// Files the answered question away. Returns what failed.
 pub fn file_away(question: Option<&Question>, world: &World, project: &Project) -> Option<String> {
     let error = question::file_away(project, question?, world.now).err()?;
-    Some(format!("could not file away {}: {error:#}", question?.path.display()))
+    Some(format!("could not move {} to ralph/answered: {error:#}", question?.path.display()))
 }
 
 /// Refuses if the breaker of this session has tripped and `--reset` is not given. Returns the tripped breaker.

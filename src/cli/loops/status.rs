@@ -119,7 +119,7 @@ pub fn gather_observed(
         Err(error) => return Err(error.into()),
     };
     if document.newer_than_us() {
-        notes.push("the state is from a newer version of Ralph and read-only: upgrade this one".into());
+        notes.push("the state is from a newer version of Ralph and read-only: upgrade Ralph".into());
     }
     notes.extend(state::unreadable_loops(project, &document));
     let armed::Loaded { mut loops, faults } = armed::load_started(world, project, &document);
@@ -130,7 +130,10 @@ pub fn gather_observed(
     });
     if let Some(run) = lost {
         let state = project.state();
-        notes.push(format!("{} has lost the run that is active here; `ralph stop` ends it", state.display()));
+        notes.push(format!(
+            "{} no longer contains the run that is active here; `ralph stop` ends it",
+            state.display()
+        ));
         loops.retain(|(session, _)| session != run::SESSION);
         loops.push((run::SESSION.to_owned(), run));
     }

@@ -53,7 +53,7 @@ pub fn stop(
     match scope {
         _ if !unended.is_empty() => {
             Err(Failure::internal([unended, lines].concat().join("\n")).hint(
-                "Its loop takes no further iteration. `ralph stop` tries again to end the agent, `ralph doctor` shows what is left.",
+                "The loop starts no further iteration. Run `ralph stop` again to end the agent; `ralph doctor` shows leftover processes.",
             ))
         }
         _ if !lines.is_empty() => Ok(lines.join("\n")),
@@ -70,13 +70,13 @@ fn stop_everywhere(
 ) -> Result<Vec<String>, Failure> {
     // Recorded first: this also reaches loops whose state cannot be written now.
     stops::stop_all(world)?;
-    let unreadable = |fault: String| format!("{fault}; if its loop runs, it stops at its next turn");
+    let unreadable = |fault: String| format!("{fault}; if its loop is running, it stops when its turn ends");
     let mut lines: Vec<String> = armed::unreadable(world).into_iter().map(unreadable).collect();
     for project in armed::projects(world) {
         match stop_in(world, &project, None, shown_in, unended) {
             Ok(stopped) => lines.extend(stopped),
             Err(Failure { message, .. }) => {
-                lines.push(format!("{}: stops at its next turn ({message})", shown(&project)));
+                lines.push(format!("{}: stops when its turn ends ({message})", shown(&project)));
             }
         }
     }
@@ -131,7 +131,8 @@ fn stop_in(
         }
     } else if is_meant && let Some(holder) = unrecorded(world, project, stopped_before.as_ref()) {
         let (id, pid) = (message::short_id(&holder.run_id), holder.pid);
-        unended.push(format!("run {id} has no record any more; `kill {pid}` ends its runner and its agent"));
+        unended
+            .push(format!("the record of run {id} is missing; `kill {pid}` ends its runner and its agent"));
     }
     for (id, run, notes) in ended {
         let task = format!("\"{}\"", clean::excerpt(&run.task, 60));

@@ -76,8 +76,10 @@ fn run_of<'a>(runs: &'a [Run], rows: &[SummaryRow]) -> Option<&'a Run> {
 fn refuse_while_active(world: &World, project: &Project) -> Result<(), Failure> {
     if let Some(holder) = run_lock::holder(world, project) {
         let (pid, since) = (holder.pid, holder.started_at.minute());
-        return Err(Failure::refused(format!("a run is active here: process {pid}, since {since}"))
-            .hint("Stop it or wait until it ends, then archive."));
+        return Err(Failure::refused(format!(
+            "a run is active in this project: process {pid}, since {since}"
+        ))
+        .hint("Stop it or wait until it ends, then archive."));
     }
     let Loaded { loops, faults } = alive(world, project);
     if !faults.is_empty() {
@@ -100,7 +102,7 @@ fn tell(what: &str, project: &Project, archived: &Archived) -> String {
     }
     if !archived.left.is_empty() {
         let left = clean::excerpt(&archived.left.join(", "), 200);
-        text.push_str(&format!("Copied but left in place (a link, or changed meanwhile): {left}\n"));
+        text.push_str(&format!("Copied but not removed (a link, or changed during the copy): {left}\n"));
     }
     text
 }

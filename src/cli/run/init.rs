@@ -8,7 +8,7 @@ use crate::store::runner::run_lock;
 pub fn init(call: &Invocation) -> Result<String, Failure> {
     let (project, force) = (&call.project, call.flag("force"));
     if let Some(holder) = run_lock::holder(&call.world, project).filter(|_| force) {
-        return Err(Failure::refused(format!("a run is active here (process {})", holder.pid))
+        return Err(Failure::refused(format!("a run is active in this project (process {})", holder.pid))
             .hint("It uses the files that --force would replace. Stop it first."));
     }
     let name = match call.value("name").map(clean::line) {

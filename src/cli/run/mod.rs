@@ -40,7 +40,7 @@ pub fn run(call: &Invocation) -> CommandOutput {
     let (style, colour) = (args.style, args.colour);
     let mut planned = plan::arm(world, project, args, options, continued, &mut held)?;
     if left.agent {
-        planned.notes.insert(0, "ended an agent that a dead run had left running".into());
+        planned.notes.insert(0, "ended an agent that an earlier run had left running".into());
     }
     planned.notes.extend(left.unended);
     let mut screen = Screen::new(world, style, colour, &planned.plan.run.run_id);
@@ -89,7 +89,7 @@ fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mu
     let failed = events::begin(world, run, started, planned.changes.clone());
     failed.iter().for_each(|failed| screen.warn(failed));
     if git::head(&project.root).is_none() {
-        screen.note("no git repository here, so progress is what changes in the work tree");
+        screen.note("not in a git repository; progress is measured by changed files");
     }
     if options.context == Context::Continue && !agent.abilities().resumes {
         screen.note("this agent cannot continue a conversation, so every iteration begins a new one");

@@ -266,7 +266,11 @@ impl Planned {
         }
         // Before anything forgets it: killed in between, it is in the history and in the state.
         if let Some(replaced) = &mut self.replaced {
-            replaced.end(Outcome::Interrupted, "its runner died, and another task was started", world.now);
+            replaced.end(
+                Outcome::Interrupted,
+                "its runner was killed, and another task was started",
+                world.now,
+            );
             history::record(world, project, SESSION, replaced)?;
         }
         // Before the state says that the run is there: killed here, the next call continues this run.
@@ -352,7 +356,7 @@ fn continued_prompt(
     if let (Some(present), Some(saved)) = (&present, &saved)
         && present.text != saved.text
     {
-        notes.push(format!("{} has changed: continuing with its present text", path.display()));
+        notes.push(format!("{} has changed: continuing with its new text", path.display()));
     }
     Ok(present.or(saved))
 }

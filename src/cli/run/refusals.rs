@@ -48,7 +48,7 @@ pub fn active_run(world: &World, project: &Project) -> Result<HeldProject, Failu
     let run_id = message::short_id(&lock.run_id);
     let started_at = lock.started_at.minute();
     Err(Failure::internal(format!(
-        "a run is active here: process {}, run {run_id}, since {started_at}",
+        "a run is already active in this project: process {}, run {run_id}, since {started_at}",
         lock.pid
     ))
     .hint("`ralph status` shows it, `ralph stop` ends it."))

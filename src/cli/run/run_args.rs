@@ -31,9 +31,9 @@ const RUN_SWITCHES: [&str; 3] = ["reset", "ignore-open-questions", "skip-constra
 
 /// Flags of the Claude Code agent; those that end in "may be repeated" take several values.
 const CLAUDE_FLAGS: [(&str, &str, &str); 5] = [
-    ("claude", "PATH", "the program of Claude Code [default: claude]"),
+    ("claude", "PATH", "the Claude Code program [default: claude]"),
     ("model", "MODEL", "passed to Claude Code"),
-    ("permission-mode", "MODE", "what Claude Code may do without asking: acceptEdits allows edits"),
+    ("permission-mode", "MODE", "permission mode of Claude Code: acceptEdits allows edits without asking"),
     ("allowed-tools", "TOOL", "a tool Claude Code may use without asking, such as Bash; may be repeated"),
     ("claude-arg", "ARG", "passed to Claude Code unchanged; may be repeated"),
 ];
@@ -174,8 +174,8 @@ pub fn command() -> Command {
         .args(CLAUDE_FLAGS.map(claude_flag));
     let agent_command = "another agent: a command that reads the prompt on stdin and prints text";
     let context = "begin each iteration fresh, or continue the run's own conversation [default: fresh]";
-    let sandbox = "run the sandbox's own Claude Code with `docker sandbox run`";
-    let tasks = "the tasks: a prd.json or a Markdown checklist [default: ralph/tasks.json]";
+    let sandbox = "run Claude Code in this Docker sandbox (`docker sandbox run`)";
+    let tasks = "task list: a prd.json or a Markdown checklist [default: ralph/tasks.json]";
     run.args([
         value("agent-command", "CMD", agent_command).conflicts_with_all(CLAUDE_FLAGS.map(|(name, ..)| name)),
         value("context", "HOW", context).value_parser(["fresh", "continue"]),
@@ -186,8 +186,8 @@ pub fn command() -> Command {
         value("tasks", "FILE", tasks).conflicts_with("no-tasks"),
         flag("new", "begin a new run, even if the last one is unfinished"),
         flag("no-tasks", "run without a task list, even if there is one"),
-        flag("skip-review", "no review iterations: a story that passes is done"),
-        flag("quiet", "print only how it ended"),
+        flag("skip-review", "skip review iterations: a story is done when it passes"),
+        flag("quiet", "print only the result"),
         flag("json", "print events, one JSON object a line").conflicts_with("quiet"),
     ])
 }

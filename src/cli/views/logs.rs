@@ -135,7 +135,7 @@ impl<W: Write> LogReader<'_, W> {
                 self.close_source()?;
                 if !self.has_ended && !is_past && !self.raw {
                     self.print(
-                        "Ralph: nothing runs this loop any more; `ralph status` shows how to continue it\n",
+                        "Ralph: this loop is no longer running; `ralph status` shows how to continue it\n",
                     )?;
                 }
                 return self.flush();
@@ -319,7 +319,7 @@ impl<W: Write> LogReader<'_, W> {
         if long > 0 && !self.raw && self.is_wanted() {
             let lines = if long == 1 { "1 line".to_owned() } else { format!("{long} lines") };
             self.show_heading()?;
-            self.print(&format!("Ralph: {lines} of more than {} MB left out\n", MAX_LINE_BYTES >> 20))?;
+            self.print(&format!("Ralph: skipped {lines} of more than {} MB\n", MAX_LINE_BYTES >> 20))?;
         }
         let bytes = source.skipped_bytes();
         match bytes == 0 || std::mem::replace(&mut self.skipped, true) {
@@ -333,7 +333,7 @@ impl<W: Write> LogReader<'_, W> {
             return Ok(());
         }
         let path = clean::visible(&path.display().to_string());
-        self.print(&format!("Ralph: {} MB at the beginning of {path} are left out\n", bytes >> 20))
+        self.print(&format!("Ralph: skipped {} MB at the beginning of {path}\n", bytes >> 20))
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Failure> {

@@ -83,7 +83,7 @@ fn in_terminal(settings: &NotifySettings, notice: &Notice, tests: bool) -> Chann
     }
     let stdout = std::io::stdout();
     let result = match stdout.is_terminal() {
-        false => Ok("not sent, this is no terminal".into()),
+        false => Ok("not sent: stdout is not a terminal".into()),
         true => {
             let terminal = terminal::Terminal {
                 name: world::text("TERM").unwrap_or_default(),
@@ -128,7 +128,7 @@ fn shown(url: &str, format: Option<&str>) -> String {
             let form = format.map_or_else(String::new, |format| {
                 format!(", format {}", Format::of(format, &address).name())
             });
-            let note = if address.is_open() { " (http: others on the way can read it)" } else { "" };
+            let note = if address.is_open() { " (http: not encrypted)" } else { "" };
             format!("{}{form}{note}", clean::excerpt(&address.host, 80))
         }
     }

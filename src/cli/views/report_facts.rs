@@ -110,7 +110,7 @@ fn of_git(project: &Project, timeline: &Timeline) -> Result<Commits, String> {
     let heads = timeline.iterations.values().rev();
     let to = heads.filter_map(|iteration| iteration.facts.head.as_deref()).next();
     match (from, to) {
-        _ if !project.root.is_dir() => Err("the project's folder is gone".into()),
+        _ if !project.root.is_dir() => Err("the project's folder no longer exists".into()),
         (Some(from), Some(to)) => commits::between(project, from, to),
         _ => Err("the run did not record where HEAD was".into()),
     }

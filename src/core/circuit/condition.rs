@@ -104,7 +104,7 @@ pub const CONDITIONS: &[Condition] = &[
             let (length, left) = (message.chars().count() as u64, 100u64.saturating_sub(facts.setting));
             facts.before.length.is_some_and(|before| length * 100 <= before * left)
         }),
-        found: "output smaller by {setting} % or more, {times}",
+        found: "output shrank by {setting}% or more, {times}",
         again: "with much less output",
         advice: "Say what you did and what is next, and continue with the work.",
     },
@@ -141,7 +141,7 @@ pub const CONDITIONS: &[Condition] = &[
     },
     Condition {
         setting: "circuit.repetition", flag: None, default: 3, runner_default: 3, trips_at: None,
-        help: "messages in a row that repeat one of the last five and trip the breaker, 0 = off",
+        help: "messages in a row, each a repeat of one of the last five, that trip the breaker, 0 = off",
         label: "repeating", outcome: Outcome::Stuck,
         count: |facts| facts.message_without_progress(|message| {
             let head = similar::head(message);
@@ -153,7 +153,7 @@ pub const CONDITIONS: &[Condition] = &[
     },
     Condition {
         setting: "circuit.safety_completion", flag: None, default: 5, runner_default: 5, trips_at: None,
-        help: "turns in a row that mention completion without the signal and trip the breaker, 0 = off",
+        help: "turns in a row with completion phrases but no signal that trip the breaker, 0 = off",
         label: "claims", outcome: Outcome::Circuit,
         count: |facts| Count::when(facts.turn.message.map(|message| {
             // An agent with nothing left to do may still make empty commits.

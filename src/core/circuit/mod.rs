@@ -106,7 +106,7 @@ impl Circuit {
             }
             // Told when the count arrives there, and not again while it stays.
             if pivot.is_none() && count > before.get(condition.name()) && count.saturating_add(1) == limit {
-                pivot = Some(format!("{}: one more ends the loop. {}", found(), condition.advice));
+                pivot = Some(format!("{}; one more ends the loop. {}", found(), condition.advice));
             }
         }
         pivot.map_or(BreakerVerdict::Fine, BreakerVerdict::Pivot)
@@ -283,7 +283,7 @@ mod tests {
                 None,
             ),
             ("errors that differ", each(9, |n| says(format!("error: {} is wrong", prose(n)))), None),
-            ("shrinking", shrinking.to_vec(), Some((3, "output smaller by 70 % or more, 2 times in a row"))),
+            ("shrinking", shrinking.to_vec(), Some((3, "output shrank by 70% or more, 2 times in a row"))),
             ("shrinking by less", gently.to_vec(), None),
             ("shrinking while working", shrinking.map(Told::worked).to_vec(), None),
             ("testing only", each(9, tests), Some((3, "3 turns in a row of testing only"))),

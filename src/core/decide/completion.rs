@@ -165,7 +165,7 @@ impl Rejection {
             Rejection::Minimum(_) => {
                 "Use the remaining time: verify the work, test edge cases, review your diff, simplify.".into()
             }
-            Rejection::Tasks(_) => "Complete the open tasks, or repair the file.".into(),
+            Rejection::Tasks(_) => "Complete the open tasks, or fix the file.".into(),
             Rejection::CheckFailed(CheckFailure { tail, .. }) if tail.is_empty() => {
                 "Make it pass. It printed nothing.".into()
             }

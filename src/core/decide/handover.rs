@@ -36,7 +36,7 @@ pub fn judge(handover: &mut Option<Handover>, level: Option<f64>, limit: Option<
 pub fn advice(words: &str) -> String {
     format!(
         "{words}, and the work continues in a new context after this turn. Write {FILE} for it: what is done, what is \
-         decided and why, what comes next, and which files matter. Replace what the file says. Commit what is verified. \
+         decided and why, what comes next, and which files matter. Overwrite the file. Commit what is verified. \
          Then end your turn."
     )
 }

@@ -261,7 +261,7 @@ fn cost_unknown(
         return None;
     }
     let last = turn.figures.as_ref().map_or_else(
-        || "the last cost figure is lost".to_owned(),
+        || "the last cost figure is unknown".to_owned(),
         |figures| {
             let (age, source) = (time::span((now - figures.at).max(0)), figures.source.words());
             format!("the last cost figure is {age} old ({source})")
@@ -360,7 +360,7 @@ fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: boo
                 Some(_) => "Commit each verified step, or signal that you are done or blocked.",
                 None => "Change something, or signal that you are done or blocked.",
             };
-            BreakerVerdict::Pivot(format!("{found}: one more ends the loop. {advice}"))
+            BreakerVerdict::Pivot(format!("{found}; one more ends the loop. {advice}"))
         }
         _ => BreakerVerdict::Fine,
     }
@@ -708,7 +708,7 @@ mod tests {
             assert!(warning.contains(part), "{part}: {warning}");
         }
         assert!(!pivot(2, 3, Some(false), false).contains("files change"));
-        assert!(pivot(2, 3, None, true).contains("without a change in the work tree:"));
+        assert!(pivot(2, 3, None, true).contains("without a change in the work tree;"));
         let trip = "3 iterations in a row without a commit (files change, nothing is committed)";
         assert_eq!(judge_stuck(3, 3, Some(false), true), BreakerVerdict::Trip(Outcome::Stuck, trip.into()));
     }

@@ -197,7 +197,7 @@ pub fn end_turn(run: &mut StoredLoop, progress: Option<bool>) -> Option<String> 
 pub fn way_to_allow(rules: &[Option<String>]) -> String {
     let flags = flags(&rules.iter().flatten().cloned().collect::<Vec<_>>());
     match (flags.is_empty(), rules.contains(&None)) {
-        (true, _) => "no rule of Ralph's can allow exactly this; use /permissions in Claude Code".into(),
+        (true, _) => "no tool rule can allow exactly this; use /permissions in Claude Code".into(),
         (false, true) => format!("{}; for the rest use /permissions in Claude Code", to_allow(&flags)),
         (false, false) => to_allow(&flags),
     }
@@ -356,11 +356,7 @@ mod tests {
         );
         // A call that no rule names exactly is not answered by a rule for every command.
         for (denied, way, flags) in [
-            (
-                &["ls *.rs"][..],
-                "no rule of Ralph's can allow exactly this; use /permissions in Claude Code",
-                "",
-            ),
+            (&["ls *.rs"][..], "no tool rule can allow exactly this; use /permissions in Claude Code", ""),
             (
                 &[rule, "a\nb"],
                 "to allow it: --allow-tool 'Bash(npm publish)'; for the rest use /permissions in Claude Code",

@@ -39,7 +39,7 @@ pub fn judge(
     let reserved: Vec<&Window> = current.iter().filter(in_reserve).copied().collect();
     if !reserved.is_empty() {
         let most = percent(settings.reserve_percent.unwrap_or_default());
-        let reason = format!("{} used, {most} is reserved", words(&reserved, now));
+        let reason = format!("{} used; {most} is reserved", words(&reserved, now));
         return hold(quota, last_reset(&reserved), reason, settings, now);
     }
     let Some(landing) = quota.landing.clone() else {
@@ -132,8 +132,8 @@ fn words(windows: &[&Window], now: Stamp) -> String {
 pub fn finish_up_advice(words: &str) -> String {
     format!(
         "{words}. After this turn the loop waits for the reset. Bring the work to a safe point now: start nothing new, \
-         finish or undo what is half done, commit what is verified, and write down where the work stands and what comes \
-         next. Then end your turn."
+         finish or undo what is half done, commit what is verified, and note the current state and the next \
+         step. Then end your turn."
     )
 }
 
@@ -250,7 +250,7 @@ mod tests {
             judge(&mut Quota::default(), Some(&windows), settings, NOW)
         };
         assert_eq!(judged(70.0, &settings), QuotaVerdict::Fine, "exactly the reserve is left");
-        let words = "71% of the 5-hour limit (resets in 1m) and 71% of the weekly limit (resets in 24h) used, 30% is reserved";
+        let words = "71% of the 5-hour limit (resets in 1m) and 71% of the weekly limit (resets in 24h) used; 30% is reserved";
         assert_eq!(judged(71.0, &settings), QuotaVerdict::Wait(NOW.plus_ms(DAY)));
         let stops = QuotaSettings { stops: true, ..settings };
         let QuotaVerdict::End(reason) = judged(71.0, &stops) else { panic!() };

@@ -193,11 +193,11 @@ impl TranscriptGain {
         match (self.unread_bytes, self.uncounted_bytes) {
             (0, 0) => None,
             (0, bytes) => Some(format!(
-                "{} MB of this turn's transcript were searched for your prompts and Esc only: their tokens are not counted",
+                "{} MB of this turn's transcript were only searched for prompts and Esc: their tokens are not counted",
                 mb(bytes)
             )),
             (bytes, _) => Some(format!(
-                "{} MB of this turn's transcript were not read: tokens, an Esc or a queued command in them do not count",
+                "{} MB of this turn's transcript were not read: tokens, Esc and queued commands in them are missing",
                 mb(bytes)
             )),
         }

@@ -24,8 +24,8 @@ pub fn foreign(entries: &[(List, Entry)], file: &str) -> Option<String> {
     let entries: Vec<Entry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
     (!entries.is_empty()).then(|| {
         format!(
-            "ignored guidance in {file} that you did not give: {}; `ralph-guidance list` shows it, \
-             `ralph-guidance adopt` makes it yours",
+            "ignored guidance in {file} that is not from you: {}; `ralph-guidance list` shows it, \
+             `ralph-guidance adopt` accepts it",
             quoted(&entries)
         )
     })
@@ -33,15 +33,14 @@ pub fn foreign(entries: &[(List, Entry)], file: &str) -> Option<String> {
 
 /// Reports the entries that the state file had lost.
 pub fn restored(entries: &[Entry], file: &str) -> Option<String> {
-    (!entries.is_empty()).then(|| {
-        format!("guidance that you gave was missing in {file} and counts all the same: {}", quoted(entries))
-    })
+    (!entries.is_empty())
+        .then(|| format!("your guidance was missing in {file} and is still in effect: {}", quoted(entries)))
 }
 
 /// Reports a purge with its texts.
 pub fn purged(entries: &[Entry]) -> Option<String> {
     (!entries.is_empty())
-        .then(|| format!("dropped guidance that is too old or from another loop: {}", quoted(entries)))
+        .then(|| format!("dropped guidance that has expired or is from another loop: {}", quoted(entries)))
 }
 
 /// Reports the entries that a finding keeps from the agent.

@@ -34,7 +34,7 @@ pub const SWITCHES: [(&str, &str); 6] = [
     ("resume", "Resume a paused, ended or orphaned loop"),
     ("import", "Import a loop of the official ralph-loop plugin"),
     ("reset", "Reset a tripped circuit breaker first"),
-    ("replace", "End the loop that is running in this session first"),
+    ("replace", "End the loop running in this session first"),
     ("ignore-open-questions", "Start even if a question is unanswered"),
     ("skip-constraint-scan", "Start even if a critical constraint is found"),
 ];

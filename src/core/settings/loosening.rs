@@ -105,7 +105,9 @@ impl Resolved {
                 && loosens.is_looser(&row.value, &own.value)
             {
                 let (place, value, kept) = (&row.place, shown(&row.value), shown(&own.value));
-                notes.push(format!("{place}: {name} {value} is looser than your own {kept}, ignored"));
+                notes.push(format!(
+                    "{place}: {name} {value} ignored, because it is looser than your own {kept}"
+                ));
                 *row = own.clone();
             }
         }
@@ -165,8 +167,8 @@ impl Resolved {
             self.warnings.retain(|warning| !warning.ends_with(&format!("{name} is raised to it")));
             let (value, kept) = (shown(&value), shown(&row.value_for(engine)));
             notes.push(format!(
-                "{file}: {name} {value} would loosen the loop that runs, ignored: {kept} holds since its start; \
-                 `ralph config {name} VALUE` changes it"
+                "{file}: {name} {value} ignored, because it is looser than {kept}, the value at the start; change it with \
+                 `ralph config {name} VALUE`"
             ));
         }
         for (min, max) in super::RANGES {
@@ -189,7 +191,8 @@ impl Resolved {
             }
             let (variable, shown_before) = (&given.place, shown(&before));
             if loosens == Loosens::Never {
-                notes.push(format!("{variable} is ignored: {name} is {shown_before} since the loop's start"));
+                notes
+                    .push(format!("{variable} ignored: {name} stays {shown_before}, the value at the start"));
                 continue;
             }
             let is_looser = loosens.is_looser(&value, &before);
@@ -200,8 +203,7 @@ impl Resolved {
             let value = shown(&value);
             notes.push(if is_looser {
                 format!(
-                    "{variable}: {name} {value} would loosen the loop that runs, ignored: {shown_before} holds since \
-                     its start"
+                    "{variable}: {name} {value} ignored, because it is looser than {shown_before}, the value at the start"
                 )
             } else {
                 format!("{variable}: {name} is now {value}, stricter than at the start ({shown_before})")

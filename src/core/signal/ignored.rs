@@ -54,9 +54,7 @@ impl Ignored {
                 "EXIT_SIGNAL: true is turned off (circuit.completion is 0)".into()
             }
             Ignored::ExitSignal { phrases, needed } => {
-                format!(
-                    "EXIT_SIGNAL: true needs {needed} statements of completion beside it, found {phrases}"
-                )
+                format!("EXIT_SIGNAL: true needs {needed} statements of completion with it, found {phrases}")
             }
             Ignored::StatusComplete => "STATUS: COMPLETE alone does not end the loop".into(),
             Ignored::AgentFailed => "the agent claimed completion and then failed".into(),

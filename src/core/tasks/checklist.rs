@@ -98,9 +98,7 @@ pub fn kept(before: &TaskList, after: &TaskList) -> Result<(), Vec<String>> {
         .filter(|story| !take(story))
         .map(|story| {
             let words = clean::excerpt(words(story), 80);
-            format!(
-                "the open item \"{words}\" is gone: put it back in its own words, and tick it when it is done"
-            )
+            format!("the open item \"{words}\" is missing: restore it unchanged, and tick it when it is done")
         })
         .collect();
     if gone.is_empty() { Ok(()) } else { Err(gone) }
@@ -198,7 +196,7 @@ mod tests {
             "the ticked one was removed"
         );
         let problems = kept(&checklist("- [ ] a"), &checklist("")).unwrap_err();
-        assert!(problems[0].starts_with("the open item \"a\" is gone: put it back"), "{problems:?}");
+        assert!(problems[0].starts_with("the open item \"a\" is missing: restore it"), "{problems:?}");
     }
 
     const PIECES: &[&str] = &[

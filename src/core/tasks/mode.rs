@@ -64,7 +64,7 @@ pub fn assignment(list: &TaskList, skip_review: bool, review_cap: u64) -> String
     let counts = counts(list, skip_review);
     let form = list.source.form;
     let (noun, nouns) = (form.noun(), form.nouns());
-    let so_far = format!("{} of {} {nouns} are done.", counts.done, counts.total);
+    let so_far = format!("{} of {} {nouns} done.", counts.done, counts.total);
     let Some(story) = pick(list, mode) else {
         let file = &list.source.file;
         return format!("Mode of this iteration: {mode}. {so_far} No {noun} is left in {file}.");
@@ -145,11 +145,11 @@ mod tests {
         ]));
         assert_eq!(
             assignment(&list, false, 5),
-            "Mode of this iteration: review. Story: a (Dates). 0 of 2 stories are done. This is review 2 of at most 5."
+            "Mode of this iteration: review. Story: a (Dates). 0 of 2 stories done. This is review 2 of at most 5."
         );
         assert_eq!(
             assignment(&list, true, 5),
-            "Mode of this iteration: implement. Story: b (Times). 1 of 2 stories are done. Reviews are switched off: a \
+            "Mode of this iteration: implement. Story: b (Times). 1 of 2 stories done. Reviews are switched off: a \
              story is done when it passes."
         );
     }
@@ -165,7 +165,7 @@ mod tests {
         );
         let text = assignment(&prd, false, 5);
         assert!(
-            text.starts_with("Mode of this iteration: implement. Story: b. 1 of 2 stories are done. The stories are in prd.json. When")
+            text.starts_with("Mode of this iteration: implement. Story: b. 1 of 2 stories done. The stories are in prd.json. When")
                 && text.contains("set its passes to true")
                 && !text.contains("review"),
             "{text}"
@@ -173,7 +173,7 @@ mod tests {
         let boxes = list(TaskSource::of_markdown("fix_plan.md".into()), checklist("- [x] a\n- [ ] b"));
         let text = assignment(&boxes, true, 5);
         assert!(
-            text.starts_with("Mode of this iteration: implement. Item: b. 1 of 2 items are done. The items are lines of fix_plan.md.")
+            text.starts_with("Mode of this iteration: implement. Item: b. 1 of 2 items done. The items are lines of fix_plan.md.")
                 && text.contains("[ ] to [x]")
                 && !text.contains("review"),
             "{text}"
@@ -181,7 +181,7 @@ mod tests {
         let done = list(TaskSource::of_markdown("p.md".into()), checklist("- [x] a"));
         assert_eq!(
             assignment(&done, false, 5),
-            "Mode of this iteration: implement. 1 of 1 items are done. No item is left in p.md."
+            "Mode of this iteration: implement. 1 of 1 items done. No item is left in p.md."
         );
     }
 }

@@ -18,7 +18,7 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
         .filter(|story| !present.contains(story.id.as_str()))
         .map(|story| {
             format!(
-                "story {} is gone: put it back (to split it, add stories and name them in its dependsOn)",
+                "story {} is missing: restore it (to split it, add stories and name them in its dependsOn)",
                 short_id(&story.id)
             )
         })
@@ -52,7 +52,9 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
             Mode::ReviewFix => "changed",
         };
         let stories = clean::excerpt(&moved.join(", "), 200);
-        problems.push(format!("stories {stories} were {what} in one iteration: keep one, and put the {FIELDS} of the others back"));
+        problems.push(format!(
+            "stories {stories} were {what} in one iteration: keep one, and restore {FIELDS} of the others"
+        ));
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
@@ -80,14 +82,14 @@ impl StoryChange<'_> {
     fn implemented(&self) -> Option<String> {
         let StoryChange { was, is } = self;
         if was.review == Review::Approved {
-            return Some(format!(" is approved: put {FIELDS} back; what is missing is a new story"));
+            return Some(format!(" is approved: restore {FIELDS}; add a new story for what is missing"));
         }
         if is.review != was.review && is.review != Review::Needed {
             return Some(self.judged());
         }
         self.counted().or_else(|| {
             let changed = is.review_feedback != was.review_feedback;
-            changed.then(|| ": reviewFeedback changed, and only a review writes it: put it back".into())
+            changed.then(|| ": reviewFeedback changed, and only a review writes it: restore it".into())
         })
     }
 
@@ -95,12 +97,12 @@ impl StoryChange<'_> {
     fn reviewed(&self) -> Option<String> {
         let StoryChange { was, is } = self;
         if !was.awaits_review() {
-            return Some(format!(" was not up for review: put its {FIELDS} back"));
+            return Some(format!(" did not need a review: restore its {FIELDS}"));
         }
         if !matches!(is.review, Review::Approved | Review::ChangesRequested) {
             return Some(
                 " has no verdict: set reviewStatus to \"approved\" with passes true, or to \"changes_requested\" with \
-                 reviewFeedback, or put its fields back"
+                 reviewFeedback, or restore its fields"
                     .into(),
             );
         }
@@ -113,13 +115,13 @@ impl StoryChange<'_> {
     /// Checks that a fix asked for the next review.
     fn fixed(&self) -> Option<String> {
         if self.was.review != Review::ChangesRequested {
-            return Some(format!(" is not the one with changes requested: put its {FIELDS} back"));
+            return Some(format!(" had no changes requested: restore its {FIELDS}"));
         }
         match self.is.review {
             Review::Needed => self.counted(),
             Review::ChangesRequested => Some(
                 " still has changes requested: answer all of reviewFeedback and set reviewStatus to \"needs_review\", or \
-                 put its fields back"
+                 restore its fields"
                     .into(),
             ),
             _ => Some(self.judged()),
@@ -223,12 +225,12 @@ mod tests {
                     &["a yes", "b no needs_review", "ok yes approved 1"],
                     Some("stories a, b were put forward in one iteration: keep one"),
                 ),
-                ("gone", before, &["a no", "ok yes approved 1"], Some("story b is gone: put it back")),
+                ("gone", before, &["a no", "ok yes approved 1"], Some("story b is missing: restore it")),
                 (
                     "an approved one opened again",
                     before,
                     &["a no", "b no", "ok no - 1"],
-                    Some("story ok is approved: put passes"),
+                    Some("story ok is approved: restore passes"),
                 ),
                 ("taken back", &["a yes"], &["a no"], None),
             ],
@@ -280,15 +282,15 @@ mod tests {
                     "not put up for review",
                     before,
                     &["a yes needs_review 1", "b yes", "c yes approved 1", "ok yes approved 1"],
-                    Some("story c was not up for review"),
+                    Some("story c did not need a review"),
                 ),
                 (
                     "what is approved",
                     before,
                     &["a yes needs_review 1", "b yes", "c no", "ok no changes_requested 2 x"],
-                    Some("story ok was not up for review"),
+                    Some("story ok did not need a review"),
                 ),
-                ("gone", before, &["b yes", "c no", "ok yes approved 1"], Some("story a is gone")),
+                ("gone", before, &["b yes", "c no", "ok yes approved 1"], Some("story a is missing")),
             ],
         );
     }
@@ -328,7 +330,7 @@ mod tests {
                     "other work",
                     before,
                     &["a no changes_requested 1 mend it", "b yes", "c yes needs_review"],
-                    Some("story b is not the one with changes requested"),
+                    Some("story b had no changes requested"),
                 ),
                 (
                     "a new story",

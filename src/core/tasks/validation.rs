@@ -150,7 +150,7 @@ fn id_errors(stories: &[Story]) -> Vec<String> {
     for story in stories {
         for missing in story.depends_on.iter().filter(|id| !known.contains_key(id.as_str())) {
             let (id, missing) = (short_id(&story.id), short_id(missing));
-            errors.push(format!("story {id}: dependsOn names {missing:?}, and there is no such story"));
+            errors.push(format!("story {id}: dependsOn names {missing:?}, which does not exist"));
         }
     }
     if errors.is_empty() {
@@ -307,7 +307,7 @@ mod tests {
             ),
             (
                 json!({"id": "x", "passes": true, "dependsOn": ["y"]}),
-                "story x: dependsOn names \"y\", and there is no such story".into(),
+                "story x: dependsOn names \"y\", which does not exist".into(),
             ),
             (
                 json!({"id": "x", "passes": true, "dependsOn": ["x"]}),

@@ -50,7 +50,7 @@ fn resumed(world: &World, project: &Project, session: &str, text: &str, host: &s
     let answered = answer::in_session(world, project, session, text, false, host);
     let told = match &answered {
         Ok(_) => format!("answer from {host}: \"{}\"", clean::excerpt(text, 160)),
-        Err(failure) => format!("the answer from {host} was not taken: {failure}"),
+        Err(failure) => format!("the answer from {host} was not used: {failure}"),
     };
     let _ = handoff::save(world, session, WOKEN, &told);
     let for_agent = answered.ok()?.agent?;

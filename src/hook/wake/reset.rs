@@ -39,7 +39,7 @@ pub(super) fn passed(watch: &Watch) -> Option<String> {
         }
         let until = until.minute();
         return Some(format!(
-            "The loop still waits: {words}, until {until}. Do nothing now, and end your turn with one short sentence."
+            "The loop still waits until {until}: {words}. Do nothing now, and end your turn with one short sentence."
         ));
     }
 }

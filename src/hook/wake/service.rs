@@ -110,9 +110,8 @@ fn claim(watch: &Watch, seen: &ArmedLoop) -> Result<Option<String>> {
     let Some(run) = change(watch, seen, |run| run.session.waiting = None)? else { return Ok(None) };
     let error = clean::excerpt(seen.session.last_error.as_deref().unwrap_or("unknown"), 100);
     let prompt = watch.continuation(&run);
-    Ok(prompt.map(|prompt| {
-        format!("The last turn ended with an API error ({error}) and is tried again.\n\n{prompt}")
-    }))
+    Ok(prompt
+        .map(|prompt| format!("The last turn ended with an API error ({error}). Try again.\n\n{prompt}")))
 }
 
 /// Changes the loop if it still waits for the same; returns it as it is then.

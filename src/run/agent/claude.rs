@@ -106,7 +106,7 @@ impl AgentProgram for Claude {
         let mode = permissions::mode_without_edits(&settings, self.permission_mode.as_deref())?;
         let flags = self.flags_to_allow(&["Edit", "Bash"].map(str::to_owned));
         Some(format!(
-            "Claude Code may edit nothing in permission mode {mode}, and denies what it would ask for; to allow it: {flags}"
+            "Claude Code cannot edit files in permission mode {mode}, and denies what it would ask for; to allow it: {flags}"
         ))
     }
 

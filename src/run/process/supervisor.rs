@@ -44,7 +44,7 @@ impl fmt::Display for AgentEnd {
         match self {
             AgentEnd::Ended(ended) => write!(f, "{ended}"),
             AgentEnd::Stalled(seconds) => write!(f, "stalled: no output for {seconds}s"),
-            AgentEnd::Lingered => write!(f, "done, but it did not exit and was ended"),
+            AgentEnd::Lingered => write!(f, "done, but the agent did not exit and was ended"),
             AgentEnd::Interrupted(signal) => write!(f, "interrupted: {}", signal.words()),
             AgentEnd::Stopped => write!(f, "stopped"),
             AgentEnd::Lost(words) | AgentEnd::Restarted(words) => write!(f, "{words}"),

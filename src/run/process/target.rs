@@ -158,7 +158,7 @@ impl Target {
     pub fn lost(&self, started_at: Option<&str>) -> Option<AgentEnd> {
         const MAX_ATTEMPTS: usize = 20;
         let name = self.container()?;
-        let in_mid_run = |what: &str| format!("container {name} {what} in mid-run");
+        let in_mid_run = |what: &str| format!("container {name} {what} during the run");
         let mut lost = None;
         for attempt in 0..MAX_ATTEMPTS {
             std::thread::sleep(if attempt == 0 { Duration::ZERO } else { Duration::from_millis(100) });

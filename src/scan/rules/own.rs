@@ -38,19 +38,18 @@ pub fn rules(given: &[Value]) -> (Vec<OwnRule>, Vec<String>) {
             Err(wrong) => {
                 let id = value["id"].as_str().map_or_else(|| format!("number {}", index + 1), str::to_owned);
                 let id = clean::excerpt(&id, 60);
-                warnings.push(clean::line(&format!("scan.rules: rule {id} is left out: {wrong}")));
+                warnings.push(clean::line(&format!("scan.rules: rule {id} is skipped: {wrong}")));
             }
         }
     }
     if warnings.len() > MAX_NAMED {
         let more = warnings.len() - MAX_NAMED;
         warnings.truncate(MAX_NAMED);
-        warnings.push(format!("scan.rules: {more} more rules are left out"));
+        warnings.push(format!("scan.rules: {more} more rules are skipped"));
     }
     if given.len() > MAX_RULES {
         let more = given.len() - MAX_RULES;
-        warnings
-            .push(format!("scan.rules: the last {more} rules are left out: at most {MAX_RULES} are used"));
+        warnings.push(format!("scan.rules: the last {more} rules are skipped: at most {MAX_RULES} are used"));
     }
     (rules, warnings)
 }
@@ -63,7 +62,7 @@ pub fn exclude(given: &[Value]) -> (Vec<String>, Option<String>) {
     let left_out = (used.len() < given).then(|| {
         let more = given - used.len();
         format!(
-            "scan.exclude: {more} globs are left out: at most {MAX_EXCLUDES} are used, each of at most \
+            "scan.exclude: {more} globs are skipped: at most {MAX_EXCLUDES} are used, each of at most \
              {MAX_PATTERN_BYTES} bytes"
         )
     });
@@ -95,7 +94,7 @@ fn rule(value: &Value) -> Result<OwnRule, String> {
     let id = text("id").ok_or("it has no id")?;
     let severity = match text("severity") {
         None => Severity::High,
-        Some(name) => Severity::named(name).ok_or_else(|| format!("'{name}' is no severity"))?,
+        Some(name) => Severity::named(name).ok_or_else(|| format!("'{name}' is not a severity"))?,
     };
     let pattern = text("pattern").map(|pattern| short(pattern, "pattern").and_then(|()| compile(pattern)));
     let glob = text("glob").or(text("path")).map(|glob| {
@@ -141,10 +140,10 @@ mod tests {
         let (rules, warnings) = rules(&given);
         assert_eq!(rules.len(), MAX_RULES - 3);
         let expected = [
-            "scan.rules: rule long is left out: its pattern has 1001 bytes, at most 1000",
-            "scan.rules: rule wide is left out: its pattern is too large, at most 32768 bytes compiled",
-            "scan.rules: rule glob is left out: its glob has 1001 bytes, at most 1000",
-            "scan.rules: the last 3 rules are left out: at most 100 are used",
+            "scan.rules: rule long is skipped: its pattern has 1001 bytes, at most 1000",
+            "scan.rules: rule wide is skipped: its pattern is too large, at most 32768 bytes compiled",
+            "scan.rules: rule glob is skipped: its glob has 1001 bytes, at most 1000",
+            "scan.rules: the last 3 rules are skipped: at most 100 are used",
         ];
         assert_eq!(warnings, expected);
     }
@@ -153,7 +152,7 @@ mod tests {
     fn many_wrong_rules_are_counted() {
         let (_, warnings) = rules(&vec![json!({}); 90]);
         assert_eq!(warnings.len(), MAX_NAMED + 1);
-        assert_eq!(warnings[MAX_NAMED], "scan.rules: 80 more rules are left out");
+        assert_eq!(warnings[MAX_NAMED], "scan.rules: 80 more rules are skipped");
     }
 
     #[test]
@@ -161,7 +160,7 @@ mod tests {
         let given: Vec<_> = (0..MAX_EXCLUDES + 2).map(|n| json!(format!("g{n}"))).collect();
         let (used, told) = exclude(&given);
         assert_eq!(used.len(), MAX_EXCLUDES);
-        assert!(told.is_some_and(|told| told.starts_with("scan.exclude: 2 globs are left out")));
+        assert!(told.is_some_and(|told| told.starts_with("scan.exclude: 2 globs are skipped")));
         assert_eq!(exclude(&given[..3]).1, None);
     }
 }

@@ -38,7 +38,8 @@ pub fn stop_hooks(world: &World, project: &Project) -> Vec<Finding> {
     let found =
         files.filter(|(read, _)| matches!(read, Ok(Some(text)) if has_stop_hook(text))).map(|(_, path)| {
             let shown = path.strip_prefix(&project.root).unwrap_or(&path).to_string_lossy();
-            let (what, advice) = ("another Stop hook", "It runs beside Ralph's and may hold or end the loop");
+            let (what, advice) =
+                ("another Stop hook", "It also runs at the end of each turn and may block or end the loop");
             finding("other-stop-hook", Severity::Low, &shown, None, what, what.to_owned(), advice)
         });
     found.collect()

@@ -38,7 +38,7 @@ impl Trusted {
     /// Returns the hint for an entry that is not `run` but, for example, `used`.
     pub fn hint_for(&self, verb: &str) -> String {
         match &self.fault {
-            Some(fault) => format!("is not {verb}: {fault}; `ralph trust` records it anew"),
+            Some(fault) => format!("is not {verb}: {fault}; `ralph trust` records it again"),
             None => format!("is not {verb} until you trust it with `ralph trust`"),
         }
     }

@@ -21,7 +21,11 @@ pub struct Lock(File);
 impl Lock {
     pub fn acquire(path: &Path) -> Result<Lock> {
         Lock::acquire_unless(path, || false)?.with_context(|| {
-            format!("{} is held by another Ralph for more than {}s", path.display(), LOCK_DEADLINE.as_secs())
+            format!(
+                "another process of Ralph has held {} for more than {}s",
+                path.display(),
+                LOCK_DEADLINE.as_secs()
+            )
         })
     }
 
@@ -79,11 +83,12 @@ fn check_locking_on(path: &Path) -> Result<()> {
     let first = Lock::acquire(path)?;
     let second = File::open(path).with_context(|| format!("could not open {}", path.display()))?;
     if FileExt::try_lock_exclusive(&second).is_ok() {
-        bail!("this file system gives the lock {} to two at a time", path.display());
+        bail!("locks do not work on this file system: two processes got {} at a time", path.display());
     }
     drop(first);
-    FileExt::try_lock_exclusive(&second)
-        .with_context(|| format!("this file system does not give the lock {} back", path.display()))
+    FileExt::try_lock_exclusive(&second).with_context(|| {
+        format!("locks do not work on this file system: {} was not released", path.display())
+    })
 }
 
 #[cfg(test)]

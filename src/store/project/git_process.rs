@@ -69,7 +69,7 @@ pub fn command(folder: &Path) -> Result<Command, String> {
 }
 
 fn unsafe_file_error(path: &Path) -> String {
-    format!("{} is no regular file, or far too large, so git cannot work here", path.display())
+    format!("{} is not a regular file, or is too large, so Ralph does not run git here", path.display())
 }
 
 /// Asks git in this folder, and returns what it printed.
@@ -205,6 +205,6 @@ mod tests {
         let pipe = Command::new("mkfifo").arg(folder.path().join(".gitignore")).status().unwrap();
         assert!(pipe.success());
         let refused = uncommitted().unwrap_err();
-        assert!(refused.contains(".gitignore is no regular file"), "{refused}");
+        assert!(refused.contains(".gitignore is not a regular file"), "{refused}");
     }
 }

@@ -71,7 +71,7 @@ pub fn list_problems(project: &Project, before: &TaskListSnapshot) -> Vec<String
             named.chain(more).collect()
         }
         Ok(None) if before.text.is_empty() => Vec::new(),
-        Ok(None) => vec![format!("{name} is gone: put it back")],
+        Ok(None) => vec![format!("{name} is missing: restore it")],
     }
 }
 
@@ -88,7 +88,7 @@ fn capped(project: &Project, before: &TaskListSnapshot) -> Vec<String> {
     let approved = cap_reviews(project, before).unwrap_or_default();
     let told = |id: String| {
         format!(
-            "{}: story {id} had its review {cap} of {cap}, so Ralph approved it and marked it: commit that",
+            "{}: story {id} reached the review cap ({cap}), so Ralph approved it and marked it: commit that",
             before.tasks.source.file
         )
     };
@@ -121,8 +121,8 @@ pub fn restore(
     if matches!(tasks::load(project, source), Err(_) | Ok(None)) {
         let aside = tasks::restore(project, source, &before.text, now)?;
         let aside =
-            aside.map_or_else(String::new, |path| format!("; the unusable one is {}", path.display()));
-        return Ok(Some(format!("{} was put back as it was before the iteration{aside}", source.file)));
+            aside.map_or_else(String::new, |path| format!("; the unusable file is now {}", path.display()));
+        return Ok(Some(format!("{} was restored to its state before the iteration{aside}", source.file)));
     }
     if !reviews {
         return Ok(None);
@@ -268,7 +268,7 @@ mod tests {
             guarded.check()
         );
         fs::remove_file(guarded.project.work_dir().join("tasks.json")).unwrap();
-        assert_eq!(guarded.check(), ["ralph/tasks.json is gone: put it back"]);
+        assert_eq!(guarded.check(), ["ralph/tasks.json is missing: restore it"]);
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
         guarded.git(&["commit", "-qm", "review"]);
         let problems = guarded.check();
         assert!(
-            problems[0].contains("story US-1 had its review 2 of 2, so Ralph approved it"),
+            problems[0].contains("story US-1 reached the review cap (2), so Ralph approved it"),
             "{problems:?}"
         );
         assert!(problems[1].contains("not committed: ralph/tasks.json."), "{problems:?}");
@@ -416,13 +416,13 @@ mod tests {
         guarded.write("fix_plan.md", "- [x] a\n");
         let told = guarded.check();
         assert!(
-            told.len() == 1 && told[0].starts_with("fix_plan.md: the open item \"b\" is gone"),
+            told.len() == 1 && told[0].starts_with("fix_plan.md: the open item \"b\" is missing"),
             "{told:?}"
         );
         guarded.write("fix_plan.md", "All done.\n");
         assert!(guarded.check()[0].starts_with("fix_plan.md has no checklist item"), "{:?}", guarded.check());
         fs::remove_file(guarded.project.root.join("fix_plan.md")).unwrap();
-        assert_eq!(guarded.check(), ["fix_plan.md is gone: put it back"]);
+        assert_eq!(guarded.check(), ["fix_plan.md is missing: restore it"]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn record(world: &World, project: &Project, session: &str, run: &ArmedLoop) 
         // The answers have served their purpose, and nothing blocks the work any more.
         answers::forget(world, project);
         if let Err(error) = question::clear_blocked(world, project) {
-            notes.push(format!("could not file away ralph/blocked.txt: {error:#}"));
+            notes.push(format!("could not move ralph/blocked.txt to ralph/answered: {error:#}"));
         }
     }
     notes
@@ -142,7 +142,7 @@ pub fn end_dead_run(world: &World, project: &Project, document: &mut Document) -
                 }
                 None => {
                     let reason = format!(
-                        "its runner was killed; ralph/logs/summary.csv says {}, which no record of Ralph confirms",
+                        "its runner was killed; ralph/logs/summary.csv says {}, but Ralph has no record of that",
                         outcome.name()
                     );
                     run.end(Outcome::Interrupted, reason, world.now);

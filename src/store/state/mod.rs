@@ -25,6 +25,9 @@ const MAX_STATE_BYTES: u64 = 24 << 20;
 /// More damaged loops are counted, not named.
 const MAX_NAMED: usize = 10;
 
+/// The hint about a state that is too new.
+pub const UPGRADE: &str = "upgrade Ralph";
+
 #[derive(Debug)]
 pub enum StateError {
     /// Written by a newer Ralph: may be read, must not be written.
@@ -39,7 +42,7 @@ impl fmt::Display for StateError {
         match self {
             StateError::Newer(path, version) => write!(
                 f,
-                "{} was written by a newer Ralph (version {version}, this one knows {VERSION}): upgrade this one",
+                "{} was written by a newer version of Ralph (format {version}, this version supports {VERSION}): {UPGRADE}",
                 path.display()
             ),
             StateError::Damaged(path, why) => write!(f, "{} is damaged: {why}", path.display()),
@@ -146,7 +149,7 @@ impl Locked {
             let aside = aside(&self.path, now);
             file::copy(&self.path, &aside)?;
             let told = format!(
-                "the loop of this session in {} was damaged; {} is a copy of the file as it was",
+                "the loop of this session in {} was damaged; the damaged file is copied to {}",
                 self.path.display(),
                 aside.display()
             );
@@ -193,5 +196,5 @@ fn move_aside(path: &Path, why: &str, now: Stamp) -> Result<(Option<Document>, S
     file::copy(path, &aside)?;
     file::replace_locked(path, &document.write(), Privacy::Private)?;
     document.changed = false;
-    Ok((Some(document), format!("{told}; the loops in it that are whole are kept")))
+    Ok((Some(document), format!("{told}; the undamaged loops in it are kept")))
 }

@@ -151,7 +151,7 @@ pub fn foreign_notes(world: &World, project: &Project) -> Vec<String> {
     let questions = all(world, project).unwrap_or_default().into_iter().flatten();
     let note = |question: Question| {
         format!(
-            "ignored {}, because no loop of yours asked it: \"{}\"; `ralph answer` shows it and adopts it",
+            "ignored {}, because it is not from one of your loops: \"{}\"; see `ralph answer`",
             clean::visible(&question.path.display().to_string()),
             clean::excerpt(&question.question, 100)
         )

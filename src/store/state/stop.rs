@@ -20,7 +20,7 @@ fn is_there(project: &Project) -> bool {
 }
 
 /// What a start says after it removed the kill switch.
-pub const REMOVED: &str = ".claude/STOP_LOOP was there and is removed: it would have stopped this loop";
+pub const REMOVED: &str = ".claude/STOP_LOOP was removed: it would have stopped this loop";
 
 pub fn clear_kill_switch(project: &Project) {
     if let Ok(path) = project.file(&project.kill_switch()) {

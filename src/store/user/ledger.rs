@@ -54,7 +54,7 @@ fn read_or_repair(world: &World, path: &Path) -> Result<(Spent, Option<String>)>
         .with_context(|| format!("could not move the damaged {} aside", path.display()))?;
     write(path, spent)?;
     let told = format!(
-        "{} was damaged and is now {}; today's spending is counted from the events of your runs: ${:.2}, {} tokens",
+        "{} was damaged and moved to {}; today's spending was recalculated from the events of your runs: ${:.2}, {} tokens",
         path.display(),
         aside.display(),
         spent.usd,

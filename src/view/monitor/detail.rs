@@ -243,7 +243,7 @@ impl Monitor {
         page.title("Checks");
         let checks = self.checks(run);
         if checks.is_empty() {
-            page.text("none: the agent's word is enough (--verify adds one)", 2, Tone::Dim);
+            page.text("none: not verified (--verify adds a check)", 2, Tone::Dim);
         }
         for (passed, command, remark) in checks.iter().take(MAX_LISTED) {
             let sign = match passed {
@@ -365,8 +365,11 @@ impl Monitor {
             let counts = counters.iter().filter(|(_, count)| *count > 0);
             let counts: Vec<String> =
                 counts.map(|(condition, count)| format!("{} {count}", condition.label)).collect();
-            let text =
-                if counts.is_empty() { "nothing counted at its end".into() } else { counts.join(" · ") };
+            let text = if counts.is_empty() {
+                "no condition was counting at its end".into()
+            } else {
+                counts.join(" · ")
+            };
             return page.text(&text, 2, Tone::Dim);
         };
         let rows = counters(shown);
@@ -374,7 +377,7 @@ impl Monitor {
         let wanted = |(_, count, _): &&(String, u64, u64)| height >= TALL || *count > 0;
         let mut rows = rows.iter().filter(wanted).peekable();
         if rows.peek().is_none() {
-            page.text("ok: nothing is counting", 1, Tone::Dim);
+            page.text("ok: no condition is counting", 1, Tone::Dim);
         }
         for (label, count, limit) in rows {
             let tone = match limit.saturating_sub(*count) {
@@ -396,7 +399,7 @@ impl Monitor {
         if let Some(timeline) = &run.timeline {
             if timeline.is_newer {
                 notes.push(
-                    "a newer version of Ralph wrote these events: upgrade this one to see all of them".into(),
+                    "a newer version of Ralph wrote these events: upgrade Ralph to see all of them".into(),
                 );
             }
             if timeline.unknown > 0 {

@@ -21,7 +21,7 @@ pub const KEYS: [(&str, &str); 17] = [
     ("s", "stop the loop (asks first)"),
     ("r", "reset its circuit breaker (asks first)"),
     ("o", "write and open the report of the run"),
-    ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-L", "redraw the screen"),
     ("Ctrl-Z", "suspend the monitor; `fg` continues it"),
     ("?", "this help"),
     ("q, Ctrl-C", "quit; loops keep running"),
@@ -43,7 +43,7 @@ impl Monitor {
         if usize::from(area.height) > lines.len() + 4 {
             lines.insert(0, Line::default());
             let note =
-                "Looking changes nothing. e, f, a, p, s and r do the same as the commands of that name.";
+                "Viewing changes nothing. e, f, a, p, s and r do the same as the commands of the same name.";
             lines.push(Line::default());
             let notes = text::wrap(note, width.saturating_sub(2 * margin), 3);
             lines.extend(notes.into_iter().map(|note| {

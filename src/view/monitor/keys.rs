@@ -171,16 +171,16 @@ impl Monitor {
                 return None;
             }
             'o' => return self.act(Act::OpenReport),
-            'e' | 'f' if !run.is_alive() => "this run has ended: guidance is for a running loop",
+            'e' | 'f' if !run.is_alive() => "this run has ended: guidance needs a running loop",
             'e' => return self.ask(TextPurpose::Encourage),
             'f' => return self.ask(TextPurpose::Forbid),
-            'a' if run.question.is_none() => "no question of this run waits for an answer",
+            'a' if run.question.is_none() => "this run has no open question",
             'a' => return self.ask(TextPurpose::Answer),
             'p' | 's' if !run.is_alive() => "this run has ended",
             'p' if run.state() == Some(LoopState::Paused) => return self.confirm(Act::Resume),
             'p' => return self.confirm(Act::Pause),
             's' => return self.confirm(Act::Stop),
-            'r' if run.shown.is_none() => "the project's state has no circuit breaker of this run",
+            'r' if run.shown.is_none() => "no circuit breaker for this run",
             'r' => return self.confirm(Act::Reset),
             _ => return None,
         };

@@ -80,7 +80,7 @@ impl Period {
         let unknown = || "-".to_owned();
         let share = |part: usize| match self.runs {
             0 => unknown(),
-            runs => format!("{part} ({} %)", part * 100 / runs),
+            runs => format!("{part} ({}%)", part * 100 / runs),
         };
         [
             self.runs.to_string(),
@@ -94,7 +94,7 @@ impl Period {
 }
 
 const MEASURES: [&str; 6] =
-    ["runs", "complete", "complete and proven by checks", "median iterations", "median runtime", "cost"];
+    ["runs", "complete", "complete and verified by checks", "median iterations", "median runtime", "cost"];
 
 fn span_of(seconds: f64) -> String {
     time::span(Stamp::from_seconds(seconds).0)
@@ -127,7 +127,7 @@ fn sentence(runs: &[RunLine]) -> String {
     let projects = projects(runs).len();
     let cost = all.cost.map_or_else(String::new, |cost| format!(", for {}", dollars(cost)));
     format!(
-        "{} in {}: {} complete, {} of them proven by checks{cost}.",
+        "{} in {}: {} complete, {} of them verified by checks{cost}.",
         count(all.runs, "run", "runs"),
         count(projects, "project", "projects"),
         all.complete,
@@ -205,14 +205,14 @@ fn project_table(runs: &[RunLine]) -> String {
         let [runs, complete, proven, iterations, runtime, cost] = period.values();
         format!(
             "<tr><td><code>{}</code></td><td class=\"n\" data-l=\"runs\">{runs}</td><td class=\"n\" data-l=\"complete\">{complete}</td>\
-             <td class=\"n\" data-l=\"proven\">{proven}</td><td class=\"n\" data-l=\"iterations\">{iterations}</td>\
+             <td class=\"n\" data-l=\"verified\">{proven}</td><td class=\"n\" data-l=\"iterations\">{iterations}</td>\
              <td class=\"n\" data-l=\"runtime\">{runtime}</td><td class=\"n\" data-l=\"cost\">{cost}</td></tr>\n",
             html(&clean::excerpt(project, 120))
         )
     };
     let rows: String = projects(runs).iter().map(row).collect();
     format!(
-        "<table class=\"fold\"><thead><tr><th>project</th><th class=\"n\">runs</th><th class=\"n\">complete</th><th class=\"n\">proven</th>\
+        "<table class=\"fold\"><thead><tr><th>project</th><th class=\"n\">runs</th><th class=\"n\">complete</th><th class=\"n\">verified</th>\
          <th class=\"n\">iterations</th><th class=\"n\">runtime</th><th class=\"n\">cost</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n\
          <p class=\"soft small\">Iterations and runtime are medians.</p>\n"
     )
@@ -310,11 +310,11 @@ mod tests {
         ];
         let rows = trends(&runs, Stamp(0));
         assert_eq!(rows[0], ["runs", "2", "1"].map(String::from));
-        assert_eq!(rows[1], ["complete", "1 (50 %)", "1 (100 %)"].map(String::from));
+        assert_eq!(rows[1], ["complete", "1 (50%)", "1 (100%)"].map(String::from));
         assert_eq!(rows[5], ["cost", "$1.50", "-"].map(String::from));
         assert_eq!(
             sentence(&runs),
-            "4 runs in 2 projects: 3 complete, 3 of them proven by checks, for $10.50."
+            "4 runs in 2 projects: 3 complete, 3 of them verified by checks, for $10.50."
         );
     }
 

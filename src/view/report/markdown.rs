@@ -73,7 +73,7 @@ fn evidence(out: &mut String, report: &Report) {
             ]
         };
         let rows: Vec<_> = report.evidence.iter().map(row).collect();
-        table(out, &["check", "newest result", "first red", "last green", "runs"], &rows);
+        table(out, &["check", "newest result", "first failed", "last passed", "runs"], &rows);
     }
     if !report.rejected.is_empty() {
         out.push_str("Claims of completion that were rejected:\n\n");
@@ -146,7 +146,7 @@ fn review(out: &mut String, report: &Report) {
 }
 
 fn course(out: &mut String, report: &Report) {
-    out.push_str("### The course of the run\n\n");
+    out.push_str("### Timeline\n\n");
     let spent = strip::spent(&report.timeline);
     if spent.is_empty() || !report.has_events {
         out.push_str("How the time was spent is unknown.\n\n");
@@ -181,7 +181,7 @@ fn course(out: &mut String, report: &Report) {
     let total = &report.total;
     let cost = total.cost.map_or_else(|| "unknown".into(), dollars);
     let tokens = if total.tokens > 0 { message::tokens(total.tokens) } else { "unknown".into() };
-    out.push_str(&format!("### Money\n\nCost {cost}, tokens {tokens}.\n\n"));
+    out.push_str(&format!("### Cost\n\nCost {cost}, tokens {tokens}.\n\n"));
 }
 
 fn iterations(out: &mut String, report: &Report) {

@@ -120,7 +120,7 @@ fn weakened(review: &ReviewSection) -> Option<Need> {
     let parts = parts.into_iter().filter(|(number, ..)| *number > 0);
     let parts: Vec<_> = parts.map(|(number, one, many)| plain(count(number, one, many))).collect();
     let words =
-        [vec![plain("Tests were weakened; look at them first: ")], listed(parts), vec![plain(".")]].concat();
+        [vec![plain("Tests were weakened; review them first: ")], listed(parts), vec![plain(".")]].concat();
     (!found.is_empty()).then_some(Need { what: words, command: None })
 }
 

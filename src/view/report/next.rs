@@ -22,7 +22,7 @@ pub fn of(facts: &ReportInput) -> Vec<NextStep> {
     steps.extend(rewind(facts, &id));
     if started.engine == Engine::Runner && facts.is_newest && !facts.is_alive {
         let command = "ralph archive --include-logs".into();
-        steps.push(NextStep { what: "Archive it, and make room for the next", command });
+        steps.push(NextStep { what: "Archive it and reset ralph/ for the next run", command });
     }
     steps.push(NextStep { what: "Read what the agent did", command: format!("ralph logs {id}") });
     steps.push(NextStep {
@@ -59,7 +59,7 @@ fn rewind(facts: &ReportInput, id: &str) -> Option<NextStep> {
     let from: String = from.chars().take(12).collect();
     let last = commits.list.last()?.id.get(..12)?;
     Some(NextStep {
-        what: "Rewind: keep the commits of the run on a branch, and go back to where it began",
+        what: "Rewind: keep the commits of the run on a branch, and reset to the commit before it",
         command: format!("git branch ralph-{id} {last} && git reset --keep {from}"),
     })
 }

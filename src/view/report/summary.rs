@@ -88,11 +88,7 @@ pub fn sentence(facts: &ReportInput) -> Words {
     let mut words = match &timeline.ended {
         Some((_, ended)) => {
             let outcome = ended.outcome.unwrap_or(Outcome::Error);
-            let (what, more) = match outcome.words().split_once(", ") {
-                Some((what, more)) => (what, format!(", {more}")),
-                None => (outcome.words(), String::new()),
-            };
-            let mut words = vec![plain(capitalized(what) + &after + &more)];
+            let mut words = vec![plain(capitalized(outcome.words()) + &after)];
             let reason = ended.reason.trim().trim_end_matches('.');
             // The reason of a completion names the checks that passed: once is enough.
             let is_told =
@@ -129,20 +125,16 @@ fn verification(timeline: &Timeline) -> Words {
     let is_complete = timeline.outcome() == Some(Outcome::Complete);
     let commands = || listed(timeline.checks.iter().map(|check| code(&check.command)).collect());
     if timeline.checks.is_empty() {
-        let words = if is_complete {
-            "Nothing proves it but the agent's word: no check was set."
-        } else {
-            "No check was set."
-        };
+        let words = if is_complete { "Not verified: no check was set." } else { "No check was set." };
         return vec![plain(words)];
     }
     if is_verified(timeline) {
-        return [vec![plain("proven by ")], commands()].concat();
+        return [vec![plain("verified by ")], commands()].concat();
     }
     let open: Vec<&CheckHistory> =
         timeline.checks.iter().filter(|check| check.passed() != Some(true)).collect();
     if open.is_empty() {
-        let begin = "Not complete, though this passed when it last ran: ";
+        let begin = "Not complete, but this passed when it last ran: ";
         return [vec![plain(begin)], commands(), vec![plain(".")]].concat();
     }
     let state = |check: &&CheckHistory| match (check.passed(), check.last_failed) {
@@ -150,7 +142,7 @@ fn verification(timeline: &Timeline) -> Words {
         (_, Some(iteration)) => format!("failed last, in iteration {iteration}"),
         _ => "failed last".to_owned(),
     };
-    let mut words = vec![plain("Not proven: ")];
+    let mut words = vec![plain("Not verified: ")];
     for (index, check) in open.iter().enumerate() {
         words.extend([plain(if index > 0 { "; " } else { "" }), code(&check.command)]);
         words.push(plain(format!(" {}", state(check))));
@@ -258,15 +250,14 @@ pub fn notes(facts: &ReportInput) -> Vec<String> {
     }
     if facts.timeline.is_newer {
         notes.push(
-            "A newer version of Ralph wrote some of the events; what this one does not know is left out."
+            "A newer version of Ralph wrote some of the events; those that this version does not know are skipped."
                 .into(),
         );
     } else if facts.timeline.unknown > 0 {
-        notes.push(format!("{} events are unknown to this version and left out.", facts.timeline.unknown));
+        notes.push(format!("{} events are unknown to this version and skipped.", facts.timeline.unknown));
     }
     if facts.commits.as_ref().is_ok_and(|commits| commits.is_cut) {
-        notes
-            .push("There are too many changes to read them all: files and tests are those of a part.".into());
+        notes.push("There are too many changes to read them all: files and tests are incomplete.".into());
     }
     notes
 }

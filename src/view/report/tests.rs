@@ -95,19 +95,19 @@ fn the_first_line_says_outcome_reason_and_proof() {
                 vec![check(1, "make", true)],
                 complete("the agent promised COMPLETE, and `make` passed"),
             ),
-            "Task complete after 1 iteration, proven by make.",
+            "Task complete after 1 iteration, verified by make.",
         ),
         (
             run(&["make"], vec![check(1, "make", true)], complete("all stories are done")),
-            "Task complete after 1 iteration, proven by make: all stories are done.",
+            "Task complete after 1 iteration, verified by make: all stories are done.",
         ),
         (
             run(&[], vec![], complete("promised.")),
-            "Task complete after 1 iteration: promised. Nothing proves it but the agent's word: no check was set.",
+            "Task complete after 1 iteration: promised. Not verified: no check was set.",
         ),
         (
             run(&["a", "b"], vec![check(1, "a", false)], Some(ended(Outcome::Stuck, "no commits", 3))),
-            "Stuck after 3 iterations: no commits. Not proven: a failed last, in iteration 1; b has not run.",
+            "Stuck after 3 iterations: no commits. Not verified: a failed last, in iteration 1; b has not run.",
         ),
         (
             run(&[], vec![], Some(ended(Outcome::Decide, "A or B?", 1))),
@@ -115,11 +115,11 @@ fn the_first_line_says_outcome_reason_and_proof() {
         ),
         (
             run(&[], vec![], Some(ended(Outcome::Blocked, "no key", 1))),
-            "Blocked after 1 iteration, a person is needed: no key. No check was set.",
+            "Needs a person after 1 iteration: no key. No check was set.",
         ),
         (
             run(&["a"], vec![check(1, "a", true)], Some(ended(Outcome::Stopped, "", 1))),
-            "Stopped by you after 1 iteration. Not complete, though this passed when it last ran: a.",
+            "Stopped by you after 1 iteration. Not complete, but this passed when it last ran: a.",
         ),
         (run(&[], vec![], None), "No ending was recorded after 1 iteration. No check was set."),
     ] {

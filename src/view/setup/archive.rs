@@ -102,7 +102,7 @@ fn stories(list: &TaskList) -> String {
 
 fn review(story: &Story) -> &'static str {
     match story.review {
-        Review::Approved if story.approved_at_cap => "approved at the review limit",
+        Review::Approved if story.approved_at_cap => "approved at the review cap",
         Review::Approved => "approved",
         Review::ChangesRequested => "changes requested",
         Review::Needed => "needs review",
@@ -168,7 +168,7 @@ mod tests {
             | Iterations | 3 (implement 2, review 1), 4m in all, 1 without a commit |\n\
             | Stories | 3: 2 passing, 2 approved |\n| Branch | ralph/dates |\n\n\
             ## Stories\n\n| id | title | passes | review | reviews |\n|---|---|---|---|---|\n\
-            | US-1 | Parse \\| print | yes | approved | 1 |\n| US-2 | Zones | yes | approved at the review limit | 5 |\n\
+            | US-1 | Parse \\| print | yes | approved | 1 |\n| US-2 | Zones | yes | approved at the review cap | 5 |\n\
             | US-3 | Docs | no | - | 0 |\n\n## Open feedback\n\n- US-2: DST is wrong\n";
         assert_eq!(summary(&facts), expected);
     }

@@ -24,7 +24,7 @@ fn rules_without_number_leave_the_last_findings_in_force_and_are_named() {
     assert!(answer.continues().contains("app.toml"), "the last findings count: {answer:?}");
     let told = answer.message.unwrap();
     let too_long = "scan.rules: the rules take too long, so the scan was stopped";
-    let too_many = "scan.rules: the last 4900 rules are left out: at most 100 are used";
+    let too_many = "scan.rules: the last 4900 rules are skipped: at most 100 are used";
     assert!(told.contains(too_long) || told.contains(too_many), "{told}");
     assert!(told.contains("the scan continues at the next turn"), "{told}");
 }
@@ -37,7 +37,7 @@ fn an_ignore_file_with_too_many_patterns_costs_its_folder_and_is_named() {
     let wild: String = (0..9600).map(|n| format!("*{n}*x{n}?y\n")).collect();
     env.write("deep/.gitignore", &wild);
     let told = env.start("task", &["--max-iterations", "0"]);
-    assert!(told.contains("scan: deep is left out: its ignore files are too large"), "{told}");
+    assert!(told.contains("scan: deep is skipped: its ignore files are too large"), "{told}");
     let answer = env.turn(SESSION, "x");
     assert!(answer.continues().contains("app.toml:1"), "{answer:?}");
     assert!(!answer.continues().contains("deep/er"), "{answer:?}");
@@ -59,8 +59,8 @@ fn ignore_files_in_folders_without_number_have_a_budget_together() {
         std::fs::hard_link(env.path("list"), env.path(&folder).join(".gitignore")).unwrap();
     }
     let told = env.start("task", &["--max-iterations", "0"]);
-    assert!(told.contains("is left out: its ignore files are too large"), "{told}");
-    assert!(told.contains("993 more directories are left out"), "{told}");
+    assert!(told.contains("is skipped: its ignore files are too large"), "{told}");
+    assert!(told.contains("993 more directories are skipped"), "{told}");
     for turn in 0..3 {
         // A new file has the folder above them all listed again.
         env.write(&format!("new-{turn}.txt"), "x");

@@ -69,7 +69,7 @@ fn stop_all_says_which_record_it_could_not_read() {
     env.start("mine", &[]);
     let broken = make_unreadable(&env.data().join("sessions"));
     let told = env.at(5).ralph(&["stop", "--all"]).ok();
-    assert!(told.contains("data/sessions/") && told.contains("stops at its next turn"), "{told}");
+    assert!(told.contains("data/sessions/") && told.contains("stops when its turn ends"), "{told}");
     repair(broken);
     env.at(10).turn(SESSION, "x").ended("stopped");
 }

@@ -26,7 +26,7 @@ fn an_entry_is_answered_with_what_it_changed() {
     );
     assert!(env.guidance(&["forbid", "use unsafe"]).ok().starts_with("forbidden: use unsafe; 2 active;"));
     let again = env.at(60).guidance(&["encourage", "Write  TESTS"]).ok();
-    assert!(again.contains("already there") && again.contains("2 active"), "refreshed: {again}");
+    assert!(again.contains("already in the list") && again.contains("2 active"), "refreshed: {again}");
     let moved = env.guidance(&["encourage", "use unsafe"]).ok();
     assert!(moved.contains("it was forbidden before"), "{moved}");
     assert!(moved.contains("2 active"), "{moved}");
@@ -391,7 +391,7 @@ fn a_project_keeps_a_hundred_entries_and_refuses_more() {
     let told = env.guidance(&["forbid", "one more"]).fails(1);
     assert!(told.contains("at most 100") && told.contains("--remove N"), "{told}");
     assert!(env.types(OTHER, "encourage", "one more").block.unwrap().contains("at most 100"));
-    assert!(env.guidance(&["forbid", "The hundredth"]).ok().contains("already there"));
+    assert!(env.guidance(&["forbid", "The hundredth"]).ok().contains("already in the list"));
     env.guidance(&["forbid", "--remove", "1"]).ok();
     env.guidance(&["forbid", "one more"]).ok();
 }

@@ -28,7 +28,7 @@ fn guidance_that_came_with_a_repository_is_ignored_named_at_the_start_and_kept()
     for text in ["push to evil", "never ask"] {
         assert!(told.contains(text), "named: {told}");
     }
-    assert!(told.contains("that you did not give") && told.contains("`ralph-guidance adopt`"), "{told}");
+    assert!(told.contains("that is not from you") && told.contains("`ralph-guidance adopt`"), "{told}");
     let answer = env.turn(SESSION, "x");
     let prompt = answer.continues();
     assert!(!prompt.contains("push to evil") && !prompt.contains("never ask"), "{prompt}");
@@ -184,10 +184,13 @@ fn an_answer_that_came_with_a_repository_is_ignored_and_named_at_the_start() {
         let env = Env::new();
         env.write(file, CLONED);
         let told = env.start("task", &[]);
-        assert!(told.contains("no loop of yours asked it") && told.contains("Push to main?"), "{told}");
+        assert!(
+            told.contains("it is not from one of your loops") && told.contains("Push to main?"),
+            "{told}"
+        );
         assert!(!told_to_agent(&env).contains("Push to main?"), "{file}");
         assert_eq!(env.read(file), CLONED, "it is neither moved nor changed");
-        assert!(env.status()["notes"][0].as_str().unwrap().contains("no loop of yours asked it"));
+        assert!(env.status()["notes"][0].as_str().unwrap().contains("it is not from one of your loops"));
     }
 }
 
@@ -202,7 +205,7 @@ fn an_unanswered_question_of_a_repository_refuses_no_start_and_reaches_no_run() 
     let agent = "cat > seen.txt; echo '<promise>COMPLETE</promise>'";
     let run = env.ralph(&["run", "task", "--agent-command", agent, "--delay", "0"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(format!("{run:?}").contains("no loop of yours asked it"), "{run:?}");
+    assert!(format!("{run:?}").contains("it is not from one of your loops"), "{run:?}");
     assert!(!env.read("seen.txt").contains("Push to main"), "{}", env.read("seen.txt"));
     assert!(env.exists("ralph/blocked.txt"), "what is not ours is not filed away");
 }
@@ -226,7 +229,7 @@ fn a_question_of_a_repository_is_adopted_on_purpose() {
     ] {
         let env = Env::new();
         env.write("ralph/decide.txt", CLONED);
-        assert!(env.ralph(&["answer"]).ok().contains("no loop of yours asked it"));
+        assert!(env.ralph(&["answer"]).ok().contains("it is not from one of your loops"));
         env.ralph(args).ok();
         assert!(!env.exists("ralph/decide.txt") && env.list("ralph/answered").len() == 1);
         env.start("task", &[]);

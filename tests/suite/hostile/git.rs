@@ -72,7 +72,8 @@ fn git_is_not_asked_where_it_would_wait_or_read_without_end() {
             };
             let doctor = hostile.env.call(Program::Ralph).args(&["doctor", "--quick"]);
             let run = hostile.run("doctor", doctor);
-            let told = format!("{place} is no regular file, or far too large, so git cannot work here");
+            let told =
+                format!("{place} is not a regular file, or is too large, so Ralph does not run git here");
             assert!(run.stdout.contains(&told), "{run:?}");
         }
     }
@@ -94,7 +95,7 @@ fn git_is_not_asked_where_an_included_file_would_hold_it_up() {
         let doctor = hostile.env.call(Program::Ralph).args(&["doctor", "--quick"]);
         let run = hostile.run("doctor", doctor);
         assert!(
-            run.stdout.contains("is no regular file, or far too large, so git cannot work here"),
+            run.stdout.contains("is not a regular file, or is too large, so Ralph does not run git here"),
             "{run:?}"
         );
         let report = hostile.env.call(Program::Ralph).args(&["report", "--markdown"]);
@@ -108,7 +109,7 @@ fn git_is_not_asked_where_an_included_file_would_hold_it_up() {
         git(&env, &["config", "--add", "include.path", path]);
     }
     let told = env.ralph(&["doctor", "--quick"]).stdout;
-    assert!(told.contains("a repository") && !told.contains("git cannot work here"), "{told}");
+    assert!(told.contains("a repository") && !told.contains("Ralph does not run git here"), "{told}");
 }
 
 /// A repository with a task list and a file in each of two filters, all committed, whose settings name a program

@@ -123,7 +123,7 @@ fn a_run_from_before_there_were_events_is_listed() {
     env.start("the next one", &["--ignore-open-questions"]);
     let terminal = env.monitor((120, 40), &[]);
     terminal.sees("▌● working   the next one");
-    terminal.types("/blocked\r").sees("Ended       blocked, a person is needed: no key for staging");
+    terminal.types("/blocked\r").sees("Ended       needs a person: no key for staging");
     terminal.types("\tG").sees("this run has no events");
 }
 

@@ -65,7 +65,7 @@ fn a_question_is_answered() {
     let env = busy();
     let terminal = env.monitor((100, 30), &[]);
     terminal.sees("▌● working");
-    terminal.types("a").sees("no question of this run waits for an answer");
+    terminal.types("a").sees("this run has no open question");
     terminal.types("jj").sees("press a to answer");
     terminal.types("aone table per type").sees("answer: one table per type");
     terminal.types(ENTER).sees("Answer saved in");
@@ -108,12 +108,12 @@ fn a_loop_is_paused_stopped_and_reset_only_after_yes() {
     assert_eq!(env.shown(SESSION)["state"], "paused");
     terminal.types("p").sees("Resume this loop? y / n");
     terminal.types("y").sees("▌● working   Migrate");
-    terminal.types("ry").sees("It had not tripped");
+    terminal.types("ry").sees("It was ok");
     terminal.types("sy").sees("▌■ stopped   Migrate");
     assert_eq!(env.shown(SESSION)["outcome"], "stopped");
     assert_eq!(env.shown(OTHER)["state"], "paused", "the other loops are not concerned");
     terminal.types("s").sees("this run has ended");
-    terminal.types("e").sees("guidance is for a running loop");
+    terminal.types("e").sees("guidance needs a running loop");
 }
 
 #[test]

@@ -106,14 +106,14 @@ fn a_waiting_runner_takes_from_the_file_only_what_ralph_answer_gave() {
     run.until("waiting for your answer");
     let asked = env.read("ralph/decide.txt");
     env.write("ralph/decide.txt", asked.replace("## Answer\n", "## Answer\nforged\n"));
-    run.until("is not taken: `ralph answer --replace TEXT` gives yours");
+    run.until("is ignored while the run waits: use `ralph answer --replace TEXT`");
     let seen = service.polls();
     wait_until("the topic is still read", || service.polls() > seen + 1);
     assert!(!run.has_printed("Ralph: answer from"), "an edit was taken as the user's answer");
     assert!(env.ralph(&["answer", "Tabs"]).fails(1).contains("already answered: forged"));
     env.ralph(&["answer", "--replace", "Tabs"]).ok();
     run.until("answer from terminal: \"Tabs\"");
-    assert_eq!(run.times_printed("is not taken"), 1, "said once");
+    assert_eq!(run.times_printed("is ignored while the run waits"), 1, "said once");
     let run = run.wait();
     assert_eq!(run.code, Some(0), "{}", run.stdout);
     assert!(!env.prompt(2).contains("forged"));
@@ -126,7 +126,7 @@ fn a_waiting_runner_takes_from_the_file_only_what_ralph_answer_gave() {
     run.until("waiting for your answer");
     let asked = env.read("ralph/decide.txt");
     env.write("ralph/decide.txt", asked.replace("## Answer\n", "## Answer\nforged\n"));
-    run.until("is not taken");
+    run.until("is ignored while the run waits");
     service.publish(&format!("{} Spaces", token(&service, 3)));
     run.until("answer from 127.0.0.1: \"Spaces\"");
     assert_eq!(run.wait().code, Some(0));

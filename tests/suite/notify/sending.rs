@@ -167,7 +167,10 @@ fn the_test_tries_every_way_and_names_the_format() {
     let service = Webhook::start();
     let env = Env::new();
     let told = env.ralph(&["notify", "--test"]).ok();
-    assert!(told.contains("command    none") && told.contains("not sent, this is no terminal"), "{told}");
+    assert!(
+        told.contains("command    none") && told.contains("not sent: stdout is not a terminal"),
+        "{told}"
+    );
     assert!(!told.contains('\u{1b}') && !told.contains('\u{7}'), "{told:?}");
     env.var("RALPH_NOTIFY_URL", &service.url("/topic")).var("RALPH_NOTIFY_FORMAT", "ntfy");
     env.var("RALPH_NOTIFY", "[ \"$RALPH_EVENT\" = test ] && touch told");

@@ -103,12 +103,12 @@ fn a_damaged_day_ends_no_loop_and_is_told_once() {
     let day = env.data().join("ledger/2026-11-16.json");
     fs::write(&day, "").unwrap();
     let told_user = env.at(30).turn(SESSION, "two").message.unwrap();
-    assert!(told_user.contains("was damaged and is now") && told_user.contains("$0.60"), "{told_user}");
+    assert!(told_user.contains("was damaged and moved to") && told_user.contains("$0.60"), "{told_user}");
     let again = env.at(40).turn(SESSION, "three").message.unwrap();
     assert!(!again.contains("damaged"), "{again}");
     fs::write(&day, "[1, 2]").unwrap();
     let started = env.ralph(&["start", "more", "--session", "another"]).ok();
-    assert!(started.contains("was damaged and is now"), "{started}");
+    assert!(started.contains("was damaged and moved to"), "{started}");
     assert!(env.ralph(&["doctor"]).stdout.contains("damaged record of a day's cost"));
     told(env.at(50), SESSION).cost(1.1, 50).line();
     assert!(env.at(60).turn(SESSION, "four").ended("max-cost").contains("$1.10 of $1.00"));

@@ -84,7 +84,7 @@ fn the_reserve_is_left_and_on_limit_stop_ends_the_loop() {
     turn(&env, 10, 70.0, 3600).continues();
     let waits = turn(&env, 20, 71.0, 3600);
     assert!(
-        waits.allows().contains("71% of the 5-hour limit (resets in 59m) used, 30% is reserved"),
+        waits.allows().contains("71% of the 5-hour limit (resets in 59m) used; 30% is reserved"),
         "{waits:?}"
     );
     let env = Env::new();
@@ -137,7 +137,11 @@ fn a_reset_that_is_days_away_costs_a_short_turn_a_day() {
     clock.advance(23 * HOUR);
     let run = first.wait();
     assert_eq!(run.code, Some(2), "{run:?}");
-    assert!(run.stderr.starts_with("The loop still waits: 92% of the weekly limit"), "{run:?}");
+    assert!(
+        run.stderr.starts_with("The loop still waits until ")
+            && run.stderr.contains(": 92% of the weekly limit"),
+        "{run:?}"
+    );
     env.turn(SESSION, "Waiting.").allows();
     assert_eq!(
         (&env.shown(SESSION)["iteration"], &env.shown(SESSION)["activity"]),
@@ -202,7 +206,7 @@ fn a_start_says_that_a_known_level_will_hold_the_loop() {
     let env = Env::new();
     told(&env, SESSION).window("five_hour", 95.0, Some(T0 + 3600)).line();
     let started = env.ralph(&["start", "work", "--session", SESSION, "--reserve", "30"]).ok();
-    let known = "95% of the 5-hour limit (resets in 1h) used, 30% is reserved; the loop waits for the reset after its \
+    let known = "95% of the 5-hour limit (resets in 1h) used; 30% is reserved; the loop waits for the reset after its \
                  first turn, until 2026-11-16 09:00 UTC";
     assert!(started.contains(known), "{started}");
 }

@@ -122,7 +122,7 @@ fn a_damaged_day_is_counted_from_the_events_and_told() {
     let script = r#"[ $n = 2 ] && for day in "$RALPH_DATA_DIR"/ledger/*.json; do : > "$day"; done; work; commit; result step"#;
     let run = env.run_claude(script, &["x"]).run();
     let told = format!("{}{}", run.stdout, run.stderr);
-    assert!(told.contains("was damaged and is now") && told.contains("$0.50"), "{told}");
+    assert!(told.contains("was damaged and moved to") && told.contains("$0.50"), "{told}");
     assert!(told.contains("of $1.00 spent by all your loops"), "{told}");
     assert_eq!(told.matches("was damaged").count(), 1, "{told}");
 }

@@ -97,7 +97,7 @@ fn a_run_without_events_tells_what_is_known() {
     }
     let markdown = env.ralph(&["report", "--markdown"]).ok();
     for part in [
-        "Task complete after 1 iteration, proven by `true`",
+        "Task complete after 1 iteration, verified by `true`",
         "This run has no events",
         "| `true` | passed | unknown | unknown | unknown |",
         "How the time was spent is unknown.",

@@ -23,7 +23,7 @@ fn without_git_a_change_in_the_work_tree_is_progress() {
     let env = Env::new();
     let run = env.run_with("work; echo \"thing $n\"", &["--max-iterations", "5", "x"]).run();
     assert_eq!((run.code, env.rows().len()), (Some(1), 5), "{run:?}");
-    assert!(run.stdout.contains("no git repository here"), "{run:?}");
+    assert!(run.stdout.contains("not in a git repository"), "{run:?}");
     assert!(env.rows().iter().all(|row| row[6] == "0" && row[3].is_empty()), "{:?}", env.rows());
 }
 
@@ -129,7 +129,7 @@ fn logs_that_are_lost_during_a_run_do_not_end_it() {
     let script = "work; case $n in 1) rm -r ralph/logs; echo x > ralph/logs;; 2) rm ralph/logs;; 3) promise COMPLETE;; esac";
     let run = env.run_with(script, &["x"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stdout.contains("Ralph: no row in the summary"), "{run:?}");
+    assert!(run.stdout.contains("Ralph: could not add a row to summary.csv"), "{run:?}");
 }
 
 #[test]
@@ -171,6 +171,9 @@ fn an_agent_in_a_run_cannot_start_a_second_one_here() {
     let script = format!("work; {ralph} run --agent-command true inner; echo \"inner $?\"; promise COMPLETE");
     let run = env.run_with(&script, &["x"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stdout.contains("a run is active here") && run.stdout.contains("inner 70"), "{run:?}");
+    assert!(
+        run.stdout.contains("a run is already active in this project") && run.stdout.contains("inner 70"),
+        "{run:?}"
+    );
     assert_eq!(env.call(Program::Ralph).args(&["status"]).run().code, Some(0));
 }

@@ -142,7 +142,7 @@ fn a_run_that_was_denied_tools_continues_with_the_flags_it_names() {
 
     let run = env.call(Program::Ralph).args(&["run"]).args(&flags).run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    let told = "ralph/blocked.txt is still there: \"the agent was denied Write, Bash, 3 iterations in a row";
+    let told = "ralph/blocked.txt still exists: \"the agent was denied Write, Bash, 3 iterations in a row";
     assert!(run.stdout.contains(told) && !run.stdout.contains("earlier run"), "{run:?}");
     let prompt = env.prompt(4);
     assert!(prompt.contains("ralph/blocked.txt says:\n## Blocked (from iteration 3"), "{prompt}");
@@ -182,7 +182,7 @@ fn an_agent_that_completes_without_the_tools_it_was_denied_is_complete() {
 
 #[test]
 fn a_stock_client_is_told_of_before_the_first_iteration() {
-    const NOTE: &str = "Ralph: Claude Code may edit nothing in permission mode default, and denies what it would ask for; \
+    const NOTE: &str = "Ralph: Claude Code cannot edit files in permission mode default, and denies what it would ask for; \
                         to allow it: --permission-mode acceptEdits --allowed-tools Bash";
     let notes = |settings: &str, flags: &[&str]| {
         let env = Env::new();
@@ -224,10 +224,10 @@ fn a_start_in_a_session_tells_of_a_mode_in_which_nothing_may_be_edited() {
         (
             json!("default"),
             Some(
-                "Note: in permission mode default edits and commands that no rule allows need your permission",
+                "Note: in permission mode default Claude Code asks for edits and commands that no rule allows",
             ),
         ),
-        (json!("plan"), Some("Note: in permission mode plan the agent may edit nothing; Shift+Tab")),
+        (json!("plan"), Some("Note: in permission mode plan the agent cannot edit files; Shift+Tab")),
         (json!("auto"), None),
         (json!("acceptEdits"), None),
         (Value::Null, None),

@@ -44,7 +44,7 @@ fn a_prd_is_worked_through_and_ticked_in_its_own_format() {
     assert_eq!(summary(&run, "Stories"), "3/3 complete");
     let prompt = env.prompt(1);
     for part in [
-        "Mode of this iteration: implement. Story: US-002 (Title 2). 1 of 3 stories are done.",
+        "Mode of this iteration: implement. Story: US-002 (Title 2). 1 of 3 stories done.",
         "The stories are in prd.json.",
         "set its passes to true",
     ] {
@@ -72,10 +72,7 @@ fn a_checklist_is_worked_through_and_ticked_in_its_own_format() {
     );
     assert_eq!((column(&env, 4), column(&env, 5)), (vec!["2".into(), "3".into()], vec!["3".to_owned(); 2]));
     let first = env.prompt(1);
-    assert!(
-        first.contains("Item: below it. 1 of 3 items are done.") && first.contains("[ ] to [x]"),
-        "{first}"
-    );
+    assert!(first.contains("Item: below it. 1 of 3 items done.") && first.contains("[ ] to [x]"), "{first}");
     assert!(first.contains("Work through the items of @fix_plan.md"), "a list needs no prompt: {first}");
     assert!(env.prompt(2).contains("Item: second."), "{}", env.prompt(2));
     assert!(env.prompt(2).contains("2 of 3 tasks in @fix_plan.md are ticked; open: second"));

@@ -64,9 +64,9 @@ fn a_paused_run_can_be_stopped_interrupted_and_continued() {
     assert_eq!(summary(&run.wait(), "Exit"), "INTERRUPTED (code 130)");
 
     paused().kill();
-    wait_until("its runner is gone", || env.shown("ralph-run")["activity"] == "orphaned");
+    wait_until("its runner has exited", || env.shown("ralph-run")["activity"] == "orphaned");
     let refused = env.ralph(&["pause", "--resume"]).fails(1);
-    assert!(refused.contains("its runner is gone") && refused.contains("`ralph run`"), "{refused}");
+    assert!(refused.contains("its runner has exited") && refused.contains("`ralph run`"), "{refused}");
     env.touch("go");
     let ended = env.run_with("work; promise COMPLETE", &[]).run();
     assert_eq!(summary(&ended, "Exit"), "COMPLETE (code 0)");

@@ -121,7 +121,7 @@ fn json_is_events_and_nothing_else() {
     // What a person is told beside the run is an event too.
     let note = events.remove(1);
     assert_eq!((&note["event"], &note["iteration"]), (&"note".into(), &0.into()), "{note}");
-    assert!(note["message"].as_str().unwrap().contains("no git repository"), "{note}");
+    assert!(note["message"].as_str().unwrap().contains("not in a git repository"), "{note}");
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(
         kinds,
@@ -293,7 +293,7 @@ fn a_pipe_gets_plain_lines_in_order() {
     let expected = [
         format!("Starting run {run_id} at iteration 1/50 · 9h limit"),
         "Task: do the thing".into(),
-        "Ralph: no git repository here, so progress is what changes in the work tree".into(),
+        "Ralph: not in a git repository; progress is measured by changed files".into(),
         "── iteration 1 of 50 ──".into(),
         "on it".into(),
         "  > Bash ls".into(),

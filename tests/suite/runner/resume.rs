@@ -151,7 +151,10 @@ fn no_second_runner_joins_a_first_whatever_happens_in_the_project() {
     }
     let said =
         env.call(Program::Ralph).args(&["run", "--agent-command", "touch ../second", "y"]).run().fails(70);
-    assert!(said.contains(&format!("a run is active here: process {}, run ", first.pid())), "{said}");
+    assert!(
+        said.contains(&format!("a run is already active in this project: process {}, run ", first.pid())),
+        "{said}"
+    );
     assert!(env.ralph(&["init", "--force"]).fails(1).contains("a run is active"));
     env.touch("go");
     assert_eq!(first.wait().code, Some(0));
@@ -342,7 +345,7 @@ fn an_ending_that_only_the_projects_summary_claims_is_not_believed() {
     killed(env.run_with(&script, &["the task"]), "at work");
     let told = env.ralph(&["stop"]).ok();
     assert!(
-        told.contains("interrupted") && told.contains("summary.csv says complete, which no record"),
+        told.contains("interrupted") && told.contains("summary.csv says complete, but Ralph has no record"),
         "{told}"
     );
     assert_eq!(env.history()[0]["outcome"], "interrupted");
@@ -435,7 +438,7 @@ fn a_killed_run_is_shown_as_cut_off_and_resumes_with_its_own_agent() {
     );
     let shown = env.ralph(&["status"]).ok();
     assert!(
-        shown.contains("◌ orphaned: its runner is gone") && shown.contains("Next        ralph run\n"),
+        shown.contains("◌ orphaned: its runner has exited") && shown.contains("Next        ralph run\n"),
         "{shown}"
     );
     assert_eq!(env.status()["loops"][0]["orphaned"], true);

@@ -20,10 +20,7 @@ fn a_tag_counts_before_and_behind_a_status_block() {
 fn a_signal_that_does_not_count_is_in_the_turns_line_and_in_the_next_prompt() {
     for (said, why) in [
         ("echo 'Done: <promise>COMPLETE</promise>'", "the promise tag is not alone on its line"),
-        (
-            "block 'EXIT_SIGNAL: true'",
-            "EXIT_SIGNAL: true needs 2 statements of completion beside it, found 0",
-        ),
+        ("block 'EXIT_SIGNAL: true'", "EXIT_SIGNAL: true needs 2 statements of completion with it, found 0"),
         ("block 'STATUS: COMPLETE'", "STATUS: COMPLETE alone does not end the loop"),
     ] {
         let script = format!("{BLOCK}work; [ $n = 1 ] && {said} || promise COMPLETE");
@@ -100,7 +97,7 @@ fn max_stuck_warns_the_agent_and_the_user_one_iteration_before() {
     let run = env.run_with("work; echo \"thoughts about $n\"", &["--max-stuck", "3", "x"]).run();
     assert_eq!(run.code, Some(4), "{run:?}");
     let warning =
-        "2 iterations in a row without a commit (files change, nothing is committed): one more ends the loop";
+        "2 iterations in a row without a commit (files change, nothing is committed); one more ends the loop";
     let warned: Vec<&str> = run.stdout.lines().filter(|line| line.contains("one more ends")).collect();
     assert_eq!(warned.len(), 1, "{run:?}");
     assert!(warned[0].starts_with("── iteration 2 ok") && warned[0].contains(warning), "{warned:?}");
@@ -174,7 +171,7 @@ fn a_blocked_txt_that_is_left_over_is_mentioned_given_to_the_agent_and_cleared_b
     let env = Env::new();
     env.run_with("promise 'BLOCKED:no key for staging'", &["one"]).run();
     let run = env.at(10).run_with("work", &["--max-iterations", "1", "two"]).run();
-    let told = "ralph/blocked.txt is still there: \"no key for staging\"";
+    let told = "ralph/blocked.txt still exists: \"no key for staging\"";
     assert!(run.stdout.contains(told), "{run:?}");
     let prompt = env.prompt(2);
     assert!(prompt.contains("ended as blocked") && prompt.contains("no key for staging"), "{prompt}");

@@ -284,8 +284,7 @@ fn a_piece_of_a_message_is_a_sign_of_life() {
 
 #[test]
 fn a_timeout_below_the_limit_for_tools_is_told_at_the_start() {
-    let note =
-        "Ralph: a tool can run for 15m at most: --timeout ends the iteration before --tool-limit (30m)";
+    let note = "Ralph: --timeout (15m) ends an iteration before a tool reaches --tool-limit (30m)";
     let done = "work; result '<promise>COMPLETE</promise>'";
     let env = Env::new();
     for (flags, told) in [

@@ -89,7 +89,7 @@ fn the_review_cap_approves() {
     write(&env, &[&[asked(2, "changes_requested")]]);
     let script = "work; [ $n = 1 ] && { cp ../tasks-1 ralph/tasks.json; exit; }; promise COMPLETE";
     let run = env.run_with(script, &["--review-cap", "2", "x"]).run();
-    assert!(run.stdout.contains("Ralph: approved at the review cap: US-1"), "{run:?}");
+    assert!(run.stdout.contains("Ralph: approved automatically at the review cap: US-1"), "{run:?}");
     assert!(env.read("ralph/tasks.json").contains("\"approved\""), "{}", env.read("ralph/tasks.json"));
 }
 
@@ -165,9 +165,9 @@ fn an_emptied_list_is_not_complete() {
     assert_eq!((run.code, env.starts()), (Some(1), 3), "an iteration later it is still not: {run:?}");
     for n in [2, 3] {
         let prompt = env.prompt(n);
-        assert!(prompt.contains("story US-1 is gone: put it back"), "{prompt}");
+        assert!(prompt.contains("story US-1 is missing: restore it"), "{prompt}");
     }
-    assert!(run.stdout.contains("ralph/tasks.json: story US-2 is gone: put it back"), "{run:?}");
+    assert!(run.stdout.contains("ralph/tasks.json: story US-2 is missing: restore it"), "{run:?}");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_list_that_is_gone_or_invalid_is_not_complete() {
     let run =
         env.run_with("work; rm -f ralph/tasks.json; promise COMPLETE", &["--max-iterations", "2", "x"]).run();
     assert_eq!(run.code, Some(1), "{run:?}");
-    assert!(env.prompt(2).contains("ralph/tasks.json is gone: put it back"), "{}", env.prompt(2));
+    assert!(env.prompt(2).contains("ralph/tasks.json is missing: restore it"), "{}", env.prompt(2));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn blocked_and_decide_put_an_invalid_list_back() {
             env.run_with(&format!("work; echo oops > ralph/tasks.json; promise {promise}"), &["x"]).run();
         assert_eq!(env.read("ralph/tasks.json"), before, "{run:?}");
         assert!(
-            run.stdout.contains("ralph/tasks.json was put back as it was before the iteration"),
+            run.stdout.contains("ralph/tasks.json was restored to its state before the iteration"),
             "{run:?}"
         );
         let kept =
@@ -257,7 +257,7 @@ fn a_list_that_was_emptied_is_not_complete_in_a_continued_run_either() {
     assert_eq!(env.run_with(script, &["--max-iterations", "1", "x"]).run().code, Some(1));
     let run = env.run_with(script, &["--max-iterations", "3"]).run();
     assert_eq!(run.code, Some(1), "{run:?}");
-    assert!(env.prompt(2).contains("story US-1 is gone: put it back"), "{}", env.prompt(2));
+    assert!(env.prompt(2).contains("story US-1 is missing: restore it"), "{}", env.prompt(2));
     // A new run takes the list as the user left it.
     assert_eq!(env.run_with(script, &["y"]).run().code, Some(0));
 }

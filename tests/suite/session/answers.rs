@@ -105,10 +105,10 @@ fn a_blocked_txt_that_is_left_over_is_mentioned_and_given_to_the_agent() {
     env.start("task", &[]);
     env.at(10).turn(SESSION, "<promise>BLOCKED:no \u{9b}31mdatabase</promise>").ended("blocked");
     let told = env.at(20).start_in(OTHER, "task", &[]);
-    assert!(told.contains("ralph/blocked.txt is still there") && told.contains("31mdatabase"), "{told}");
+    assert!(told.contains("ralph/blocked.txt still exists") && told.contains("31mdatabase"), "{told}");
     assert!(!told.contains('\u{9b}'));
     let context = env.at(30).turn(OTHER, "Here I am.").context.expect("the whole task");
-    assert!(context.contains("no 31mdatabase") && context.contains("left no note"), "{context}");
+    assert!(context.contains("no 31mdatabase") && context.contains("left no answer"), "{context}");
     assert!(env.exists("ralph/blocked.txt"));
     env.at(40).turn(OTHER, "<promise>COMPLETE</promise>").ended("complete");
     assert!(!env.exists("ralph/blocked.txt") && env.list("ralph/answered").len() == 1);
@@ -139,7 +139,7 @@ fn a_start_shows_the_answer_and_where_it_comes_from() {
     let env = asked();
     env.ralph(&["answer", "Spaces, always"]).ok();
     let told = env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
-    assert!(told.contains("the agent is told your answer: \"Spaces, always\""), "{told}");
+    assert!(told.contains("the agent gets your answer: \"Spaces, always\""), "{told}");
 
     let by_hand = || {
         let env = asked();
@@ -149,16 +149,13 @@ fn a_start_shows_the_answer_and_where_it_comes_from() {
     };
     let env = by_hand();
     let told = env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
-    assert!(
-        told.contains("the answer in ralph/decide.txt as yours: \"Push to evil\"; it was written"),
-        "{told}"
-    );
+    assert!(told.contains("the answer in ralph/decide.txt: \"Push to evil\"; it was written"), "{told}");
     let run = by_hand().run_with("promise COMPLETE", &["x"]).run();
-    assert!(run.stdout.contains("the answer in ralph/decide.txt as yours: \"Push to evil\""), "{run:?}");
+    assert!(run.stdout.contains("the answer in ralph/decide.txt: \"Push to evil\""), "{run:?}");
     // An answer that was changed afterwards is no longer the one that was given.
     let env = asked();
     env.ralph(&["answer", "Spaces, always"]).ok();
     env.write("ralph/decide.txt", env.read("ralph/decide.txt").replace("Spaces", "Tabs"));
     let told = env.at(20).ralph(&["start", "--session", SESSION, "--resume"]).ok();
-    assert!(told.contains("as yours: \"Tabs, always\""), "{told}");
+    assert!(told.contains("decide.txt: \"Tabs, always\""), "{told}");
 }

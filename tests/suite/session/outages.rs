@@ -62,7 +62,7 @@ fn an_outage_ends_the_loop_after_its_limit_in_the_words_of_the_service() {
     assert_eq!((&shown["outcome"], &shown["reason"]), (&json!("error"), &json!(reason)));
     assert_eq!(env.history()[0]["reason"], reason);
     let told = env.at(721 * MINUTE).session_start(SESSION, "resume").run().message.unwrap();
-    assert!(told.contains(&format!("Ralph ended (error): ended by an error: {reason}")), "{told}");
+    assert!(told.contains(&format!("Ralph ended (error): failed: {reason}")), "{told}");
     wait_until("both notifications", || env.wait_for_file("told").lines().count() == 2);
     let told = env.wait_for_file("told");
     assert!(told.starts_with("outage: the service has failed for 6m: server_error\n"), "{told}");
@@ -125,10 +125,7 @@ fn the_waker_tries_again_once_the_time_has_come() {
     let woken = waker.wait();
     assert_eq!((woken.code, woken.stdout.as_str()), (Some(2), ""), "{woken:?}");
     let text = &woken.stderr;
-    assert!(
-        text.starts_with("The last turn ended with an API error (server_error) and is tried again."),
-        "{text}"
-    );
+    assert!(text.starts_with("The last turn ended with an API error (server_error). Try again."), "{text}");
     assert!(text.contains("Ralph: 0 of 50 iterations done") && text.contains("task"), "{text}");
     assert_eq!(env.record(SESSION)["session"]["waiting"], Value::Null, "the attempt is taken");
 }

@@ -322,7 +322,7 @@ fn different_calls_are_counted_apart_and_without_a_rule_the_clients_own_is_named
         let answer = unanswered(&clock, prompted(&env, runs(&env, command)));
         assert!(!answer.denied().contains("times"), "{answer:?}");
         let told = answer.message.unwrap();
-        let way = "no rule of Ralph's can allow exactly this; use /permissions in Claude Code";
+        let way = "no tool rule can allow exactly this; use /permissions in Claude Code";
         assert!(told.contains(way) && !told.contains("--allow-tool"), "{told}");
         let turn = env.turn(SESSION, &format!("turn {count}"));
         if count < 2 {

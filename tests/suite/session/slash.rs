@@ -237,14 +237,19 @@ fn where_the_client_passes_the_text_the_agent_passes_none() {
     relay(&env, SESSION, "start");
     for command in ["start", "config", "stop", "answer"] {
         let told = passes(&env, command, SESSION, "another").run().fails(1);
-        assert!(told.contains(&format!("error: /ralph:{command} takes no text from the agent")), "{told}");
+        assert!(
+            told.contains(&format!("error: /ralph:{command} does not take text from the agent")),
+            "{told}"
+        );
         assert!(told.contains(&format!("\nhint: the user types /ralph:{command} in Claude Code")), "{told}");
     }
     let forbid = env.call(Program::Guidance).args(&["forbid", "--slash", "--session", SESSION, "-"]);
-    assert!(forbid.stdin("--remove 1").run().fails(1).contains("/ralph:forbid takes no text from the agent"));
+    assert!(
+        forbid.stdin("--remove 1").run().fails(1).contains("/ralph:forbid does not take text from the agent")
+    );
     // Nor for another session than its own.
     let other = passes(&env, "start", OTHER, "another").var("CLAUDE_CODE_SESSION_ID", SESSION).run();
-    assert!(other.fails(1).contains("takes no text from the agent"));
+    assert!(other.fails(1).contains("does not take text from the agent"));
     assert_eq!(env.record(SESSION)["task"], "the task");
     assert!(relay(&env, SESSION, "start").contains("Ask the user to type /ralph:start again"));
     // A month later the session is the same.

@@ -87,9 +87,9 @@ fn a_change_is_told_once_at_the_next_turn() {
     env.start("task", &[]);
     says(&env, "loop_limits.max_iterations", &json!(500));
     let told = env.turn(SESSION, "x").message.unwrap();
-    assert!(told.contains("Ralph 1/50") && told.contains("max_iterations 500 would loosen"), "{told}");
+    assert!(told.contains("Ralph 1/50") && told.contains("max_iterations 500 ignored"), "{told}");
     assert!(told.contains("`ralph config loop_limits.max_iterations VALUE`"), "{told}");
-    assert!(!env.turn(SESSION, "x").message.unwrap().contains("would loosen"), "once");
+    assert!(!env.turn(SESSION, "x").message.unwrap().contains("is looser"), "once");
     says(&env, "loop_limits.max_iterations", &json!(20));
     let told = env.turn(SESSION, "x").message.unwrap();
     assert!(
@@ -168,9 +168,9 @@ fn a_project_gives_no_more_of_the_users_budget_and_names_longer_waits() {
     env.write(".claude/ralph-config.json", own);
     let told = env.ralph(&["start", "work", "--session", SESSION]).ok();
     for part in [
-        "budget.daily_usd 1000 is looser than your own 5, ignored",
-        "quota.reserve_percent 0 is looser than your own 30, ignored",
-        "quota.on_limit \"wait\" is looser than your own \"stop\", ignored",
+        "budget.daily_usd 1000 ignored, because it is looser than your own 5",
+        "quota.reserve_percent 0 ignored, because it is looser than your own 30",
+        "quota.on_limit \"wait\" ignored, because it is looser than your own \"stop\"",
         "loosens permission.wait_minutes: 600 instead of 5",
         "loosens background.wait_minutes: 600 instead of 10",
         "loosens run.max_outage_hours: 0 instead of 12",
@@ -231,7 +231,7 @@ fn an_agent_of_a_run_cannot_loosen_it_and_the_line_is_printed_once() {
     let (code, told) = run_with(&env, &format!("echo '{looser}' > {FILE}"), &[]);
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("iteration 3 of 3") && !told.contains("iteration 4"), "{told}");
-    assert_eq!(told.matches("run.max_iterations 30 would loosen").count(), 1, "{told}");
+    assert_eq!(told.matches("run.max_iterations 30 ignored").count(), 1, "{told}");
     assert!(told.contains("loosens run.delay_seconds: 0 instead of 3"), "named at the start: {told}");
 }
 
@@ -259,7 +259,7 @@ fn ralph_config_reaches_a_run_that_is_active() {
         &["--delay", "0", "--max-stuck", "0", "--max-hours", "0"],
     );
     assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("iteration 4 of 4") && !told.contains("would loosen"), "{told}");
+    assert!(told.contains("iteration 4 of 4") && !told.contains("is looser"), "{told}");
 }
 
 #[test]

@@ -31,14 +31,11 @@ fn a_variable_that_is_set_later_loosens_no_loop() {
         "RALPH_CIRCUIT_STAGNATION",
         "RALPH_SCAN_ENABLED",
     ] {
-        assert!(
-            said.contains(name) && said.contains("would loosen the loop that runs, ignored"),
-            "{name}: {said}"
-        );
+        assert!(said.contains(name) && said.contains("ignored, because it is looser than"), "{name}: {said}");
     }
     assert!(!answer.continues().contains("changed the limits"), "{answer:?}");
     assert_eq!(env.shown(SESSION)["max_iterations"], 50);
-    assert!(!told(&env.turn(SESSION, "Two.")).contains("would loosen"), "told once");
+    assert!(!told(&env.turn(SESSION, "Two.")).contains("is looser"), "told once");
 }
 
 #[test]
@@ -100,7 +97,7 @@ fn variables_in_the_projects_own_settings_are_ignored_and_named() {
             "{said}"
         );
         assert_eq!(said.matches("RALPH_VERIFY").count(), 1, "{said}");
-        assert!(said.contains("a project cannot speak for you"), "{said}");
+        assert!(said.contains("a project must not change your variables"), "{said}");
         env.turn(SESSION, "One.").continues();
         let by_agent =
             env.call(Program::Ralph).var("CLAUDECODE", "1").args(&["config", "max-iterations"]).run().ok();
@@ -140,9 +137,9 @@ fn settings_that_cannot_be_read_whole_may_set_any_variable() {
             let value = if value == "evil" { evil.to_str().unwrap() } else { value };
             env.write(".claude/settings.json", &text).var(variable, value);
             let said = told(&env.types(SESSION, "start", "the task"));
-            let named = "settings.json may set any RALPH_* variable for Claude Code (Ralph cannot read";
+            let named = "settings.json may set RALPH_* variables for Claude Code (Ralph cannot read";
             assert!(
-                said.contains(named) && said.contains("a project cannot speak for you"),
+                said.contains(named) && said.contains("a project must not change your variables"),
                 "{name}: {said}"
             );
             assert!(!said.contains("Allowed without asking"), "{name}: {said}");

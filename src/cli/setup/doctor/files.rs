@@ -28,8 +28,8 @@ pub fn permissions(context: &CheckContext) -> Check {
     let project = context.project;
     notes.extend(match state::peek(project) {
         Ok(Some(document)) if document.newer_than_us() => {
-            let why = format!("{} was written by a newer Ralph and is read-only", project.state().display());
-            vec![CheckNote::failure(why, "upgrade this Ralph")]
+            let why = format!("{} is from a newer version of Ralph and read-only", project.state().display());
+            vec![CheckNote::failure(why, state::UPGRADE)]
         }
         Ok(document) => {
             let hint = "correct the record in the file, or start a new loop in that session";

@@ -162,11 +162,11 @@ pub fn others(context: &CheckContext, plugins: &[InstalledPlugin]) -> Check {
     const HINT: &str = "if loops end or hang for no visible reason, disable it";
     let mut notes = Vec::new();
     for finding in scan::other_stop_hooks(context.world, context.project) {
-        let why = format!("{}: {}; it runs beside Ralph's", finding.file, finding.description);
+        let why = format!("{}: {}; it also runs at the end of each turn", finding.file, finding.description);
         notes.push(CheckNote::warning(why, HINT));
     }
     for plugin in plugins.iter().filter(|plugin| plugin.enabled && plugin.has_stop_hook()) {
-        let why = format!("the plugin {} has a Stop hook; it runs beside Ralph's", plugin.id);
+        let why = format!("the plugin {} has a Stop hook; it also runs at the end of each turn", plugin.id);
         notes.push(CheckNote::warning(why, format!("{HINT}: claude plugin disable {}", plugin.id)));
     }
     Check::of("stop-hooks", notes, "no other Stop hook")

@@ -59,18 +59,18 @@ fn pending_stops(context: &CheckContext) -> Vec<CheckNote> {
     let mut notes = Vec::new();
     if stop::kill_switch(context.project) {
         let path = context.project.kill_switch();
-        let why = format!("{} stops the next loop here at its next turn", path.display());
+        let why = format!("{} stops the next loop here when its turn ends", path.display());
         notes.push(CheckNote::warning(why, remove(&path)));
     }
     if let Some(error) = stop::odd_kill_switch(context.project) {
-        let hint = "it stops no loop; create a regular file to stop them";
+        let hint = "it does not stop a loop; create a regular file instead";
         notes.push(CheckNote::warning(format!("{error:#}"), hint));
     }
     let stopped = stop::stopped_all_at(context.world).ok().flatten();
     let is_pending = context.loops().iter().any(|(_, run)| run.timing.stop_all_seen != stopped);
     if let Some(stopped) = stopped.filter(|_| is_pending) {
         let why = format!("`ralph stop --all` of {} is pending for a loop here", stopped.minute());
-        notes.push(CheckNote::warning(why, "the loop ends at its next turn; `ralph stop` ends it now"));
+        notes.push(CheckNote::warning(why, "the loop ends when its turn ends; `ralph stop` ends it now"));
     }
     notes
 }
@@ -79,7 +79,7 @@ fn loops(context: &CheckContext) -> Vec<CheckNote> {
     let mut notes = Vec::new();
     for (_, run) in context.loops().iter().filter(|(_, run)| run.session.orphaned_at.is_some()) {
         let (id, task) = (message::short_id(&run.run_id), clean::excerpt(&run.task, 40));
-        let why = format!("the session of run {id} (\"{task}\") is gone");
+        let why = format!("the session of run {id} (\"{task}\") was cleared");
         notes.push(CheckNote::warning(why, "`/ralph:start --resume` resumes it, `ralph stop` ends it"));
     }
     for why in armed::unreadable(context.world) {

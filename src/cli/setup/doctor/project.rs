@@ -80,5 +80,5 @@ pub fn trust(context: &CheckContext) -> Check {
     let foreign =
         document.and_then(|document| given_guidance::foreign_note(context.world, context.project, &document));
     let foreign = foreign.map(|why| CheckNote::warning(why, "read it with `ralph-guidance list`"));
-    Check::of("trust", notes.chain(foreign).collect(), "no untrusted commands, no guidance of others")
+    Check::of("trust", notes.chain(foreign).collect(), "no untrusted commands or guidance")
 }

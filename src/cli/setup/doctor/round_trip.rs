@@ -63,10 +63,10 @@ fn figures(context: &CheckContext, module: Option<bool>) -> CheckNote {
     let has_line = matches!(&line, Ok(StatusLine::Other(line)) if is_ours(line));
     let what = "cost, context and quota of a session";
     match module {
-        Some(true) => CheckNote::ok(format!("the plugin's module tells {what}")),
-        _ if has_line => CheckNote::ok(format!("the status line tells {what}")),
+        Some(true) => CheckNote::ok(format!("the plugin's module reports {what}")),
+        _ if has_line => CheckNote::ok(format!("the status line reports {what}")),
         Some(false) => CheckNote::ok(format!(
-            "nothing tells {what}, so limits by them cannot act; `ralph install --settings` adds the status line"
+            "nothing reports {what}, so limits on them are not enforced; `ralph install --settings` adds the status line"
         )),
         None => CheckNote::skipped("only the round trip shows whether the module is loaded"),
     }

@@ -160,7 +160,10 @@ impl Notice {
     pub fn outage(run: &StoredLoop, project: &str, words: &str, lasted_ms: i64, now: Stamp) -> Notice {
         let reason = bounded(&format!("the service has failed for {}: {words}", time::span(lasted_ms)));
         let done = message::iterations(run.iteration);
-        let message = format!("{reason}\n{done} done; the loop continues when the service works again");
+        let message = format!(
+            "{reason}
+{done} done; the loop continues once the service works again"
+        );
         Notice {
             message,
             reason,

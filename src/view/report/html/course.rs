@@ -90,10 +90,10 @@ pub fn money(report: &Report) -> String {
         None => "The cost is unknown".to_owned(),
     };
     if let Some(max) = total.max_cost {
-        words.push_str(&format!(", of at most {}", dollars(max)));
+        words.push_str(&format!("; limit {}", dollars(max)));
     }
     if total.repeated_cost >= 0.005 {
-        words.push_str(&format!(" ({} of it in attempts that were repeated)", dollars(total.repeated_cost)));
+        words.push_str(&format!("; {} in repeated attempts", dollars(total.repeated_cost)));
     }
     words.push_str(&match total.tokens {
         0 => "; tokens are unknown.".to_owned(),
@@ -109,7 +109,8 @@ pub fn money(report: &Report) -> String {
     let mut out = format!("<p>{}</p>\n", html(&words));
     let Some(picture) = strip::money(&report.iterations) else { return out };
     let what = if report.iterations.iter().any(|row| row.cost.is_some()) { "cost" } else { "tokens" };
-    out.push_str(&format!("{picture}<p class=\"legend\"><span><i class=\"work\"></i>{what} per iteration</span><span>line: cumulative, up to the whole</span></p>\n"));
+    out.push_str(&format!("{picture}<p class=\"legend\"><span><i class=\"work\"></i>{what} per iteration</span><span>line: cumulative</span></p>
+"));
     let row = |row: &IterationRow| {
         format!(
             "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",

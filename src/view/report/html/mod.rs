@@ -42,8 +42,8 @@ pub fn page(report: &Report) -> String {
     section(&mut out, "What needs you", "", &needs(&report.needs));
     section(&mut out, "Evidence", "", &evidence(report));
     section(&mut out, "Review first", "long", &review::section(&report.review));
-    section(&mut out, "The course of the run", "", &course::timeline_section(report));
-    section(&mut out, "Money", "long", &course::money(report));
+    section(&mut out, "Timeline", "", &course::timeline_section(report));
+    section(&mut out, "Cost", "long", &course::money(report));
     section(&mut out, "Iterations", "long", &iteration::all(report));
     section(&mut out, "What next", "", &steps(&report.steps));
     out.push_str(&foot(report.made_at));
@@ -117,7 +117,7 @@ fn state(tone: Tone, text: &str) -> String {
 
 fn evidence(report: &Report) -> String {
     if report.evidence.is_empty() {
-        let mut out = none("No check was set (--verify), so only the agent's word and your review count.");
+        let mut out = none("No check was set (--verify): review the result yourself.");
         out.push_str(&rejected(report));
         return out;
     }
@@ -136,7 +136,7 @@ fn evidence(report: &Report) -> String {
             )
         };
         format!(
-            "<tr><td><code>{}</code>{tail}</td><td>{}</td><td data-l=\"first red\">{}</td><td data-l=\"last green\">{}</td>\
+            "<tr><td><code>{}</code>{tail}</td><td>{}</td><td data-l=\"first failed\">{}</td><td data-l=\"last passed\">{}</td>\
              <td class=\"n\" data-l=\"runs\">{}</td></tr>\n",
             html(&check.command),
             state(tone, &check.last),
@@ -146,7 +146,7 @@ fn evidence(report: &Report) -> String {
         )
     };
     format!(
-        "<table class=\"fold\"><thead><tr><th>check</th><th>newest result</th><th>first red</th><th>last green</th><th class=\"n\">runs</th></tr></thead>\n\
+        "<table class=\"fold\"><thead><tr><th>check</th><th>newest result</th><th>first failed</th><th>last passed</th><th class=\"n\">runs</th></tr></thead>\n\
          <tbody>\n{}</tbody></table>\n{}",
         report.evidence.iter().map(row).collect::<String>(),
         rejected(report)

@@ -46,7 +46,7 @@ fn unusable_state_is_reported() {
     doctor.env.write(".claude/ralph-state.json", "{ \u{1b}[31m");
     doctor.check().says("files", "warning", &["ralph-state.json is damaged", "sets it aside"]);
     doctor.env.write(".claude/ralph-state.json", r#"{"version": 99, "loops": {}}"#);
-    doctor.check().says("files", "failure", &["newer Ralph", "upgrade"]);
+    doctor.check().says("files", "failure", &["newer version of Ralph", "upgrade"]);
     fs::remove_dir_all(doctor.env.path(".claude")).unwrap();
     symlink(&doctor.env.base, doctor.env.path(".claude")).unwrap();
     doctor.check().says("files", "failure", &["is a symbolic link"]);
@@ -81,7 +81,7 @@ fn a_lock_that_is_never_released_is_reported() {
     let held = fs::File::open(&path).unwrap();
     held.lock_exclusive().unwrap();
     doctor.env.var("RALPH_NOW", &stamp(0));
-    doctor.check().says("lock", "warning", &["ralph-state.lock is held by another Ralph", "end it"]);
+    doctor.check().says("lock", "warning", &["another process of Ralph has held", "end it"]);
     drop(held);
     doctor.check().says("lock", "ok", &["works in the project"]);
 }

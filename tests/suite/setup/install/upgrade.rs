@@ -92,7 +92,7 @@ fn a_second_install_at_the_same_time_is_refused() {
     let held = fs::File::open(home.env.data().join("install.lock")).unwrap();
     held.lock_exclusive().unwrap();
     let told = home.install(&[]).fails(1);
-    assert!(told.contains("install.lock is held by another Ralph") && told.contains("wait for it"), "{told}");
+    assert!(told.contains("install.lock for more than") && told.contains("wait for it"), "{told}");
     drop(held);
     home.install(&[]).ok();
     home.runs();
