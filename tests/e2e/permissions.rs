@@ -42,7 +42,7 @@ fn events(session: &Session, name: &str) -> Vec<Value> {
 #[test]
 fn a_prompt_that_no_person_answers_is_denied_and_the_agent_reads_why() {
     let api = Api::start(vec![publish(), Reply::text("I continue without it."), Reply::text(DONE)]);
-    let Some(session) = asking(&api, "5m") else { return };
+    let Some(session) = asking(&api, "7m") else { return };
     let (session, clock) = with_clock(session);
     let screen = Screen::start(&session);
     screen.type_line("/ralph:start publish it");
@@ -50,7 +50,7 @@ fn a_prompt_that_no_person_answers_is_denied_and_the_agent_reads_why() {
     clock.advance_until(30, "the end", || screen.text().contains("Ralph ended (complete)"));
     assert!(
         tool_result(&api, 1)
-            .contains("Bash(touch published) is denied: no answer within 5m. Continue without it")
+            .contains("Bash(touch published) is denied: no answer within 7m. Continue without it")
     );
     assert!(!session.project().join("published").exists());
     assert_eq!(events(&session, "permission")[0]["decision"], "denied");
@@ -97,7 +97,7 @@ fn a_question_in_the_clients_dialog_becomes_decide_and_the_answer_continues_the_
         Reply::text("I end my turn."),
         Reply::text(DONE),
     ]);
-    let Some(session) = asking(&api, "5m") else { return };
+    let Some(session) = asking(&api, "7m") else { return };
     let (session, clock) = with_clock(session);
     let screen = Screen::start(&session);
     screen.type_line("/ralph:start format it");

@@ -437,6 +437,8 @@ fn the_wait_for_a_usage_limit_is_neither_iteration_nor_runtime() {
         "text \"try $n\"; [ $n = 1 ] && limit {}; work; result '<promise>COMPLETE</promise>' 0.5",
         T0 + 3600
     );
+    // Longer than the wait, which would not count otherwise either.
+    env.var("RALPH_LOOP_LIMITS_CLI_GAP_THRESHOLD_SECONDS", "7200");
     let mut run = env.run_claude(&script, &["--max-iterations", "1", "x"]).spawn();
     run.until("Ralph: usage limit reached; continuing in ");
     // The wait has begun before it is told. Half a minute is added because the clock of the service may differ.
