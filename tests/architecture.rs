@@ -469,7 +469,20 @@ fn the_clock_is_read_in_one_place() {
 
 #[test]
 fn limits_and_waits_follow_the_clock_of_the_tests() {
-    for folder in ["hook", "run", "store"] {
+    let folders = [
+        "claude",
+        "cli/loops",
+        "cli/run",
+        "cli/setup",
+        "demo",
+        "engine",
+        "hook",
+        "notify",
+        "run",
+        "scan",
+        "store",
+    ];
+    for folder in folders {
         let sources: Vec<_> =
             below(folder).into_iter().filter(|source| source.path != "store/world.rs").collect();
         refuse(

@@ -2,10 +2,11 @@
 
 use crate::core::text::clean;
 use crate::store::process::interrupt::Interrupt;
+use crate::store::world::Instant;
 use crate::view::paint::{self, Paint};
 use anyhow::{Result, ensure};
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The pauses; together they keep the demo below twenty seconds.
 pub const PER_LINE: Duration = Duration::from_millis(180);

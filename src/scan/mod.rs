@@ -17,12 +17,13 @@ use crate::core::guidance::finding::Finding;
 use crate::core::settings::Resolved;
 use crate::core::time::Stamp;
 use crate::store::project::Project;
-use crate::store::world::{World, file_clock};
+use crate::store::world::{Instant, World, file_clock};
 use rules::{Rules, grouping, surroundings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 #[doc(hidden)]
 pub use snapshot::rewrite as rewrite_snapshot;
@@ -84,6 +85,8 @@ impl ScanBudget {
 const MAX_NAMED: usize = 3;
 /// How far a scan may be over its deadline before its result is not waited for.
 const GRACE: Duration = Duration::from_millis(100);
+/// How long to wait before the clock is looked at again.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Scans the project within the budget. A rule of the project's own cannot be interrupted, so with such rules the scan
 /// runs in a thread, and one that is late is left to itself: what an earlier scan found still counts.
@@ -105,12 +108,23 @@ pub fn scan_counted(
     }
     let (world, project, resolved) = (world.clone(), project.clone(), resolved.clone());
     let counter = counter.clone();
-    let (sender, receiver) = std::sync::mpsc::channel();
+    let (sender, receiver) = channel();
     std::thread::spawn(move || sender.send(scan_until(&world, &project, &resolved, deadline, &counter)));
-    receiver.recv_timeout(budget.duration() + GRACE).unwrap_or_else(|_| Scan {
+    receive(&receiver, deadline + GRACE).unwrap_or_else(|| Scan {
         warnings: vec!["scan.rules: the rules take too long, so the scan was stopped; simplify them".into()],
         ..Scan::default()
     })
+}
+
+/// Waits for the result of a scan until then.
+fn receive(scan: &Receiver<Scan>, until: Instant) -> Option<Scan> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match scan.recv_timeout(left.min(LOOK)) {
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+            result => return result.ok(),
+        }
+    }
 }
 
 fn scan_until(

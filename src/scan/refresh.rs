@@ -11,13 +11,12 @@ use super::snapshot::{Directory, File, Snapshot, is_ignore_file, join};
 use super::walk::{self, Depth, Walk, threads};
 use crate::core::guidance::finding::Finding;
 use crate::store::project::{Project, ignores, stable_hash as hash};
-use crate::store::world::World;
+use crate::store::world::{Instant, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
 
 /// Files that one thread compares before it looks at the clock and takes the next ones.
 const FILES_AT_ONCE: usize = 512;
@@ -293,7 +292,7 @@ impl Refresh<'_> {
         // A file that cannot be read is tried again at the next scan.
         let recent = recent || bytes.is_none();
         if changed {
-            let over = || Instant::now() > self.walk.deadline + walk::GRACE;
+            let over = || Instant::lately() > self.walk.deadline + walk::GRACE;
             let judged = check::judge(self.rules, &path, &bytes.unwrap_or_default(), over);
             let Some(found) = judged else {
                 self.is_late();
@@ -322,7 +321,7 @@ impl Refresh<'_> {
     }
 
     fn is_late(&self) -> bool {
-        let late = Instant::now() > self.walk.deadline;
+        let late = Instant::lately() > self.walk.deadline;
         if late {
             self.late.store(true, Ordering::Relaxed);
             self.note_change();

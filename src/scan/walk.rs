@@ -5,6 +5,7 @@ use super::ignore_budget::{self, Admission, IgnoreBudget};
 use super::snapshot::{Directory, File};
 use crate::store::file;
 use crate::store::project::{git, ignores, layout, stable_hash as hash};
+use crate::store::world::Instant;
 use ignore::overrides::OverrideBuilder;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Directories that never hold the project's own work.
 const SKIPPED: [&str; 9] =
@@ -153,7 +154,7 @@ impl Walk<'_> {
     }
 
     pub fn is_late(&self) -> bool {
-        Instant::now() > self.deadline
+        Instant::lately() > self.deadline
     }
 
     /// Begins the listing of a directory. The walker has read its names already, and passes each to `take` after this.
@@ -275,7 +276,7 @@ impl DirectoryVisitor {
             self.found.lock().ok()?.listing.below.insert(path);
             return None;
         }
-        if Instant::now() > self.deadline {
+        if Instant::lately() > self.deadline {
             self.found.lock().ok()?.listing.late.insert(path);
             return None;
         }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use std::fmt;
 use std::ops::Add;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[derive(Clone, Debug)]
@@ -219,6 +219,21 @@ impl Instant {
         match moved {
             Some(ms) => Instant(Duration::from_millis(ms)),
             None => Instant(START.get_or_init(std::time::Instant::now).elapsed()),
+        }
+    }
+
+    /// Returns a moment that is at most a little older than [`Instant::now`], for a loop that asks again and again: the
+    /// clock of a test is a file, and is not read every time.
+    pub fn lately() -> Instant {
+        const AGE: Duration = Duration::from_millis(100);
+        static LAST: Mutex<Option<(std::time::Instant, Instant)>> = Mutex::new(None);
+        if clock_file().is_none() {
+            return Instant::now();
+        }
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        match *last {
+            Some((read_at, moment)) if read_at.elapsed() < AGE => moment,
+            _ => last.insert((std::time::Instant::now(), Instant::now())).1,
         }
     }
 

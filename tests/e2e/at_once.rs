@@ -234,7 +234,7 @@ fn a_ralph_that_is_missing_fails_hangs_or_prints_garbage_breaks_nothing() {
     let Some(client) = Client::find().filter(|_| Screen::available()) else { return };
     for script in [
         "exit 1",
-        "exec sleep 60",
+        "exec sleep 600",
         "echo garbage",
         r#"echo '{"text": 7, "status": 7, "append": {}, "watch": []}'"#,
         "",
@@ -249,7 +249,7 @@ fn a_ralph_that_is_missing_fails_hangs_or_prints_garbage_breaks_nothing() {
         let screen = Screen::start(&session);
         screen.type_line("say hello");
         screen.wait_for("● hello", SOON);
-        if script != "exec sleep 60" {
+        if script != "exec sleep 600" {
             screen.type_line("/ralph-forbid new files");
             screen.wait_for("Ralph did not answer. /ralph:forbid does the same", SOON);
         }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use tempfile::TempDir;
 
+use crate::clock::Clock;
 use crate::ralph::SOON;
 use crate::tmux::Screen;
 
@@ -19,6 +20,9 @@ fn demo(flags: &[&str]) -> Option<(Screen, TempDir)> {
         .map(OsString::from)
         .to_vec();
     words.push(format!("TMPDIR={}", root.join("tmp").display()).into());
+    // It stands still, so that a demo with pauses goes no further than the first one.
+    let clock = Clock::new(root.join("clock"), 1_794_816_000_000);
+    words.push(format!("RALPH_NOW={}", clock.variable().display()).into());
     // The shell prints the exit code; it gets Ctrl-C too and must survive it.
     let line = format!(
         "trap : INT; '{}' demo {}; echo \"exit code $?\"",
@@ -62,7 +66,7 @@ fn the_demo_fits_a_screen_of_80_by_24() {
 #[test]
 fn ctrl_c_at_the_keyboard_leaves_nothing() {
     let Some((screen, folder)) = demo(&[]) else { return };
-    screen.wait_for("── iteration 1 of 50 ──", SOON);
+    screen.wait_for("A whole loop", SOON);
     assert_eq!(left(&folder), 1);
 
     screen.key("C-c");

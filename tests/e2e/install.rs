@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::client::{Client, Session};
 use crate::messages_api::{Api, Reply};
-use crate::ralph::{SOON, ralph, replies, the_loop, working};
+use crate::ralph::{SOON, ralph, replies, the_loop, with_clock, working};
 use crate::skip::skip;
 use crate::tmux::Screen;
 
@@ -147,7 +147,8 @@ fn the_status_line_is_on_the_screen_while_a_loop_runs() {
     let mut script: Vec<Reply> = (0..20).flat_map(|_| working("one")).collect();
     script.push(Reply::text("never").delay(Duration::from_secs(600)));
     let api = Api::start(script);
-    let session = Session::new(&program, &api).allow("Bash");
+    // The times that are shown stand still.
+    let (session, _clock) = with_clock(Session::new(&program, &api).allow("Bash"));
     install(&session, &["--settings", "--yes"]);
 
     let screen = Screen::start(&session);

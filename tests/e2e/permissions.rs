@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Session};
 use crate::clock::wait_until;
 use crate::messages_api::{Api, Reply};
-use crate::ralph::{SOON, plugin, ralph, session, the_loop, working};
+use crate::ralph::{SOON, plugin, ralph, session, the_loop, with_clock, working};
 use crate::tmux::Screen;
 
 const DONE: &str = "All of it is there.\n\n<promise>COMPLETE</promise>";
@@ -42,14 +42,15 @@ fn events(session: &Session, name: &str) -> Vec<Value> {
 #[test]
 fn a_prompt_that_no_person_answers_is_denied_and_the_agent_reads_why() {
     let api = Api::start(vec![publish(), Reply::text("I continue without it."), Reply::text(DONE)]);
-    let Some(session) = asking(&api, "3s") else { return };
+    let Some(session) = asking(&api, "7m") else { return };
+    let (session, clock) = with_clock(session);
     let screen = Screen::start(&session);
     screen.type_line("/ralph:start publish it");
     screen.wait_for(DIALOG, SOON);
-    screen.wait_for("Ralph ended (complete)", SOON);
+    clock.advance_until(30, "the end", || screen.text().contains("Ralph ended (complete)"));
     assert!(
         tool_result(&api, 1)
-            .contains("Bash(touch published) is denied: no answer within 3s. Continue without it")
+            .contains("Bash(touch published) is denied: no answer within 7m. Continue without it")
     );
     assert!(!session.project().join("published").exists());
     assert_eq!(events(&session, "permission")[0]["decision"], "denied");
@@ -96,11 +97,12 @@ fn a_question_in_the_clients_dialog_becomes_decide_and_the_answer_continues_the_
         Reply::text("I end my turn."),
         Reply::text(DONE),
     ]);
-    let Some(session) = asking(&api, "3s") else { return };
+    let Some(session) = asking(&api, "7m") else { return };
+    let (session, clock) = with_clock(session);
     let screen = Screen::start(&session);
     screen.type_line("/ralph:start format it");
     screen.wait_for("Tabs or spaces?", SOON);
-    screen.wait_for("Ralph ended (decide)", SOON);
+    clock.advance_until(30, "the end", || screen.text().contains("Ralph ended (decide)"));
     assert!(tool_result(&api, 1).contains("End your turn now"));
     let file = fs::read_to_string(session.project().join("ralph/decide.txt")).unwrap();
     assert!(file.contains("Tabs or spaces?\n- Tabs: use tabs\n- Spaces: use spaces"), "{file}");

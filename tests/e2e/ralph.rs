@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Client, Session};
-use crate::clock::MAX_WAIT;
+use crate::clock::{Clock, MAX_WAIT};
 use crate::messages_api::{Api, Reply};
 
 /// How long to wait for what is sure to happen.
@@ -41,6 +41,18 @@ pub fn session(api: &Api) -> Option<Session> {
 /// A session of this client with the plugin.
 pub fn session_of(claude: &Path, api: &Api) -> Session {
     Session::new(claude, api).plugin(plugin()).allow("Bash")
+}
+
+/// Returns the session with a clock for its Ralph that stands still unless the test moves it. It begins now, because the
+/// client writes the real time to its transcript.
+pub fn with_clock(session: Session) -> (Session, Clock) {
+    with_clock_at(session, chrono::DateTime::<chrono::Utc>::from(SystemTime::now()).timestamp())
+}
+
+/// The same with a clock that begins at this second.
+pub fn with_clock_at(session: Session, now: i64) -> (Session, Clock) {
+    let clock = Clock::new(session.root().join("clock"), now * 1000);
+    (session.env("RALPH_NOW", clock.variable()), clock)
 }
 
 /// A turn that works: one command, then a word. Idle turns would end the loop as stuck.

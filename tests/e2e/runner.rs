@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Session, runs};
 use crate::clock::{Clock, wait_until};
 use crate::messages_api::{Api, Reply};
-use crate::ralph::{plugin, ralph, the_loop};
+use crate::ralph::{plugin, ralph, the_loop, with_clock_at};
 use crate::run::{Output, Running};
 use crate::skip::skip;
 
@@ -277,6 +277,7 @@ fn a_usage_limit_stops_the_run_where_it_was_told_to_and_says_when_it_resets() {
 fn a_wait_for_the_limit_to_reset_is_no_iteration_and_ends_with_ralph_stop() {
     let (resets, _) = in_an_hour();
     let (api, Some(session)) = limited(resets) else { return };
+    let (session, _clock) = with_clock_at(session, resets - 3600);
 
     let mut running = start(&session, &[]);
     running.wait_until(|output| output.stdout.contains("Ralph: usage limit reached; continuing in 1h"));
@@ -295,8 +296,7 @@ const HEARTBEAT: [&str; 6] =
 
 /// Returns the session with a clock that stands still unless the test moves it.
 fn with_clock(session: Session) -> (Session, Clock) {
-    let clock = Clock::new(session.root().join("clock"), 1_794_816_000_000);
-    (session.env("RALPH_NOW", clock.variable()), clock)
+    with_clock_at(session, 1_794_816_000)
 }
 
 /// Lets the time pass until a stall is detected, and on until the agent has ended.

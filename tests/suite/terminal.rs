@@ -1,10 +1,10 @@
 //! What only a terminal shows: a status that stays up to date, and how far something is.
 
-use crate::env::{Env, MAX_WAIT, Program, SESSION, write_program};
+use crate::env::{Env, MAX_WAIT, Program, SESSION, wait_for, write_program};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Child;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 
 /// A program on a terminal, and everything it has written there.
@@ -45,12 +45,15 @@ impl OnTerminal {
 
     /// Waits for its end and returns everything that it wrote.
     fn end(mut self) -> (Option<i32>, String) {
-        let code = self.child.wait().unwrap().code();
-        // What it wrote is there before its end.
-        while let Ok(more) = self.written.recv_timeout(std::time::Duration::from_millis(200)) {
-            self.text.push_str(&String::from_utf8_lossy(&more));
+        let code = wait_for("its end", || self.child.try_wait().unwrap()).code();
+        let deadline = Instant::now() + MAX_WAIT;
+        loop {
+            match self.written.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(more) => self.text.push_str(&String::from_utf8_lossy(&more)),
+                Err(RecvTimeoutError::Disconnected) => return (code, self.text),
+                Err(RecvTimeoutError::Timeout) => panic!("the terminal stays open:\n{:?}", self.text),
+            }
         }
-        (code, self.text)
     }
 }
 

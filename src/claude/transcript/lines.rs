@@ -1,8 +1,9 @@
 //! The whole lines of a part of a file, one after the other, in bounded memory and time.
 
+use crate::store::world::Instant;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const CHUNK_BYTES: u64 = 256 << 10;
 /// Longer lines are skipped if their beginning shows that they do not matter.
@@ -154,7 +155,7 @@ enum Late {
 
 impl Deadlines {
     fn passed(self) -> Option<Late> {
-        let now = Instant::now();
+        let now = Instant::lately();
         match () {
             () if now > self.commands => Some(Late::Commands),
             () if now > self.deciding => Some(Late::Deciding),

@@ -492,6 +492,7 @@ impl Reader {
 mod tests {
     use super::*;
     use crate::core::record::{LoopState, Timing, TranscriptPosition};
+    use crate::store::world::Instant;
     use std::io::Write;
 
     fn run() -> StoredLoop {
@@ -764,7 +765,7 @@ mod tests {
         let transcript = Transcript::of(&[before, deciding.concat(), after, assistant(9, "last", TEXT)]);
         let gained = transcript.read(&run());
         assert_eq!(gained.usage.input_tokens, (64 << 10) + 10, "all tokens count");
-        let (later, now) = (Duration::from_secs(600), std::time::Instant::now());
+        let (later, now) = (Duration::from_secs(600), Instant::now());
         let no_time = Deadlines { whole: now, deciding: now, ..Deadlines::each(later) };
         let searched = read_until(transcript.0.path(), &run(), no_time).unwrap();
         for gained in [&gained, &searched] {

@@ -11,7 +11,8 @@ use crate::store::config;
 use crate::store::runner::run_lock::{self, HeldProject, RunLock};
 use crate::store::state::{self, Locked, ending, stop as stops};
 use crate::store::user::armed;
-use std::time::{Duration, Instant};
+use crate::store::world::Instant;
+use std::time::Duration;
 
 /// How long a runner may take to end its agent. The client ends the hook of a slash command after 30 s.
 const MAX_END_WAIT: Duration = Duration::from_secs(25);

@@ -180,8 +180,8 @@ impl Drop for ReaperGuard {
 /// Kills the processes of a run on this machine, as far as they are this user's. An error says what is left.
 #[cfg(target_os = "linux")]
 pub fn reap(run_id: &str) -> Result<(), String> {
-    // A process may start another one while we look, and its end takes a moment.
-    const MAX_PROC_SCANS: usize = 500;
+    // A process may start another one while we look, and its end takes a moment, on a busy machine a long one.
+    const MAX_PROC_SCANS: usize = 3000;
     const POLL: Duration = Duration::from_millis(10);
     for _ in 0..MAX_PROC_SCANS {
         if kill_marked(run_id).is_empty() {

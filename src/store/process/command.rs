@@ -1,7 +1,7 @@
 //! One command line of the user, run to its end.
 
 pub use super::program::ProgramEnd;
-use super::program::{Capture, DRAIN, supervise};
+use super::program::{Capture, Limits, supervise};
 use super::{group, lookup};
 use crate::core::text::clean;
 use std::path::Path;
@@ -59,16 +59,10 @@ pub fn run(command: &str, dir: &Path, limit: Duration) -> CommandResult {
 
 /// Runs a command as [`run`] does, and ends it as soon as `cancelled` returns true.
 pub fn run_unless(command: &str, dir: &Path, limit: Duration, cancelled: &dyn Fn() -> bool) -> CommandResult {
-    run_and_drain(command, dir, limit, DRAIN, cancelled)
+    run_within(command, dir, Limits::of(limit), cancelled)
 }
 
-fn run_and_drain(
-    command: &str,
-    dir: &Path,
-    limit: Duration,
-    drain: Duration,
-    cancelled: &dyn Fn() -> bool,
-) -> CommandResult {
+fn run_within(command: &str, dir: &Path, limits: Limits, cancelled: &dyn Fn() -> bool) -> CommandResult {
     let mut shell = shell(command, dir);
     let output = Capture::new(MAX_TAIL_BYTES).and_then(|(output, writer)| {
         shell.stdout(writer.try_clone()?).stderr(writer).env(MARK, "1");
@@ -78,7 +72,7 @@ fn run_and_drain(
         Ok(output) => output,
         Err(error) => return CommandResult::not_started(error.to_string()),
     };
-    match supervise(&mut shell, b"", limit, drain, cancelled, &output) {
+    match supervise(&mut shell, b"", limits, cancelled, &output) {
         (ProgramEnd::NotStarted(why), _) => {
             CommandResult::not_started(format!("in {}: {why}", dir.display()))
         }
@@ -110,16 +104,17 @@ mod tests {
 
     /// Longer than anything here takes on a busy machine.
     const MAX_WAIT: Duration = Duration::from_secs(120);
+    const PATIENT: Limits = Limits { run: MAX_WAIT, drain: MAX_WAIT, grace: MAX_WAIT };
 
     fn go(command: &str) -> CommandResult {
         run(command, Path::new("/"), MAX_WAIT)
     }
 
     /// Ends the command as soon as it has created the file `ready` in its folder.
-    fn cancel_when_ready(command: &str) -> CommandResult {
+    fn cancel_when_ready(command: &str, limits: Limits) -> CommandResult {
         let folder = tempfile::tempdir().unwrap();
         let ready = folder.path().join("ready");
-        let run = run_unless(command, folder.path(), MAX_WAIT, &|| ready.exists());
+        let run = run_within(command, folder.path(), limits, &|| ready.exists());
         assert_eq!(run.ended, ProgramEnd::Cancelled, "{}", run.tail);
         run
     }
@@ -209,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_whole_group_is_ended() {
-        let run = cancel_when_ready("echo $$; sleep 1000 & sleep 1000 & touch ready; wait");
+        let run = cancel_when_ready("echo $$; sleep 1000 & sleep 1000 & touch ready; wait", PATIENT);
         assert_eq!(members(&run.tail), Vec::<String>::new(), "of group {}", run.tail);
     }
 
@@ -218,6 +213,7 @@ mod tests {
         let began = Instant::now();
         let run = cancel_when_ready(
             "trap '' TERM; echo $$; (trap '' TERM; sleep 1000) & touch ready; while :; do sleep 1; done",
+            Limits::of(MAX_WAIT),
         );
         assert!(began.elapsed() > Duration::from_secs(2), "it had its grace");
         wait_until("the group is gone", || members(&run.tail).is_empty());
@@ -227,6 +223,7 @@ mod tests {
     fn output_after_sigterm_is_kept() {
         let run = cancel_when_ready(
             "trap 'echo bye; exit 0' TERM; echo hi; touch ready; while :; do sleep 0.05; done",
+            PATIENT,
         );
         assert!(!run.passed(), "an exit code after the end proves nothing");
         assert!(run.tail.starts_with("hi") && run.tail.ends_with("bye"), "{}", run.tail);
@@ -234,7 +231,10 @@ mod tests {
 
     #[test]
     fn endless_output_is_bounded() {
-        let run = cancel_when_ready("yes 0123456789 | head -n 10000; touch ready; yes 0123456789");
+        let run = cancel_when_ready(
+            "yes 0123456789 | head -n 10000; touch ready; yes 0123456789",
+            Limits::of(MAX_WAIT),
+        );
         assert!(
             run.tail.len() <= MAX_TAIL_BYTES + "…\n".len() && run.tail.len() > MAX_TAIL_BYTES / 2,
             "{}",
@@ -275,13 +275,16 @@ mod tests {
         for held in ["sleep 1000 &", "sleep 1000 >/dev/null 2>&1 &"] {
             let run = go(&format!("{held} echo $!; exit 0"));
             assert!(run.passed(), "{held}: {run:?}");
-            assert!(!alive(&run.tail), "{held}: {} is still there", run.tail);
+            wait_until("it has ended", || !alive(&run.tail));
         }
     }
 
     #[test]
     fn a_process_that_left_the_group_with_the_pipe_does_not_hold_us() {
-        let run = go("setsid sleep 1000 & echo $!");
+        let folder = tempfile::tempdir().unwrap();
+        let left = "setsid sh -c 'echo $$ > new && mv new left; exec sleep 1000' &";
+        let line = format!("{left} until [ -e left ]; do sleep 0.01; done; cat left");
+        let run = run(&line, folder.path(), MAX_WAIT);
         assert!(run.passed() && alive(&run.tail), "{run:?}");
         Command::new("sh").args(["-c", "kill -s KILL \"$0\"", &run.tail]).status().unwrap();
     }
@@ -289,7 +292,7 @@ mod tests {
     #[test]
     fn output_from_the_background_is_kept() {
         let line = "(while kill -0 $$ 2>/dev/null; do sleep 0.05; done; echo late) & echo early";
-        let run = run_and_drain(line, Path::new("/"), MAX_WAIT, MAX_WAIT, &|| false);
+        let run = run_within(line, Path::new("/"), PATIENT, &|| false);
         assert_eq!(run.tail, "early\nlate");
     }
 

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// From TERM to KILL.
-const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 #[cfg(unix)]
 const POLL: Duration = Duration::from_millis(10);
 
@@ -41,12 +41,17 @@ impl Group {
 impl Group {
     /// Ends the group and waits for that. Another thread must wait for the leader, else it stays as a zombie.
     pub fn end(&self) {
+        self.end_after(GRACE);
+    }
+
+    /// Like [`Group::end`], with this time from TERM to KILL.
+    pub(super) fn end_after(&self, grace: Duration) {
         if self.is_empty() {
             return;
         }
         self.signal(Signal::TERM);
         let asked = Instant::now();
-        while asked.elapsed() < GRACE {
+        while asked.elapsed() < grace {
             std::thread::sleep(POLL);
             if self.is_empty() {
                 return;
@@ -80,6 +85,10 @@ impl Group {
 
 #[cfg(not(unix))]
 impl Group {
+    pub(super) fn end_after(&self, _grace: Duration) {
+        self.end();
+    }
+
     pub fn end(&self) {
         let mut kill = super::lookup::command("taskkill");
         kill.args(["/T", "/F", "/PID"]).arg(self.leader.to_string());

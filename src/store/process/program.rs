@@ -9,7 +9,7 @@ use crate::core::text::clean;
 use crate::core::time;
 use crate::store::world::Instant;
 use std::fmt;
-use std::io::{self, ErrorKind, PipeWriter, Read, Write};
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,10 @@ use std::time::Duration;
 /// How much is kept of each output of a program that is asked something.
 pub const MAX_ANSWER_BYTES: usize = 8 << 20;
 /// How long to wait for the rest of the output after the end of a program.
-pub(super) const DRAIN: Duration = Duration::from_millis(500);
+const DRAIN: Duration = Duration::from_millis(500);
+/// More than a pipe holds.
+#[cfg(unix)]
+const MAX_PIPE_BYTES: usize = 1 << 20;
 const CANCEL_POLL: Duration = Duration::from_millis(250);
 
 /// How a program ended.
@@ -109,13 +112,29 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
+/// How long to wait for a program, and for what it started.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// For its end.
+    pub run: Duration,
+    /// For the rest of the output of what it left in the background.
+    pub drain: Duration,
+    /// From TERM to KILL.
+    pub grace: Duration,
+}
+
+impl Limits {
+    pub(super) fn of(run: Duration) -> Limits {
+        Limits { run, drain: DRAIN, grace: group::GRACE }
+    }
+}
+
 /// Runs a program until it ends, its limit is reached or `cancelled` returns true, and ends what it started. Its
 /// output goes to `outputs`, whose writers the command holds.
 pub(super) fn supervise(
     command: &mut Command,
     input: &[u8],
-    limit: Duration,
-    drain_limit: Duration,
+    limits: Limits,
     cancelled: &dyn Fn() -> bool,
     outputs: &[Capture],
 ) -> (ProgramEnd, Duration) {
@@ -128,16 +147,16 @@ pub(super) fn supervise(
         Ok(started) => started.group,
         Err(error) => return (ProgramEnd::NotStarted(error.to_string()), Duration::ZERO),
     };
-    let ended = wait(&exit, began, limit, cancelled);
+    let ended = wait(&exit, began, limits.run, cancelled);
     let took = began.elapsed();
     if matches!(ended, ProgramEnd::TimedOut(_) | ProgramEnd::Cancelled) {
-        group.end();
+        group.end_after(limits.grace);
     } else {
         // What it left in the background may be about to write its last lines.
-        drain(outputs, drain_limit);
+        drain(outputs, limits.drain);
         group.end_rest();
     }
-    drain(outputs, drain_limit);
+    drain(outputs, limits.drain);
     (ended, took)
 }
 
@@ -169,6 +188,8 @@ fn drain(outputs: &[Capture], limit: Duration) {
 /// An output of a program, read to its end by a thread of its own so that the program never waits for us. The end of
 /// it is kept.
 pub(super) struct Capture {
+    #[cfg(unix)]
+    pipe: PipeReader,
     kept: Arc<Mutex<OutputTail>>,
     closed: Receiver<()>,
 }
@@ -176,32 +197,81 @@ pub(super) struct Capture {
 impl Capture {
     /// Returns a capture and the writer to give to the program.
     pub(super) fn new(max_bytes: usize) -> io::Result<(Capture, PipeWriter)> {
-        let (mut pipe, writer) = io::pipe()?;
+        let (pipe, writer) = io::pipe()?;
+        #[cfg(unix)]
+        rustix::io::ioctl_fionbio(&pipe, true)?;
         let kept = Arc::new(Mutex::new(OutputTail { max_bytes, ..OutputTail::default() }));
         // The thread drops the sender at its end, which is the message.
         let (sender, closed) = channel::<()>();
-        let capture = Capture { kept: Arc::clone(&kept), closed };
+        let capture = Capture {
+            #[cfg(unix)]
+            pipe: pipe.try_clone()?,
+            kept: Arc::clone(&kept),
+            closed,
+        };
         Builder::new().spawn(move || {
             let _closed = sender;
-            let mut buffer = [0; 16 << 10];
-            loop {
-                match pipe.read(&mut buffer) {
+            while has_bytes(&pipe) {
+                match keep(&pipe, &kept) {
                     Ok(0) => return,
-                    Ok(read) => kept.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..read]),
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(_) => return,
+                    Err(error) if !is_passing(&error) => return,
+                    _ => {}
                 }
             }
         })?;
         Ok((capture, writer))
     }
 
-    /// Returns the bytes kept so far, and whether others came before them.
+    /// Returns the bytes kept so far, and whether others came before them. All that a program wrote before it ended is
+    /// among them, also if the thread was never given the time to read it.
     pub(super) fn take(&self) -> (Vec<u8>, bool) {
+        #[cfg(unix)]
+        let mut left = MAX_PIPE_BYTES;
+        // Bounded, as another program may still write.
+        #[cfg(unix)]
+        while let Ok(read @ 1..) = keep(&self.pipe, &self.kept) {
+            left = left.saturating_sub(read);
+            if left == 0 {
+                break;
+            }
+        }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.cut();
         (std::mem::take(&mut kept.bytes), kept.is_cut)
     }
+}
+
+/// Waits until a pipe has bytes, or is at its end. Returns false if that cannot be told.
+fn has_bytes(pipe: &PipeReader) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::event::{PollFd, PollFlags, poll};
+        use rustix::io::Errno;
+        matches!(poll(&mut [PollFd::new(pipe, PollFlags::IN)], None), Ok(_) | Err(Errno::INTR))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = pipe;
+        true
+    }
+}
+
+/// Reads a pipe once and keeps what came. Returns how much that was: nothing at its end.
+fn keep(mut pipe: &PipeReader, kept: &Mutex<OutputTail>) -> io::Result<usize> {
+    let mut buffer = [0; 16 << 10];
+    let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+    // Two may read, and the order must stay. Where a read waits for bytes, only the thread reads.
+    #[cfg(unix)]
+    let mut kept = lock();
+    let read = pipe.read(&mut buffer)?;
+    #[cfg(not(unix))]
+    let mut kept = lock();
+    kept.push(&buffer[..read]);
+    Ok(read)
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }
 
 #[derive(Default)]
@@ -265,7 +335,7 @@ pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn
     let (ended, took) = match capture().and_then(|out| Ok((out, capture()?))) {
         Ok((out, err)) => {
             command.stdin(Stdio::piped()).stdout(out).stderr(err);
-            supervise(command, input, limit, DRAIN, cancelled, &outputs)
+            supervise(command, input, Limits::of(limit), cancelled, &outputs)
         }
         Err(error) => (ProgramEnd::NotStarted(error.to_string()), Duration::ZERO),
     };
@@ -309,6 +379,32 @@ mod tests {
     fn a_flood_is_bounded() {
         let said = sh("head -c 20000000 /dev/zero", "", MAX_WAIT);
         assert_eq!((said.ended, said.stdout.len()), (ProgramEnd::Exit(0), MAX_ANSWER_BYTES));
+    }
+
+    /// An output whose thread never runs.
+    fn unread() -> (Capture, PipeWriter) {
+        let (pipe, writer) = io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&pipe, true).unwrap();
+        let kept = Arc::new(Mutex::new(OutputTail { max_bytes: MAX_ANSWER_BYTES, ..OutputTail::default() }));
+        (Capture { pipe, kept, closed: channel().1 }, writer)
+    }
+
+    #[test]
+    fn what_nobody_had_the_time_to_read_is_kept() {
+        let (output, writer) = unread();
+        let mut command = Command::new("sh");
+        command.args(["-c", "head -c 60000 /dev/zero | tr '\\0' x; echo end"]).stdout(writer);
+        command.status().unwrap();
+        let said = String::from_utf8(output.take().0).unwrap();
+        assert_eq!(said, "x".repeat(60_000) + "end\n");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_writes_without_end_does_not_hold_us() {
+        let endless = std::os::fd::OwnedFd::from(std::fs::File::open("/dev/zero").unwrap());
+        let output = Capture { pipe: endless.into(), ..unread().0 };
+        assert_eq!(output.take().0.len(), MAX_PIPE_BYTES);
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub struct Env {
     pub base: PathBuf,
     pub project: PathBuf,
     now: Cell<i64>,
+    is_real_time: Cell<bool>,
     vars: RefCell<BTreeMap<String, Option<String>>>,
 }
 
@@ -63,7 +64,14 @@ impl Env {
         for dir in [&base.join("home"), &project, &base.join("data"), &base.join("config")] {
             fs::create_dir(dir).expect("a folder of the world");
         }
-        Env { folder, base, project, now: Cell::new(0), vars: RefCell::default() }
+        Env {
+            folder,
+            base,
+            project,
+            now: Cell::new(0),
+            is_real_time: Cell::new(false),
+            vars: RefCell::default(),
+        }
     }
 
     /// Returns a world in which turns may repeat and change nothing: only idleness trips the breaker.
@@ -155,13 +163,15 @@ impl Env {
 
     /// Returns a call of any program in this world.
     pub fn call_at(&self, program: &Path) -> Call {
+        let seconds = self.now.get();
+        let now = if self.is_real_time.get() { stamp(seconds).into() } else { clock::still(seconds) };
         let mut call = Call::new(program)
             .cwd(&self.project)
             .var("PATH", "/usr/local/bin:/usr/bin:/bin")
             .var("HOME", self.base.join("home"))
             .var("RALPH_DATA_DIR", self.data())
             .var("RALPH_CONFIG_DIR", self.base.join("config"))
-            .var("RALPH_NOW", stamp(self.now.get()));
+            .var("RALPH_NOW", now);
         for (name, value) in self.vars.borrow().iter() {
             call = match value {
                 Some(value) => call.var(name, value),

@@ -14,7 +14,11 @@ fn wide_rules(count: usize) -> Value {
 #[test]
 fn rules_without_number_leave_the_last_findings_in_force_and_are_named() {
     let env = Env::without_breaker();
-    env.write("app.toml", "path = \"/home/alice/src\"\n");
+    env.real_time().write(
+        "app.toml",
+        "path = \"/home/alice/src\"
+",
+    );
     for n in 0..8 {
         env.write(&format!("digits-{n}.txt"), "0110100110010110".repeat(60_000));
     }

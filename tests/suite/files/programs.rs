@@ -48,6 +48,8 @@ fn use_everything(env: &Env) {
     env.start("the task", &["--verify", "true; cat /dev/null; ps; exit 1", "--notify", "sleep 0"]);
     env.turn(SESSION, DONE);
     env.ralph(&["stop", "--session", SESSION]).ok();
+    // What is missing is waited for.
+    env.real_time();
     env.ralph(&["scan"]);
     env.ralph(&["doctor"]);
     env.ralph(&["doctor", "--container", "box"]);

@@ -239,12 +239,14 @@ fn a_context_that_the_client_did_not_compact_is_told_and_the_loop_continues() {
     transcript.worked(1);
     waits_for_compaction(&env, &transcript);
     let payload = env.stop(SESSION).says("two").with(&transcript).payload();
-    let call = env.call(Program::Ralph).args(&["wake"]);
-    let woken = call.stdin(payload).run();
+    let clock = env.clock();
+    let mut waker = env.call(Program::Ralph).args(&["wake"]).stdin(payload).spawn();
+    clock.advance_until(1, "the waker ends", || waker.has_ended());
+    let woken = waker.wait();
     assert_eq!(woken.code, Some(2), "{woken:?}");
     wait_until("the notification", || env.exists("told"));
     assert_eq!(env.read("told").trim(), "full-context");
-    let continues = env.at(40).turn(SESSION, "three");
+    let continues = env.turn(SESSION, "three");
     continues.continues();
     assert!(continues.message.unwrap().contains("type /compact"));
 }

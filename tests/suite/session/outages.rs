@@ -56,6 +56,8 @@ fn an_outage_ends_the_loop_after_its_limit_in_the_words_of_the_service() {
         fails(env.at(minute * MINUTE), &transcript, "server_error", WORDS);
         assert_eq!(env.shown(SESSION)["state"], "running", "{minute}");
     }
+    // Each is told by a process of its own.
+    env.wait_for_file("told");
     fails(env.at(720 * MINUTE), &transcript, "server_error", WORDS);
     let shown = env.shown(SESSION);
     let reason = format!("the service failed for 12h: {WORDS}");

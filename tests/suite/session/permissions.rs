@@ -2,7 +2,7 @@
 //! of the user's allows a call.
 
 use super::activity::{alive, client_says, process};
-use crate::env::{Answer, Clock, Env, Event, Program, Running, SESSION, wait_until};
+use crate::env::{Access, Answer, Clock, Env, Event, FileEvents, Program, Running, SESSION, wait_until};
 use crate::notify::posts;
 use crate::webhook::Webhook;
 use serde_json::{Value, json};
@@ -380,11 +380,13 @@ fn a_subagent_whose_dialog_is_not_open_is_denied_soon_and_sent_to_the_main_agent
     let (env, clock) = interactive();
     env.start("task", &[]);
     client_says(&env, &alive(), json!({"status": "busy"}));
+    let mut looks = FileEvents::of(&[env.base.join("home/.claude/sessions")], Access::Open);
     let mut hook = runs(&env, "make").field("agent_id", "a1").call().spawn();
-    clock.advance_until(1, "the hook answers", || hook.has_ended());
+    assert!(looks.wait_for_or_end(1, &mut hook), "it looks for the dialog");
+    clock.advance(4);
     let answer = hook.wait().answer();
     assert!(answer.denied().contains("leave this call to the main agent"), "{answer:?}");
-    assert!(clock_moved_less_than(&env, 60), "it does not wait for the user");
+    assert!(clock_moved_less_than(&env, 5), "it does not wait for the user");
 
     let hook = prompted(&env, runs(&env, "make").field("agent_id", "a1"));
     assert!(

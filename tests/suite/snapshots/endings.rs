@@ -76,7 +76,7 @@ fn of_a_session() {
 #[test]
 fn of_the_runner() {
     let mut page = Page::new();
-    let stop = format!("work; '{}' stop; sleep 60", Program::Ralph.path());
+    let stop = format!("work; '{}' stop; sleep 600", Program::Ralph.path());
     for (title, script, flags) in [
         ("complete", "work; [ $n = 2 ] && promise COMPLETE", &[][..]),
         ("complete, verified", "work; promise COMPLETE", &["--verify", "true"]),
@@ -85,8 +85,8 @@ fn of_the_runner() {
         ("decide", "work; promise 'DECIDE:A or B?'", &[]),
         ("circuit", "work; echo 'error: disk on fire'; exit 3", &["--max-stuck", "0"]),
         ("stopped", &stop, &[]),
-        ("killed", "work; touch .claude/STOP_LOOP; sleep 60", &[]),
-        ("interrupted", "kill -INT $PPID; sleep 60", &[]),
+        ("killed", "work; touch .claude/STOP_LOOP; sleep 600", &[]),
+        ("interrupted", "kill -INT $PPID; sleep 600", &[]),
     ] {
         let env = Env::new();
         let flags = [flags, &["make the suite green"]].concat();

@@ -175,6 +175,8 @@ fn by_the_state_file() {
         env.edit_state(|state| state["version"] = json!(99));
     };
     let held = |env: &Env| {
+        // It is not waited for long.
+        env.real_time();
         let lock = std::fs::File::options().write(true).open(env.path(".claude/ralph-state.lock")).unwrap();
         fs2::FileExt::lock_exclusive(&lock).unwrap();
         lock

@@ -25,11 +25,12 @@ use crate::core::settings::Resolved;
 use crate::store::config;
 use crate::store::process::interrupt::Interrupt;
 use crate::store::process::program::{self, Said};
+use crate::store::world::Instant;
 use crate::view;
 use crate::view::paint::Paint;
 use crate::view::progress::ProgressLine;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(150);
 const REINSTALL: &str = "reinstall the plugin: ralph install";

@@ -6,6 +6,7 @@ use fs2::FileExt;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 #[test]
 fn an_upgrade_replaces_the_old_plugin() {
@@ -22,22 +23,24 @@ fn hooks_never_miss_their_program_during_upgrades() {
     let home = Home::new();
     home.install(&[]).ok();
     let hook = home.plugin().join("bin/ralph-stop-hook");
-    let (sender, stop) = std::sync::mpsc::channel::<()>();
-    let sessions = std::thread::spawn(move || {
-        let mut calls = 0;
-        while stop.try_recv().is_err() {
-            let output = Command::new(&hook).stdin(Stdio::null()).output().expect("the program is there");
-            assert!(output.status.success() && output.stdout.starts_with(b"{"), "{output:?}");
-            calls += 1;
-        }
-        calls
+    let (is_over, calls) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let mut upgrades = 0;
+    std::thread::scope(|scope| {
+        let sessions = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let output = Command::new(&hook).stdin(Stdio::null()).output().expect("the program is there");
+                assert!(output.status.success() && output.stdout.starts_with(b"{"), "{output:?}");
+                calls.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        wait_until("hooks ran during three upgrades and more", || {
+            home.age();
+            home.install(&[]).ok();
+            upgrades += 1;
+            (upgrades >= 3 && calls.load(Ordering::Relaxed) > 10) || sessions.is_finished()
+        });
+        is_over.store(true, Ordering::Relaxed);
     });
-    for _ in 0..3 {
-        home.age();
-        home.install(&[]).ok();
-    }
-    sender.send(()).unwrap();
-    assert!(sessions.join().unwrap() > 10, "hooks ran during the upgrades");
 }
 
 #[test]
@@ -91,7 +94,10 @@ fn a_second_install_at_the_same_time_is_refused() {
     home.install(&[]).ok();
     let held = fs::File::open(home.env.data().join("install.lock")).unwrap();
     held.lock_exclusive().unwrap();
-    let told = home.install(&[]).fails(1);
+    let clock = home.env.clock();
+    let mut second = home.installing(&[]).spawn();
+    clock.advance_until(1, "it gives up", || second.has_ended());
+    let told = second.wait().fails(1);
     assert!(told.contains("install.lock for more than") && told.contains("wait for it"), "{told}");
     drop(held);
     home.install(&[]).ok();
