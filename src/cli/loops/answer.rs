@@ -190,8 +190,8 @@ pub fn asked_by(world: &World, project: &Project) -> anyhow::Result<Option<Strin
 }
 
 fn started(world: &World, project: &Project) -> anyhow::Result<Vec<(String, ArmedLoop)>> {
-    let document = state::peek(project)?.unwrap_or_default();
-    Ok(armed::load_started(world, project, &document).loops)
+    let read = || state::peek(project).map(Option::unwrap_or_default);
+    Ok(armed::read_started(world, project, read)?.1.loops)
 }
 
 fn own_loop<'a>(loops: &'a [(String, ArmedLoop)], session: &str) -> Option<&'a ArmedLoop> {

@@ -110,11 +110,14 @@ pub fn gather_observed(
     observe: &mut dyn FnMut(&str, &mut ArmedLoop) -> ClientStatus,
 ) -> Result<StatusView, Failure> {
     let mut notes = Vec::new();
-    let document = match state::peek(project) {
-        Ok(document) => document.unwrap_or_default(),
+    let read = || state::peek(project).map(Option::unwrap_or_default);
+    let (document, loaded) = match armed::read_started(world, project, read) {
+        Ok(read) => read,
         Err(error @ StateError::Damaged(..)) => {
             notes.push(format!("{error}; the next turn or start moves it aside"));
-            Document::default()
+            let document = Document::default();
+            let loaded = armed::load_started(world, project, &document);
+            (document, loaded)
         }
         Err(error) => return Err(error.into()),
     };
@@ -122,7 +125,7 @@ pub fn gather_observed(
         notes.push("the state is from a newer version of Ralph and read-only: upgrade Ralph".into());
     }
     notes.extend(state::unreadable_loops(project, &document));
-    let armed::Loaded { mut loops, faults } = armed::load_started(world, project, &document);
+    let armed::Loaded { mut loops, faults } = loaded;
     notes.extend(faults);
     let lost = saved::lost(world, project, &document).unwrap_or_else(|error| {
         notes.push(format!("{error:#}"));

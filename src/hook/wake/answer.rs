@@ -18,8 +18,8 @@ pub(super) fn received(watch: &Watch) -> Option<String> {
     let open = reply::load(world, project, session)?;
     // Later turns of this session bring more of us.
     let _watch = reply::watch(world, project, session)?;
-    let document = state::peek(project).ok()??;
-    let loops = armed::load_started(world, project, &document).loops;
+    let read = || state::peek(project).map(Option::unwrap_or_default);
+    let (_, armed::Loaded { loops, .. }) = armed::read_started(world, project, read).ok()?;
     let (_, run) = loops.into_iter().find(|(id, run)| id == session && run.run_id == open.run_id)?;
     let settings = config::load_for(world, project, &run).notify();
     let mut topic = Topic::of(&settings, &open)?;

@@ -16,7 +16,7 @@ use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::cell::LazyCell;
+use std::cell::{Cell, LazyCell};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -216,9 +216,31 @@ impl Sessions {
     }
 }
 
+/// Reads the state without its lock, and returns it with the loops in it that this user started. If one of them ends
+/// meanwhile, both are read again, so that it is not missing.
+pub fn read_started<E>(
+    world: &World,
+    project: &Project,
+    read: impl Fn() -> Result<Document, E>,
+) -> Result<(Document, Loaded), E> {
+    let document = read()?;
+    let (loaded, has_ended_since) = load_and_compare(world, project, &document);
+    if !has_ended_since {
+        return Ok((document, loaded));
+    }
+    let document = read()?;
+    let loaded = load_started(world, project, &document);
+    Ok((document, loaded))
+}
+
 /// Returns every loop in the state that this user started: armed ones, and ended ones that are in the user's
 /// own history.
 pub fn load_started(world: &World, project: &Project, document: &Document) -> Loaded {
+    load_and_compare(world, project, document).0
+}
+
+/// Returns these loops, and whether one that is alive in the state has ended since: then it is not armed any more.
+fn load_and_compare(world: &World, project: &Project, document: &Document) -> (Loaded, bool) {
     let sessions = Sessions::of(world, project);
     // The history is read only if there is a loop that is not armed.
     let past = LazyCell::new(|| {
@@ -229,13 +251,14 @@ pub fn load_started(world: &World, project: &Project, document: &Document) -> Lo
     let wanted = |id: &str, run_id: &str| {
         sessions.may_contain(id) || past.as_ref().map_or(true, |past| past.contains_key(run_id))
     };
-    let mut loaded = Loaded::default();
+    let (mut loaded, has_ended_since) = (Loaded::default(), Cell::new(false));
     for (id, stored) in document.loops_where(wanted) {
         let started = || {
             if let Some(run) = attach(world, project, &id, stored.clone())? {
                 return Ok(Some(run));
             }
             if stored.is_alive() {
+                has_ended_since.set(true);
                 return Ok(None);
             }
             let past = past.as_ref().map_err(|error| anyhow!("{error:#}"))?;
@@ -250,7 +273,7 @@ pub fn load_started(world: &World, project: &Project, document: &Document) -> Lo
         loaded.add(id, attached);
     }
     loaded.faults.dedup();
-    loaded
+    (loaded, has_ended_since.get())
 }
 
 /// Makes the armed loop of a record, if it is the one this user armed.
@@ -357,4 +380,60 @@ fn path(world: &World, root: &Path, session: &str) -> Result<PathBuf> {
     let (session, root) = (stable_hash(session.as_bytes()), stable_hash(root.as_os_str().as_encoded_bytes()));
     let name = format!("{session:016x}-{root:016x}.json");
     Ok(world.data_dir()?.join("sessions").join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::outcome::Outcome;
+    use crate::core::record::LoopState;
+    use crate::core::time::Stamp;
+
+    #[test]
+    fn a_loop_that_ends_while_the_state_is_read_is_not_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (world, project) = (World::at(dir.path(), dir.path()), Project { root: dir.path().to_owned() });
+        let stored = StoredLoop { run_id: "r".into(), state: LoopState::Running, ..StoredLoop::default() };
+        let mut run = begin(stored, Map::new());
+        arm(&world, &project, "s", &run, None).unwrap();
+        let (mut before, mut after) = (Document::default(), Document::default());
+        before.set_loop("s", &run).unwrap();
+        run.end(Outcome::Stopped, "by the user", Stamp(1));
+        after.set_loop("s", &run).unwrap();
+
+        // What the hook does between the two reads.
+        let end = || {
+            history::record(&world, &project, "s", &run).unwrap();
+            disarm(&world, &project, "s");
+        };
+        let reads = Cell::new(0);
+        let read = || {
+            reads.set(reads.get() + 1);
+            if reads.get() > 1 {
+                return anyhow::Ok(after.clone());
+            }
+            end();
+            Ok(before.clone())
+        };
+        let (document, loaded) = read_started(&world, &project, read).unwrap();
+        let outcomes: Vec<_> = loaded.loops.iter().map(|(id, run)| (id.as_str(), run.outcome)).collect();
+        assert_eq!(outcomes, [("s", Some(Outcome::Stopped))]);
+        assert_eq!(document.loop_of("s").unwrap().outcome, Some(Outcome::Stopped));
+    }
+
+    #[test]
+    fn a_running_loop_that_this_user_did_not_arm_is_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (world, project) = (World::at(dir.path(), dir.path()), Project { root: dir.path().to_owned() });
+        let stored = StoredLoop { run_id: "r".into(), state: LoopState::Running, ..StoredLoop::default() };
+        let mut document = Document::default();
+        document.set_loop("s", &begin(stored, Map::new())).unwrap();
+        let reads = Cell::new(0);
+        let read = || {
+            reads.set(reads.get() + 1);
+            anyhow::Ok(document.clone())
+        };
+        let (_, loaded) = read_started(&world, &project, read).unwrap();
+        assert_eq!((loaded.loops.len(), reads.get()), (0, 1));
+    }
 }
