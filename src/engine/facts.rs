@@ -7,7 +7,7 @@ use crate::core::record::ArmedLoop;
 use crate::core::settings::{Resolved, Settings};
 use crate::core::time::Stamp;
 use crate::scan::{self, Scan, ScanBudget};
-use crate::store::process::checks::{self, CheckCommands, CheckRun};
+use crate::store::process::checks::{CheckCommands, CheckRun};
 use crate::store::project::{Project, git};
 use crate::store::world::World;
 
@@ -64,10 +64,7 @@ impl Facts {
     /// Adds how the check commands ran. What they changed is not the agent's progress, so the next turn is measured
     /// against the checkout as it is now. If the commands were replaced while they ran, the results do not count.
     pub fn with_checks(mut self, world: &World, work_tree: &Project, runs: &[CheckRun]) -> Facts {
-        let commands = &self.checks.commands;
-        let all_ran = runs.len() == commands.len() || runs.last().is_some_and(|run| !run.run.passed());
-        let is_current = all_ran && runs.iter().zip(commands).all(|(run, command)| run.command == *command);
-        self.turn.checks = if is_current { checks::summarize(runs) } else { Checks::Outdated };
+        self.turn.checks = self.checks.summarize(runs);
         self.turn.check_results = runs.iter().map(|run| run.result(world.now)).collect();
         self.turn.after_checks = Some(AfterChecks {
             head: git::head(&work_tree.root),

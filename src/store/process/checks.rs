@@ -92,17 +92,23 @@ impl CheckCommands {
         }
         checked
     }
-}
 
-/// Summarizes results as a fact for the decision.
-pub fn summarize(results: &[CheckRun]) -> Checks {
-    match results.iter().find(|result| !result.run.passed()) {
-        None => Checks::Passed(results.len()),
-        Some(CheckRun { command, run }) => Checks::Failed(CheckFailure {
-            command: clean::excerpt(command, 200),
-            how: run.ended.to_string(),
-            tail: run.tail.clone(),
-        }),
+    /// Summarizes results as a fact for the decision. If these are no longer the commands that ran, the results do not
+    /// count.
+    pub fn summarize(&self, results: &[CheckRun]) -> Checks {
+        let ran = results.iter().map(|result| &result.command);
+        let failed = results.iter().find(|result| !result.run.passed());
+        let all_ran = results.len() == self.commands.len();
+        let are_first = results.len() <= self.commands.len() && ran.zip(&self.commands).all(|(a, b)| a == b);
+        match failed {
+            Some(CheckRun { command, run }) if are_first => Checks::Failed(CheckFailure {
+                command: clean::excerpt(command, 200),
+                how: run.ended.to_string(),
+                tail: run.tail.clone(),
+            }),
+            None if are_first && all_ran => Checks::Passed(results.len()),
+            _ => Checks::Outdated,
+        }
     }
 }
 
@@ -136,6 +142,35 @@ mod tests {
         );
         let ends: Vec<_> = checked.iter().map(|one| (one.command.as_str(), one.run.ended.clone())).collect();
         assert_eq!(ends, [("true", ProgramEnd::Exit(0)), ("exit 7", ProgramEnd::Exit(7))]);
+    }
+
+    #[test]
+    fn results_count_only_for_the_commands_that_ran() {
+        let result = |(command, code): &(&str, i32)| {
+            let (ended, tail) = (ProgramEnd::Exit(*code), String::new());
+            let run = CommandResult { ended, tail, took: Duration::ZERO };
+            CheckRun { command: (*command).into(), run }
+        };
+        let cases: [(&[(&str, i32)], &[&str], &str); 8] = [
+            (&[("a", 0), ("b", 0)], &["a", "b"], "passed"),
+            (&[("a", 0), ("b", 1)], &["a", "b"], "failed"),
+            (&[("a", 1)], &["a", "b"], "failed"),
+            (&[("a", 0)], &["a", "b"], "outdated"),
+            (&[("a", 0)], &["b"], "outdated"),
+            (&[("a", 1)], &["b"], "outdated"),
+            (&[("a", 0)], &[], "outdated"),
+            (&[("a", 1)], &[], "outdated"),
+        ];
+        for (ran, now, expected) in cases {
+            let results: Vec<_> = ran.iter().map(result).collect();
+            let found = match verification(json!({"completion.verify": now})).summarize(&results) {
+                Checks::Passed(_) => "passed",
+                Checks::Failed(_) => "failed",
+                Checks::Outdated => "outdated",
+                Checks::NotRun(_) => "not run",
+            };
+            assert_eq!(found, expected, "{ran:?} with {now:?}");
+        }
     }
 
     #[test]
