@@ -15,7 +15,7 @@ use crate::store::tasks;
 pub fn position(run: &ArmedLoop, settings: &Settings, number: u64) -> String {
     let of = message::of(number, settings.max_iterations);
     let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
-    let circuit = match run.circuit.counters.get("stagnation") {
+    let circuit = match run.circuit.turns_without_progress() {
         0 => "circuit ok".into(),
         turns => format!("no progress {turns}/{}", settings.circuit.get("stagnation")),
     };

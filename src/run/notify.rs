@@ -90,7 +90,7 @@ impl Progress {
     pub fn note(&self, run: &ArmedLoop) {
         let mut watched = self.lock();
         watched.run = run.clone();
-        if run.circuit.counters.get("stagnation") == 0 {
+        if run.circuit.turns_without_progress() == 0 {
             watched.begin();
         }
     }

@@ -3,6 +3,7 @@
 use super::activity::Activity;
 use super::guidance;
 use super::paint::{Paint, bar};
+use crate::core::circuit::condition::Counter;
 use crate::core::decide::turn::Tasks;
 use crate::core::decide::{figures, limits, outlook};
 use crate::core::guidance::Guidance;
@@ -361,7 +362,7 @@ impl LoopView {
             return format!("{} {reason}", paint.red("tripped:"));
         }
         let counts = circuit.counters.counting(&self.settings.circuit).into_iter();
-        let counts = counts.map(|(what, count, limit)| format!(" · {what} {count}/{limit}"));
+        let counts = counts.map(|Counter { label, count, limit, .. }| format!(" · {label} {count}/{limit}"));
         clean::excerpt(&format!("ok{}", counts.collect::<String>()), VALUE)
     }
 

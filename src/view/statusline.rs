@@ -1,6 +1,7 @@
 //! One line about a loop, for Claude Code's status line.
 
 use super::activity::Activity;
+use crate::core::circuit::condition::Counter;
 use crate::core::decide::limits;
 use crate::core::guidance::Guidance;
 use crate::core::message;
@@ -50,8 +51,8 @@ fn circuit(run: &ArmedLoop, settings: &Settings) -> String {
         return "circuit TRIPPED".into();
     }
     let counting = run.circuit.counters.counting(&settings.circuit);
-    match counting.into_iter().min_by_key(|(_, count, most)| most.saturating_sub(*count)) {
-        Some((what, count, most)) => format!("{what} {count}/{most}"),
+    match counting.into_iter().min_by_key(|counter| counter.limit.saturating_sub(counter.count)) {
+        Some(Counter { label, count, limit, .. }) => format!("{label} {count}/{limit}"),
         None => "circuit ok".into(),
     }
 }

@@ -187,6 +187,16 @@ impl Condition {
     }
 }
 
+/// Something that is counted in a row of turns and ends the loop at a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    pub label: &'static str,
+    /// The words after `2 more turns`, such as `without progress`.
+    pub again: &'static str,
+    pub count: u64,
+    pub limit: u64,
+}
+
 /// A number for each condition: its counter, or its setting. In JSON an object by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerCondition([u64; CONDITIONS.len()]);
@@ -213,11 +223,21 @@ impl PerCondition {
         })
     }
 
-    /// Returns the counters above zero, each with its label and limit. A condition that is switched off is left out.
-    pub fn counting(&self, settings: &PerCondition) -> Vec<(&'static str, u64, u64)> {
+    /// Returns the counters with their limits. A condition that is switched off is left out.
+    pub fn limited(&self, settings: &PerCondition) -> Vec<Counter> {
         let limit = |condition: &Condition| condition.limit(settings.get(condition.name()));
-        let counts = self.iter().map(|(condition, count)| (condition.label, count, limit(condition)));
-        counts.filter(|(_, count, limit)| *count > 0 && *limit > 0).collect()
+        let counter = |(condition, count): (&'static Condition, u64)| {
+            let Condition { label, again, .. } = *condition;
+            Counter { label, again, count, limit: limit(condition) }
+        };
+        self.iter().map(counter).filter(|counter| counter.limit > 0).collect()
+    }
+
+    /// Returns the counters above zero.
+    pub fn counting(&self, settings: &PerCondition) -> Vec<Counter> {
+        let mut counters = self.limited(settings);
+        counters.retain(|counter| counter.count > 0);
+        counters
     }
 }
 

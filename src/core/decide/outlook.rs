@@ -1,5 +1,6 @@
 //! What will end a loop next, as far as its counts tell.
 
+use crate::core::decide::breaker;
 use crate::core::message::{self, iterations};
 use crate::core::record::{ArmedLoop, Engine};
 use crate::core::settings::Settings;
@@ -31,7 +32,7 @@ pub fn next_ends(run: &ArmedLoop, settings: &Settings) -> Vec<String> {
         let turns = turns_until(left as f64, used as f64, run.iteration);
         ends.push((turns, format!("{} tokens left", message::tokens(left))));
     }
-    ends.extend(breaker(run, settings));
+    ends.extend(counting(run, settings));
     ends.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     ends.into_iter().map(|(_, words)| words).collect()
 }
@@ -42,7 +43,7 @@ fn turns_until(left: f64, spent: f64, turns: u64) -> f64 {
 }
 
 /// Returns the breaker's conditions that have begun to count.
-fn breaker(run: &ArmedLoop, settings: &Settings) -> Vec<(f64, String)> {
+fn counting(run: &ArmedLoop, settings: &Settings) -> Vec<(f64, String)> {
     let (turn, turns) = match run.engine {
         Engine::InSession => ("turn", "turns"),
         Engine::Runner => ("iteration", "iterations"),
@@ -51,14 +52,8 @@ fn breaker(run: &ArmedLoop, settings: &Settings) -> Vec<(f64, String)> {
         let words = if left == 1 { turn } else { turns };
         (left as f64, format!("{left} more {words} {what}"))
     };
-    let counting = run.circuit.counters.iter().filter_map(|(condition, count)| {
-        let limit = condition.limit(settings.circuit.get(condition.name()));
-        (count > 0 && limit > 0).then(|| more(limit.saturating_sub(count).max(1), condition.again))
-    });
-    let is_stuck = run.engine == Engine::Runner && settings.max_stuck > 0 && run.stuck_count > 0;
-    let stuck =
-        is_stuck.then(|| more(settings.max_stuck.saturating_sub(run.stuck_count).max(1), "without a commit"));
-    counting.chain(stuck).collect()
+    let counting = breaker::counters(run, settings).into_iter().filter(|counter| counter.count > 0);
+    counting.map(|counter| more(counter.limit.saturating_sub(counter.count).max(1), counter.again)).collect()
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl ArmedLoop {
     /// Takes note of a turn: has it made progress, as the breaker counts it? Returns how long there was none, in
     /// milliseconds of runtime, once it is `idle_ms` or more and the user has not been told.
     pub fn note_progress(&mut self, idle_ms: i64) -> Option<i64> {
-        if self.circuit.counters.get("stagnation") == 0 {
+        if self.circuit.turns_without_progress() == 0 {
             self.timing.progress_ms = self.runtime_ms();
             self.told.no_progress = false;
             return None;

@@ -3,7 +3,8 @@
 use super::runs::{Breaker, ProjectView, RunView, Summary};
 use super::theme::{Theme, Tone};
 use super::{Monitor, strip, text};
-use crate::core::circuit::condition::CONDITIONS;
+use crate::core::circuit::condition::Counter;
+use crate::core::decide::breaker;
 use crate::core::decide::outlook;
 use crate::core::event::timeline::Timeline;
 use crate::core::guidance::Entry;
@@ -13,7 +14,6 @@ use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 use crate::view::paint::bar;
-use crate::view::status::LoopView;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -372,22 +372,22 @@ impl Monitor {
             };
             return page.text(&text, 2, Tone::Dim);
         };
-        let rows = counters(shown);
+        let rows = breaker::counters(&shown.run, &shown.settings);
         // A screen without much room shows those that count.
-        let wanted = |(_, count, _): &&(String, u64, u64)| height >= TALL || *count > 0;
+        let wanted = |counter: &&Counter| height >= TALL || counter.count > 0;
         let mut rows = rows.iter().filter(wanted).peekable();
         if rows.peek().is_none() {
             page.text("ok: no condition is counting", 1, Tone::Dim);
         }
-        for (label, count, limit) in rows {
-            let tone = match limit.saturating_sub(*count) {
+        for &Counter { label, count, limit, .. } in rows {
+            let tone = match limit.saturating_sub(count) {
                 0 => Tone::Bad,
-                1 if *count > 0 => Tone::Warn,
-                _ if *count == 0 => Tone::Dim,
+                1 if count > 0 => Tone::Warn,
+                _ if count == 0 => Tone::Dim,
                 _ => Tone::Plain,
             };
-            let cells = usize::try_from(*limit).unwrap_or(10).min(10);
-            let bar = bar(*count as f64 / *limit as f64, cells);
+            let cells = usize::try_from(limit).unwrap_or(10).min(10);
+            let bar = bar(count as f64 / limit as f64, cells);
             // Not cut by `fit`, which would fold the column.
             let text = format!("{label:<16}{:>5}  {bar}", format!("{count}/{limit}"));
             page.lines.push(Line::styled(text, page.theme.style(tone)));
@@ -426,19 +426,6 @@ impl Monitor {
         page.title("Notes");
         notes.iter().take(MAX_LISTED).for_each(|note| page.text(note, 3, Tone::Warn));
     }
-}
-
-/// Returns each counter of the breaker with its label and limit.
-fn counters(shown: &LoopView) -> Vec<(String, u64, u64)> {
-    let LoopView { run, settings, .. } = shown;
-    let one = |condition: &crate::core::circuit::condition::Condition| {
-        let limit = condition.limit(settings.circuit.get(condition.name()));
-        let count = run.circuit.counters.get(condition.name());
-        (limit > 0).then(|| (condition.label.to_owned(), count, limit))
-    };
-    let stuck = (run.engine == Engine::Runner && settings.max_stuck > 0)
-        .then(|| ("no commit".to_owned(), run.stuck_count, settings.max_stuck));
-    CONDITIONS.iter().filter_map(one).chain(stuck).collect()
 }
 
 /// Returns `12/50 ██████░░░░`.

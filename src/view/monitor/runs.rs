@@ -1,7 +1,7 @@
 //! A run as the monitor knows it, and the line that sums it up.
 
 use super::theme::Tone;
-use crate::core::circuit::condition::PerCondition;
+use crate::core::circuit::condition::{Counter, PerCondition};
 use crate::core::event::BreakerAction;
 use crate::core::event::timeline::Timeline;
 use crate::core::guidance::Guidance;
@@ -101,8 +101,12 @@ impl Breaker {
 
     fn counting(counters: &PerCondition, settings: &PerCondition) -> Breaker {
         let counting = counters.counting(settings).into_iter();
-        let nearest = counting.min_by_key(|(_, count, limit)| limit.saturating_sub(*count));
-        nearest.map_or(Breaker::Ok, |(label, count, limit)| Breaker::Counting { label, count, limit })
+        let nearest = counting.min_by_key(|counter| counter.limit.saturating_sub(counter.count));
+        nearest.map_or(Breaker::Ok, |Counter { label, count, limit, .. }| Breaker::Counting {
+            label,
+            count,
+            limit,
+        })
     }
 }
 
