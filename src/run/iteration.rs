@@ -5,15 +5,14 @@ use super::pace::{self, Wait, Waited};
 use super::process::supervisor::{self, AgentEnd, Launch, Observer};
 use super::trouble::Trouble;
 use super::{Runner, SESSION, messages};
+use crate::core::decide::account;
 use crate::core::decide::turn::{Tasks, TranscriptGain, Turn};
-use crate::core::decide::{account, completion};
 use crate::core::event::{EventKind, IterationStarted};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, Spent, StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
-use crate::core::signal::Ignored;
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
 use crate::core::time::runtime::{self, HookKind};
@@ -408,23 +407,13 @@ impl Runner<'_> {
     /// Gathers what the agent and the project tell.
     pub(super) fn gather(&self, iteration: &Iteration) -> Facts {
         let Iteration { end, report, .. } = iteration;
-        // Nothing that a failed agent said is believed, except that it needs a person; the breaker counts the failure
-        // as an error.
         let settings = iteration.prepared.resolved.settings_for(self.run.engine);
-        let asks = |message: &&str| completion::asks_for_person(message, &settings);
-        let message = match &report.failure {
-            None if !end.is_failure() => report.message().map(str::to_owned),
-            _ if report.message().filter(asks).is_some() => report.message().map(str::to_owned),
-            Some(failure) => Some(format!("error: the agent failed: {failure}")),
-            None => Some(format!("error: the agent failed: {end}")),
-        };
+        let message = report.message().map(str::to_owned);
+        let failure = report.failure.as_ref().map(ToString::to_string);
         let gained = TranscriptGain { last_text: message.clone(), ..self.gained(iteration) };
-        let claimed = report.message().is_some_and(|text| completion::claims(text, &settings));
-        let failed = end.is_failure() || report.failure.is_some();
-        let ignored = (failed && claimed).then_some(Ignored::AgentFailed);
         let turn = Turn {
             message,
-            ignored,
+            failure: failure.or_else(|| end.is_failure().then(|| end.to_string())),
             hook: HookKind::TurnEnded,
             gained: Some(gained),
             figures: Some(self.figures(report)),

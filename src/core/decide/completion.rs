@@ -7,6 +7,7 @@ use crate::core::settings::Settings;
 use crate::core::signal::{self, Ignored, Promise, State, StatusBlock};
 use crate::core::tasks::TaskSource;
 use crate::core::text::clean;
+use std::borrow::Cow;
 
 /// Returns what the agent signals with this message, by a promise or by its status block, or why that does not count.
 pub fn signal(
@@ -48,17 +49,25 @@ fn status_signal(
     }
 }
 
-/// Returns whether the agent asks for a person. That is believed even of an agent that failed.
+/// Returns whether the agent asks for a person.
 pub fn asks_for_person(message: &str, settings: &Settings) -> bool {
     let status = signal::status(message);
     let signal = signal(message, status.as_ref(), settings);
     matches!(signal, Some(Ok((Promise::Blocked(_) | Promise::Decide(_), _))))
 }
 
-/// Returns whether the agent claims completion.
-pub fn claims(message: &str, settings: &Settings) -> bool {
-    let status = signal::status(message);
-    matches!(signal(message, status.as_ref(), settings), Some(Ok((Promise::Complete, _))))
+/// Returns the turn with the message that counts, and why a signal in it does not. Nothing that a failed agent said is
+/// believed, except that it needs a person; the breaker counts the failure as an error.
+pub fn believed<'a>(turn: &'a Turn, settings: &Settings) -> (Cow<'a, Turn>, Option<Ignored>) {
+    let Some(failure) = &turn.failure else { return (Cow::Borrowed(turn), None) };
+    let message = turn.message.as_deref().unwrap_or_default();
+    if asks_for_person(message, settings) {
+        return (Cow::Borrowed(turn), None);
+    }
+    let signal = signal(message, signal::status(message).as_ref(), settings);
+    let claims = matches!(signal, Some(Ok((Promise::Complete, _))));
+    let message = Some(format!("error: the agent failed: {failure}"));
+    (Cow::Owned(Turn { message, ..turn.clone() }), claims.then_some(Ignored::AgentFailed))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +195,28 @@ mod tests {
 
     fn block(fields: &str) -> String {
         format!("---RALPH_STATUS---\n{fields}\n---END_RALPH_STATUS---")
+    }
+
+    #[test]
+    fn a_failed_agent_is_believed_only_that_it_needs_a_person() {
+        let failed = "error: the agent failed: exit code 1";
+        let cases = [
+            (None, failed, None),
+            (Some("half done"), failed, None),
+            (Some("Done.\n<promise>COMPLETE</promise>"), failed, Some(Ignored::AgentFailed)),
+            (Some("<promise>BLOCKED:no key</promise>"), "<promise>BLOCKED:no key</promise>", None),
+            (Some("<promise>DECIDE:tabs?</promise>"), "<promise>DECIDE:tabs?</promise>", None),
+        ];
+        for (message, counts, ignored) in cases {
+            let message = message.map(str::to_owned);
+            let turn =
+                Turn { message: message.clone(), failure: Some("exit code 1".into()), ..Turn::default() };
+            let (found, why) = believed(&turn, &Settings::default());
+            assert_eq!((found.message.as_deref(), why), (Some(counts), ignored), "{message:?}");
+            let turn = Turn { failure: None, ..turn };
+            let (found, why) = believed(&turn, &Settings::default());
+            assert_eq!((&found.message, why), (&message, None), "an agent that did not fail: {message:?}");
+        }
     }
 
     #[test]

@@ -133,6 +133,8 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     }
     run.session.work_tree.clone_from(&turn.work_tree);
     run.circuit.move_to(&turn.work_tree);
+    let (believed, disbelieved) = completion::believed(turn, settings);
+    let turn = &*believed;
     let message = turn.message.as_deref();
     let status = message.and_then(signal::status);
     let signal = message.and_then(|message| completion::signal(message, status.as_ref(), settings));
@@ -160,7 +162,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         Some(Err(ignored)) => note.ignored = Some(ignored),
         None => {}
     }
-    note.ignored = turn.ignored.clone().or(note.ignored);
+    note.ignored = disbelieved.or(note.ignored);
     if let Some(question) = run.pending.question.take().filter(|_| run.is_alive()) {
         run.end(Outcome::Decide, question, now);
     }

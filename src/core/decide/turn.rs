@@ -3,7 +3,6 @@
 use crate::core::circuit::progress::TreeState;
 use crate::core::decide::figures::Figures;
 use crate::core::record::{Spent, TranscriptPosition, Usage};
-use crate::core::signal::Ignored;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{HookKind, TimedEvent};
@@ -42,8 +41,8 @@ pub struct Turn {
     /// The checkout after the check commands ran.
     pub after_checks: Option<AfterChecks>,
     pub checks: Checks,
-    /// A signal that does not count whatever the message says, such as that of an agent that failed.
-    pub ignored: Option<Ignored>,
+    /// Why the agent's process failed, whatever its message says.
+    pub failure: Option<String>,
     /// The results of the check commands that ran for this claim.
     pub check_results: Vec<CheckResult>,
 }
@@ -151,7 +150,7 @@ impl Default for Turn {
             tree: None,
             after_checks: None,
             checks: Checks::NotRun(0),
-            ignored: None,
+            failure: None,
             check_results: Vec::new(),
         }
     }

@@ -151,15 +151,15 @@ mod tests {
             let run = CommandResult { ended, tail, took: Duration::ZERO };
             CheckRun { command: (*command).into(), run }
         };
-        let cases: [(&[(&str, i32)], &[&str], &str); 8] = [
-            (&[("a", 0), ("b", 0)], &["a", "b"], "passed"),
-            (&[("a", 0), ("b", 1)], &["a", "b"], "failed"),
-            (&[("a", 1)], &["a", "b"], "failed"),
-            (&[("a", 0)], &["a", "b"], "outdated"),
-            (&[("a", 0)], &["b"], "outdated"),
-            (&[("a", 1)], &["b"], "outdated"),
-            (&[("a", 0)], &[], "outdated"),
-            (&[("a", 1)], &[], "outdated"),
+        let cases = [
+            (vec![("a", 0), ("b", 0)], vec!["a", "b"], "passed"),
+            (vec![("a", 0), ("b", 1)], vec!["a", "b"], "failed"),
+            (vec![("a", 1)], vec!["a", "b"], "failed"),
+            (vec![("a", 0)], vec!["a", "b"], "outdated"),
+            (vec![("a", 0)], vec!["b"], "outdated"),
+            (vec![("a", 1)], vec!["b"], "outdated"),
+            (vec![("a", 0)], vec![], "outdated"),
+            (vec![("a", 1)], vec![], "outdated"),
         ];
         for (ran, now, expected) in cases {
             let results: Vec<_> = ran.iter().map(result).collect();
