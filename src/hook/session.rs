@@ -5,7 +5,7 @@ use crate::claude::hook::answer::HookOutput;
 use crate::claude::hook::failure;
 use crate::claude::transcript;
 use crate::core::decide::turn::Turn;
-use crate::core::decide::{account, handover};
+use crate::core::decide::{accounting, handover};
 use crate::core::event::notice::Notice;
 use crate::core::event::{self, EventKind, Warning};
 use crate::core::outcome::Outcome;
@@ -314,7 +314,7 @@ fn observe(call: &Call, run: &mut ArmedLoop, hook: HookKind, settings: &Settings
     let figures = figures::load(call.world, call.session);
     let turn = Turn { hook, gained, figures, slept_ms: call.world.slept_ms, ..Turn::default() };
     let used = run.usage.clone();
-    account(run, &turn, settings, call.world.now);
+    accounting::add_turn(run, &turn, settings, call.world.now);
     // The Stop that follows says so if the user's folder cannot be written.
     let _ = ledger::add(call.world, run.usage.since(&used));
     run.session.transcript.carried = carried.unwrap_or(run.session.transcript.carried);

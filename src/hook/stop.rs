@@ -11,7 +11,7 @@ use crate::core::event::notice::Notice;
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::record::{ArmedLoop, LoopState};
-use crate::core::settings::Settings;
+use crate::core::settings::{Resolved, Settings};
 use crate::core::time::Stamp;
 use crate::core::time::runtime::HookKind;
 use crate::core::{message, prompt};
@@ -163,15 +163,14 @@ fn record(
         notes.push(message::TYPE_COMPACT.into());
     }
     notes.extend(state.moved_aside.clone());
-    // The answer still has to say that the agent works in another place.
-    let told_place = after.told.work_tree.clone();
+    // The answer says that the agent works in another place, so only the saved loop says that the user knows.
+    let mut saved = after.clone();
     if matches!(decision, Decision::Continue(_) | Decision::Wait | Decision::Ended) {
-        after.told.work_tree = after.session.work_tree.clone();
+        saved.told.work_tree.clone_from(&after.session.work_tree);
     }
-    if after != *before {
-        state.document.set_loop(session, &after)?;
+    if saved != *before {
+        state.document.set_loop(session, &saved)?;
     }
-    after.told.work_tree = told_place;
     if let Err(error) = save(call, state, turn.kill_switch) {
         return Ok(Recorded { run: after, lists, notes, unsaved: Some(error) });
     }
@@ -182,19 +181,29 @@ fn record(
     if ends_now || *decision == Decision::Ended {
         ending::disarm_recorded(world, project, session, &after);
     }
-    let root = project.root.to_string_lossy();
-    let notice = match without_progress {
-        _ if ends_now => None,
-        _ if hands_over => Some(Notice::full_context(&after, &root, world.now)),
-        without_progress => without_progress.map(|ms| Notice::no_progress(&after, &root, ms, world.now)),
-    };
     if ends_now {
         notes.extend(ending::announce(world, project, session, &after, resolved));
-    }
-    if let Some(notice) = notice {
-        notes.extend(notify::send(project, &notice.in_session(session), &resolved.notify()));
+    } else {
+        notes.extend(notify_user(call, &after, hands_over, without_progress, resolved));
     }
     Ok(Recorded { run: after, lists, notes, unsaved: None })
+}
+
+/// Notifies the user of a loop that continues and needs a look. Returns what could not be sent.
+fn notify_user(
+    call: &Call,
+    run: &ArmedLoop,
+    hands_over: bool,
+    without_progress: Option<i64>,
+    resolved: &Resolved,
+) -> Vec<String> {
+    let (root, now) = (call.project.root.to_string_lossy(), call.world.now);
+    let notice = match without_progress {
+        _ if hands_over => Notice::full_context(run, &root, now),
+        Some(ms) => Notice::no_progress(run, &root, ms, now),
+        None => return Vec::new(),
+    };
+    notify::send(call.project, &notice.in_session(call.session), &resolved.notify())
 }
 
 /// Answers with what the agent and the user should read.
@@ -258,17 +267,11 @@ fn is_elsewhere(call: &Call, state: &Locked) -> Result<bool> {
 /// Saves the state and releases the lock. For a kill switch, it first ends the loops of the other sessions.
 fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
     let Call { world, project, session, .. } = *call;
-    if !kill_switch {
-        state.save()?;
-        given_guidance::prune(world, project, &state.document);
-        return Ok(());
+    if kill_switch {
+        return ending::obey_kill_switch(world, project, Some(session), state);
     }
-    let killed = ending::kill_all(world, project, Some(session), &mut state.document)?;
     state.save()?;
     given_guidance::prune(world, project, &state.document);
-    drop(state);
-    killed.clear_switch(project);
-    ending::announce_all(world, project, &killed.ended);
     Ok(())
 }
 
@@ -291,13 +294,7 @@ fn end_lost(call: &Call, how: &str) -> Result<Option<(HookOutput, ArmedLoop)>> {
 /// Ends every loop of the project for a kill switch that another hook than Stop saw.
 pub fn kill(world: &World, project: &Project) -> Result<()> {
     if !is_gone(project)? {
-        let mut state = Locked::open(project, world.now)?;
-        let killed = ending::kill_all(world, project, None, &mut state.document)?;
-        state.save()?;
-        drop(state);
-        killed.clear_switch(project);
-        ending::announce_all(world, project, &killed.ended);
-        return Ok(());
+        return ending::obey_kill_switch(world, project, None, Locked::open(project, world.now)?);
     }
     stops::clear_kill_switch(project);
     Ok(())

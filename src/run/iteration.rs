@@ -5,7 +5,7 @@ use super::pace::{self, Wait, Waited};
 use super::process::supervisor::{self, AgentEnd, Launch, Observer};
 use super::trouble::Trouble;
 use super::{Runner, SESSION, messages};
-use crate::core::decide::account;
+use crate::core::decide::accounting;
 use crate::core::decide::turn::{Tasks, TranscriptGain, Turn};
 use crate::core::event::{EventKind, IterationStarted};
 use crate::core::guidance::merge::GuidanceLists;
@@ -401,7 +401,7 @@ impl Runner<'_> {
         let now = self.now();
         let turn = Turn { hook: HookKind::TurnEnded, gained: Some(self.gained(iteration)), ..self.turn() };
         let settings = iteration.prepared.resolved.settings_for(self.run.engine);
-        account(&mut self.run, &turn, &settings, now);
+        accounting::add_turn(&mut self.run, &turn, &settings, now);
     }
 
     /// Gathers what the agent and the project tell.

@@ -40,7 +40,7 @@ use crate::engine;
 use crate::store::project::Project;
 use crate::store::runner::run_lock::HeldProject;
 use crate::store::runner::{runner_guard, snapshot, summary};
-use crate::store::state::ending::{self, KillSwitchResult};
+use crate::store::state::ending;
 use crate::store::state::{self, Locked, StateError, stop as stops};
 use crate::store::world::{Instant, World};
 use crate::store::{config, events};
@@ -335,7 +335,10 @@ impl<'a> Runner<'a> {
     fn is_stopped_elsewhere(&mut self) -> Result<bool> {
         let kill_switch = stops::kill_switch(self.project);
         if kill_switch {
-            self.kill_others()?.clear_switch(self.project);
+            // It means the other loops of the project too.
+            let world = self.world.later();
+            let state = Locked::open(self.project, world.now)?;
+            ending::obey_kill_switch(&world, self.project, Some(SESSION), state)?;
         }
         let stopped_all_at = stops::stopped_all_at(self.world).ok().flatten();
         if let Some((outcome, reason)) = decide::stop_given(&self.run, kill_switch, stopped_all_at) {
@@ -352,17 +355,6 @@ impl<'a> Runner<'a> {
         };
         self.end(stopped.outcome.unwrap_or(Outcome::Stopped), stopped.reason.unwrap_or_default());
         Ok(true)
-    }
-
-    /// Ends the other loops of the project for the kill switch, which means all of them.
-    fn kill_others(&self) -> Result<KillSwitchResult> {
-        let world = self.world.later();
-        let mut state = Locked::open(self.project, world.now)?;
-        let killed = ending::kill_all(&world, self.project, Some(SESSION), &mut state.document)?;
-        state.save()?;
-        drop(state);
-        ending::announce_all(&world, self.project, &killed.ended);
-        Ok(killed)
     }
 
     /// Restores a task list that the agent left unusable. The snapshot stays while the list has changes against the

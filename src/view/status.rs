@@ -3,7 +3,6 @@
 use super::activity::Activity;
 use super::guidance;
 use super::paint::{Paint, bar};
-use crate::core::circuit::condition::Counter;
 use crate::core::decide::turn::Tasks;
 use crate::core::decide::{figures, limits, outlook};
 use crate::core::guidance::Guidance;
@@ -362,7 +361,7 @@ impl LoopView {
             return format!("{} {reason}", paint.red("tripped:"));
         }
         let counts = circuit.counters.counting(&self.settings.circuit).into_iter();
-        let counts = counts.map(|Counter { label, count, limit, .. }| format!(" · {label} {count}/{limit}"));
+        let counts = counts.map(|one| format!(" · {} {}/{}", one.label, one.count, one.limit));
         clean::excerpt(&format!("ok{}", counts.collect::<String>()), VALUE)
     }
 

@@ -5,7 +5,7 @@ use super::import::{self, Import};
 use super::refusals;
 use super::slash::SlashReply;
 use crate::cli::{Failure, Invocation, Project, World};
-use crate::core::decide::account;
+use crate::core::decide::accounting;
 use crate::core::decide::turn::Turn;
 use crate::core::event::{EventKind, RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
@@ -397,7 +397,7 @@ fn resume(start: &Start, document: &Document) -> Result<(ArmedLoop, Option<Strin
     run.limits = None;
     if run.state == LoopState::Running {
         let settings = config::load_for(world, project, &run).settings();
-        account(&mut run, &Turn::default(), &settings, world.now);
+        accounting::add_turn(&mut run, &Turn::default(), &settings, world.now);
     }
     run.resume(world.now);
     run.timing.slept_mark_ms = world.slept_ms;

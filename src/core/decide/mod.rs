@@ -3,6 +3,7 @@
 //! The order is the same for both engines: the user's stop, the agent's signal, background work, the limits, the
 //! circuit breaker, what the user has queued.
 
+pub mod accounting;
 pub mod background;
 pub mod breaker;
 pub mod completion;
@@ -16,15 +17,12 @@ pub mod turn;
 
 use super::circuit::BreakerVerdict;
 use super::outcome::Outcome;
-use super::record::{ArmedLoop, Engine, LoopState, QueuedPrompt, StoredLoop, Usage, Waiting, WaitingFor};
+use super::record::{ArmedLoop, Engine, LoopState, QueuedPrompt, StoredLoop, Waiting, WaitingFor};
 use super::settings::Settings;
 use super::signal::{self, Ignored, Promise};
-use super::time::{self, Stamp};
-use crate::core::decide::turn::{TranscriptGain, Turn};
-use crate::core::time::runtime::Clock;
-use crate::core::time::sleep::Sleep;
+use super::time::Stamp;
+use crate::core::decide::turn::Turn;
 use completion::{Gate, Rejection};
-use figures::{FigureSource, Figures};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
@@ -119,11 +117,11 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         return announce(run, Decision::Paused);
     }
     let (since, used) = (run.last_seen(), run.usage.clone());
-    account(&mut run, turn, settings, now);
+    accounting::add_turn(&mut run, turn, settings, now);
     let today = turn.today.map(|today| today.plus(run.usage.since(&used)));
     let figures = turn.figures.as_ref().filter(|figures| figures.is_of_turn(since, now));
     let windows = figures.map(|figures| &figures.windows[..]);
-    let cost_unknown = cost_unknown(&mut run, turn, figures.is_some(), settings, now);
+    let cost_unknown = accounting::cost_unknown(&mut run, turn, figures.is_some(), settings, now);
     let waited_for = run.session.waiting.take();
     (run.session.last_error, run.session.outage) = (None, None);
     run.remember_checks(&turn.check_results);
@@ -190,9 +188,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         } else if let Some(rejected) = &run.rejected_claim {
             reason.push_str(&format!("; the last claim of completion was rejected: {rejected}"));
         }
-        run.pending.advice = note.advice().or(run.pending.advice.take());
-        run.end(outcome, reason, now);
-        return announce(run, Decision::Ended);
+        return end(run, outcome, reason, &note, now);
     }
     if let Some(until) = held {
         return wait(run, WaitingFor::UsageLimit(until), &note, now);
@@ -207,9 +203,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
         BreakerVerdict::Fine => {}
         BreakerVerdict::Pivot(text) => note.pivot = Some(text),
         BreakerVerdict::Trip(outcome, reason) => {
-            run.pending.advice = note.advice().or(run.pending.advice.take());
-            run.end(outcome, reason, now);
-            return announce(run, Decision::Ended);
+            return end(run, outcome, reason, &note, now);
         }
     }
     if let Some(queued) = next_queued(&mut run, waited_for) {
@@ -222,9 +216,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
             return wait(run, WaitingFor::UsageLimit(until), &note, now);
         }
         quota::QuotaVerdict::End(reason) => {
-            run.pending.advice = note.advice().or(run.pending.advice.take());
-            run.end(Outcome::UsageLimit, reason, now);
-            return announce(run, Decision::Ended);
+            return end(run, Outcome::UsageLimit, reason, &note, now);
         }
     }
     if note.next_turn == NextTurn::Continue {
@@ -241,35 +233,6 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     note.cost_unknown = cost_unknown;
     note.paused_ms = std::mem::take(&mut run.timing.paused_ms);
     (run, Decision::Continue(Box::new(note)))
-}
-
-/// Returns why a cost limit cannot act although the client told a cost before. The figure of a turn's last reply may come
-/// after its end, so only the second turn without one says so, once until a figure comes again.
-fn cost_unknown(
-    run: &mut ArmedLoop,
-    turn: &Turn,
-    is_told: bool,
-    settings: &Settings,
-    now: Stamp,
-) -> Option<String> {
-    let is_limited = settings.max_cost_usd.or(settings.daily_usd).is_some();
-    let has_worked = turn.gained.as_ref().is_none_or(|gained| gained.answered_at.is_some());
-    if is_told || !is_limited || run.session.counted_usd.is_none() {
-        run.told.turns_without_cost = 0;
-        return None;
-    }
-    run.told.turns_without_cost = run.told.turns_without_cost.saturating_add(u64::from(has_worked));
-    if !has_worked || run.told.turns_without_cost != 2 {
-        return None;
-    }
-    let last = turn.figures.as_ref().map_or_else(
-        || "the last cost figure is unknown".to_owned(),
-        |figures| {
-            let (age, source) = (time::span((now - figures.at).max(0)), figures.source.words());
-            format!("the last cost figure is {age} old ({source})")
-        },
-    );
-    Some(format!("cost limit inactive: {last}"))
 }
 
 /// Returns how the user ended the loop from outside, if so.
@@ -290,74 +253,24 @@ fn announce(mut run: ArmedLoop, decision: Decision) -> (ArmedLoop, Decision) {
     if std::mem::replace(&mut run.told.ending, true) { (run, Decision::Silent) } else { (run, decision) }
 }
 
+/// Ends the loop and keeps the advice, in case it is resumed.
+fn end(
+    mut run: ArmedLoop,
+    outcome: Outcome,
+    reason: String,
+    note: &Note,
+    now: Stamp,
+) -> (ArmedLoop, Decision) {
+    run.pending.advice = note.advice().or(run.pending.advice.take());
+    run.end(outcome, reason, now);
+    announce(run, Decision::Ended)
+}
+
 /// Allows the stop and keeps the advice for the turn after it.
 fn wait(mut run: ArmedLoop, what: WaitingFor, note: &Note, now: Stamp) -> (ArmedLoop, Decision) {
     run.session.waiting = Some(Waiting { what, since: now });
     run.pending.advice = note.advice().or(run.pending.advice.take());
     (run, Decision::Wait)
-}
-
-/// Adds the turn's time, tokens and cost.
-pub fn account(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) {
-    let mark = Stamp::from_seconds(run.last_hook_timestamp);
-    let slept = Sleep::between((mark, run.timing.slept_mark_ms), (now, turn.slept_ms));
-    let slept = Sleep { earlier_ms: run.timing.slept_ms, ..slept };
-    let mut clock = Clock::restore(run.timing.clock.take(), run.runtime_ms(), slept.awake_before(mark));
-    let before = clock.clone();
-    let evidence = turn.gained.as_ref().map_or(&[][..], |gained| &gained.evidence);
-    let (evidence, awake_now) = slept.leave_out(evidence, mark, now);
-    let threshold_ms = settings.pause_threshold_ms;
-    let runtime = clock.observe(&evidence, awake_now, turn.hook, threshold_ms).max(run.runtime_ms());
-    (run.timing.slept_ms, run.timing.slept_mark_ms) = (slept.total_ms(), turn.slept_ms);
-    let left_out_ms = match &turn.gained {
-        Some(_) => clock.left_out_since(&before).saturating_add(slept.ms),
-        None if mark > Stamp(0) => (now - mark) - (runtime - run.runtime_ms()),
-        None => 0,
-    };
-    // Less than nothing was left out where an answer arrived that proves work.
-    if left_out_ms < 0 || left_out_ms >= settings.pause_threshold_ms {
-        run.timing.paused_ms = run.timing.paused_ms.saturating_add(left_out_ms).max(0);
-    }
-    run.accumulated_runtime_seconds = Stamp(runtime).seconds();
-    run.last_hook_timestamp = now.seconds();
-    run.timing.clock = Some(clock);
-    run.session.closed_at = None;
-    run.session.unscanned |= !turn.wrote_nothing();
-    if let Some(TranscriptGain { usage, reading, interrupted_at, .. }) = &turn.gained {
-        run.note_interruption(*interrupted_at);
-        count_usage(run, usage, turn.figures.as_ref());
-        run.session.transcript = reading.clone();
-    } else {
-        count_usage(run, &Usage::default(), turn.figures.as_ref());
-    }
-    if let Some(figures) = &turn.figures {
-        run.usage.context_percent = figures.context_percent.or(run.usage.context_percent);
-        run.quota.note(&figures.windows, figures.at, figures.source);
-    }
-}
-
-/// Adds what the turn used. The client's own running cost counts, where it tells that; the transcript has it only after
-/// the session has ended.
-fn count_usage(run: &mut ArmedLoop, told: &Usage, figures: Option<&Figures>) {
-    let mut usage = Usage { cost_source: Some(FigureSource::Transcript), ..told.clone() };
-    if let Some(figures) = figures
-        && let Some(spent) = figures.spent_usd
-    {
-        // In a session that was looked at only after the loop began, what it had cost until then is not the loop's,
-        // unless the session began with it.
-        let began_with_loop = run.session.transcript.session_cost_usd == Some(0.0);
-        let first = if began_with_loop { 0.0 } else { figures.first_usd.unwrap_or(spent) };
-        let counted = run.session.counted_usd.unwrap_or(first);
-        usage.cost_usd = Some((spent - counted).max(0.0));
-        usage.cost_source = Some(figures.source);
-    } else if run.session.counted_usd.is_some() {
-        usage.cost_usd = None;
-    }
-    if let Some(spent) = figures.and_then(|figures| figures.spent_usd) {
-        // A sum that is smaller has begun anew, because its file was lost.
-        run.session.counted_usd = Some(spent);
-    }
-    run.usage.add(&usage);
 }
 
 /// Returns what the user has queued. An entry that the last stop was already allowed for and that is still there was
@@ -372,7 +285,7 @@ fn next_queued(run: &mut ArmedLoop, waited_for: Option<Waiting>) -> Option<Queue
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::decide::turn::Task;
+    use crate::core::decide::turn::{Task, TranscriptGain};
     use crate::core::record::{StoredLoop, Timing};
     use crate::core::time::runtime::{HookKind, TimedEvent, TranscriptEvent};
 

@@ -1,6 +1,6 @@
 //! What every ending needs beside the state: history, the question for the user, the notification.
 
-use super::{question, stop};
+use super::{Locked, question, stop};
 use crate::core::decide::KILLED;
 use crate::core::event::notice::{Notice, ReplyTo};
 use crate::core::event::{EventKind, RunEnded};
@@ -10,7 +10,7 @@ use crate::core::settings::{NotifySettings, Resolved};
 use crate::store::process::notify;
 use crate::store::runner::{run_lock, summary};
 use crate::store::state::Document;
-use crate::store::user::{answers, armed, circuit, history, open_question, reply};
+use crate::store::user::{answers, armed, circuit, given_guidance, history, open_question, reply};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
@@ -197,6 +197,23 @@ pub fn disarm_recorded(world: &World, project: &Project, session: &str, run: &Ar
         armed::disarm(world, project, session);
         circuit::forget(world, project, session);
     }
+}
+
+/// Obeys the kill switch: ends every loop of this project but that of `except`, saves the state, removes the switch and
+/// announces the endings.
+pub fn obey_kill_switch(
+    world: &World,
+    project: &Project,
+    except: Option<&str>,
+    mut state: Locked,
+) -> Result<()> {
+    let killed = kill_all(world, project, except, &mut state.document)?;
+    state.save()?;
+    given_guidance::prune(world, project, &state.document);
+    drop(state);
+    killed.clear_switch(project);
+    announce_all(world, project, &killed.ended);
+    Ok(())
 }
 
 /// Ends every loop of this project for its kill switch. Returns them, to be announced. A loop whose record cannot be read

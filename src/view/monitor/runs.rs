@@ -12,7 +12,7 @@ use crate::core::time::Stamp;
 use crate::store::user::history;
 use crate::view::activity::Activity;
 use crate::view::status::LoopView;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One run, from the project's state, its events and the user's history, as far as each has it.
 #[derive(Debug)]
@@ -35,6 +35,33 @@ pub struct RunView {
     pub past: Option<history::Run>,
     /// What is wrong with its files.
     pub fault: Option<String>,
+}
+
+impl RunView {
+    /// Returns a run of which only its beginning is known.
+    pub fn new(
+        run_id: &str,
+        project: &Path,
+        session: &str,
+        engine: Engine,
+        task: &str,
+        started_at: Stamp,
+    ) -> RunView {
+        RunView {
+            run_id: run_id.to_owned(),
+            project: project.to_owned(),
+            session_id: session.to_owned(),
+            engine,
+            task: task.to_owned(),
+            started_at,
+            shown: None,
+            question: None,
+            timeline: None,
+            is_read: false,
+            past: None,
+            fault: None,
+        }
+    }
 }
 
 /// What all runs of a project share.

@@ -170,7 +170,7 @@ impl Watch {
         let mut listed: HashSet<String> = runs.iter().map(|run| run.run_id.clone()).collect();
         for file in self.files.iter().filter(|file| !listed.contains(&file.run_id)).collect::<Vec<_>>() {
             let root = self.root_of(file);
-            let mut run: RunView = before.remove(&file.run_id).unwrap_or_else(|| of_file(file, root));
+            let mut run: RunView = before.remove(&file.run_id).unwrap_or_else(|| of_file(file, &root));
             (run.shown, run.question, run.past) = (None, None, None);
             listed.insert(run.run_id.clone());
             runs.push(run);
@@ -195,10 +195,7 @@ impl Watch {
             }
             let older = watched.past.iter().rev().filter(|past| !listed.contains(&past.run_id));
             for past in older.take(MAX_PAST_RUNS) {
-                let mut run = of_past(past, root);
-                run.is_read = true;
-                run.past = Some(past.clone());
-                runs.push(run);
+                runs.push(of_past(past, root));
             }
             monitor.projects.insert(
                 root.clone(),
@@ -338,55 +335,18 @@ impl Watched {
     }
 }
 
-fn of_file(file: &RunFile, root: PathBuf) -> RunView {
-    RunView {
-        run_id: file.run_id.clone(),
-        project: root,
-        session_id: file.started.session_id.clone(),
-        engine: file.started.engine,
-        task: file.started.task.clone(),
-        started_at: file.started_at,
-        shown: None,
-        question: None,
-        timeline: None,
-        is_read: false,
-        past: None,
-        fault: None,
-    }
+fn of_file(file: &RunFile, root: &Path) -> RunView {
+    let RunFile { run_id, started, started_at, .. } = file;
+    RunView::new(run_id, root, &started.session_id, started.engine, &started.task, *started_at)
 }
 
 fn of_loop(run: &ArmedLoop, session: &str, root: &Path) -> RunView {
-    RunView {
-        run_id: run.run_id.clone(),
-        project: root.to_owned(),
-        session_id: session.to_owned(),
-        engine: run.engine,
-        task: run.task.clone(),
-        started_at: run.started_at,
-        shown: None,
-        question: None,
-        timeline: None,
-        is_read: false,
-        past: None,
-        fault: None,
-    }
+    RunView::new(&run.run_id, root, session, run.engine, &run.task, run.started_at)
 }
 
 fn of_past(past: &history::Run, root: &Path) -> RunView {
-    RunView {
-        run_id: past.run_id.clone(),
-        project: root.to_owned(),
-        session_id: past.session_id.clone(),
-        engine: past.engine,
-        task: past.task.clone(),
-        started_at: past.started_at,
-        shown: None,
-        question: None,
-        timeline: None,
-        is_read: true,
-        past: None,
-        fault: None,
-    }
+    let view = RunView::new(&past.run_id, root, &past.session_id, past.engine, &past.task, past.started_at);
+    RunView { is_read: true, past: Some(past.clone()), ..view }
 }
 
 /// Returns the question with which a loop ended, while it has no answer.
