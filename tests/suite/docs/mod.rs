@@ -1,5 +1,6 @@
 //! The documentation: every command in it runs, links lead to a file, and the reference matches the code.
 
+mod deciding;
 mod files;
 mod reference;
 mod tables;
