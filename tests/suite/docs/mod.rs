@@ -2,6 +2,7 @@
 
 mod deciding;
 mod files;
+mod lists;
 mod reference;
 mod tables;
 
