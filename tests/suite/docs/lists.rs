@@ -246,6 +246,27 @@ fn defaults_in_the_prose_are_those_of_the_settings() {
 }
 
 #[test]
+fn sentences_with_defaults_have_those_of_the_settings() {
+    let default = |name: &str| KEYS.iter().find(|key| key.name == name).unwrap().default();
+    let heartbeat = ["startup_grace_seconds", "threshold", "interval_seconds"];
+    let [grace, count, interval] = heartbeat.map(|name| default(&format!("heartbeat.{name}")));
+    let tool = default("heartbeat.tool_seconds").as_u64().unwrap() / 60;
+    let (iterations, hours) = (default("loop_limits.max_iterations"), default("loop_limits.max_hours"));
+    let runner = "docs/runner.md";
+    for (name, sentence) in [
+        (runner, format!("after {grace} s of grace, {count} missed intervals of {interval} s are a stall")),
+        (runner, format!("| {tool} minutes are allowed (`--tool-limit`)")),
+        (runner, format!("| `--delay` | {} s between iterations |", default("run.delay_seconds"))),
+        (runner, format!("| `--calls-per-hour` | {} iterations in any hour", default("run.calls_per_hour"))),
+        ("README.md", format!("after {iterations} iterations or {hours} hours")),
+        ("docs/faq.md", format!("after {iterations} iterations or {hours} hours")),
+        ("docs/faq.md", format!("after {} iterations", default("run.max_iterations"))),
+    ] {
+        assert!(page(name).contains(&sentence), "{name} does not say: {sentence}");
+    }
+}
+
+#[test]
 fn the_parts_of_a_report_have_the_titles_that_it_prints() {
     let printed = page("tests/suite/snapshots/pages/report_page.snap");
     let parts = rows(&section("docs/report.md", "What is on it"));
