@@ -177,11 +177,24 @@ fn folders_use_what_the_table_in_the_architecture_says() {
 }
 
 #[test]
+fn folders_use_each_other_without_a_cycle() {
+    let mut left = table();
+    while !left.is_empty() {
+        let names: BTreeSet<String> = left.keys().cloned().collect();
+        let before = left.len();
+        left.retain(|_, uses| !uses.is_disjoint(&names));
+        let cycle: Vec<&String> = left.keys().collect();
+        assert!(left.len() < before, "the table in ARCHITECTURE.md has a cycle among {cycle:?}");
+    }
+}
+
+#[test]
 fn what_the_architecture_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    let all: String = sources().iter().flat_map(|source| source.lines.clone()).collect::<Vec<_>>().join("\n");
-    let words: BTreeSet<&str> = all.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    let all = sources();
+    let text: String = all.iter().flat_map(|source| source.lines.clone()).collect::<Vec<_>>().join("\n");
+    let words: BTreeSet<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
     for quoted in page.split('`').skip(1).step_by(2) {
         if ["src/", "tests/", "docs/", "scripts/", "hooks/", "commands/"]
             .iter()
@@ -190,17 +203,51 @@ fn what_the_architecture_names_exists() {
             let path = quoted.split("/NAME").next().unwrap();
             assert!(root.join(path).exists(), "ARCHITECTURE.md names {quoted}, which is not there");
         } else if quoted.contains("::") && !quoted.contains(' ') {
-            for name in quoted.split("::").filter(|name| !["src"].contains(name)) {
-                let is_module = sources()
+            let names: Vec<&str> = quoted.split("::").collect();
+            for name in &names {
+                let is_module = all
                     .iter()
-                    .any(|source| source.path.split('/').any(|part| part.trim_end_matches(".rs") == name));
+                    .any(|source| source.path.split('/').any(|part| part.trim_end_matches(".rs") == *name));
                 assert!(
                     is_module || words.contains(name),
                     "ARCHITECTURE.md names {quoted}: there is no {name}"
                 );
             }
+            if let [.., owner, member] = names[..]
+                && owner.starts_with(char::is_uppercase)
+            {
+                assert!(
+                    all.iter().any(|source| has_member(source, owner, member)),
+                    "ARCHITECTURE.md names {quoted}: {owner} has no {member}"
+                );
+            }
         }
     }
+}
+
+/// Returns whether a file defines a type, or adds to it, and has this function or variant of it.
+fn has_member(source: &Source, owner: &str, member: &str) -> bool {
+    let words = |line: &str| -> Vec<String> {
+        line.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::to_owned).collect()
+    };
+    let defines = source.lines.iter().map(|line| words(line)).any(|words| {
+        let is_item =
+            ["struct", "enum", "trait", "impl"].iter().any(|item| words.iter().any(|word| word == item));
+        is_item && words.iter().any(|word| word == owner)
+    });
+    let is_member = |line: &String| {
+        line.contains(&format!("fn {member}("))
+            || words(line.trim()).first().is_some_and(|word| word == member)
+    };
+    defines && source.lines.iter().any(is_member)
+}
+
+#[test]
+fn a_name_in_the_architecture_needs_its_own_type() {
+    let lines = "pub struct HookOutput;\nimpl HookOutput {\n    pub fn continue_turn() {}\n}\nenum Kind {\n    Url,\n}";
+    let source = Source { path: "x.rs".into(), lines: lines.lines().map(str::to_owned).collect() };
+    assert!(has_member(&source, "HookOutput", "continue_turn") && has_member(&source, "Kind", "Url"));
+    assert!(!has_member(&source, "Answer", "continue_turn") && !has_member(&source, "Kind", "Text"));
 }
 
 #[test]
@@ -248,6 +295,19 @@ fn the_core_has_no_clock() {
 fn only_one_folder_opens_network_connections() {
     let others: Vec<_> = sources().into_iter().filter(|source| !source.path.starts_with("notify/")).collect();
     refuse(&others, &["ureq::"], "only src/notify connects to other machines, see SECURITY.md");
+    // The scripted model of the doctor listens on this machine alone.
+    let others: Vec<_> =
+        others.into_iter().filter(|source| !source.path.starts_with("claude/round_trip/")).collect();
+    refuse(
+        &others,
+        &["std::net", "net::{", "TcpStream", "TcpListener", "UdpSocket", "UnixStream"],
+        "only src/notify opens connections, and the doctor's scripted model in src/claude/round_trip",
+    );
+    refuse(
+        &below("claude/round_trip"),
+        &["UNSPECIFIED", "0.0.0.0", "to_socket_addrs", "UdpSocket"],
+        "the doctor's scripted model is for this machine alone: Ipv4Addr::LOCALHOST",
+    );
     let hooks: Vec<_> = below("hook")
         .into_iter()
         .filter(|source| source.path != "hook/wake/answer.rs")
@@ -291,26 +351,84 @@ fn agents_are_known_by_their_seam_alone() {
         .collect();
     refuse(
         &others,
-        &["agent::claude", "agent::command", "Agent::Claude", "Agent::Command"],
+        &["agent::claude", "agent::command"],
         "a run uses its agent through AgentProgram, so that adding one is one module and the lines in src/run/agent; \
          only src/cli/run/run_args.rs chooses one by flags",
+    );
+    let named: Vec<_> =
+        others.iter().flat_map(|source| source.with("Agent::")).filter(|line| names_agent(line)).collect();
+    assert!(
+        named.is_empty(),
+        "only src/cli/run/run_args.rs chooses an agent by its flags\n{}",
+        named.join("\n")
     );
     let runner: Vec<_> =
         below("run").into_iter().filter(|source| !source.path.starts_with("run/agent/")).collect();
     refuse(&runner, &["crate::claude"], "the runner knows Claude Code only through src/run/agent");
 }
 
+/// Returns whether a line names a variant of the runner's `Agent`, not something of another type with such an ending.
+fn names_agent(line: &str) -> bool {
+    line.match_indices("Agent::").any(|(at, found)| {
+        let before = line[..at].chars().next_back();
+        let is_whole =
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_') && !line[..at].ends_with("ureq::");
+        is_whole && line[at + found.len()..].starts_with(char::is_uppercase)
+    })
+}
+
+#[test]
+fn a_variant_of_the_agent_is_seen() {
+    for line in ["match agent { Agent::Codex(_) => 1 }", "use crate::run::agent::Agent::Claude;"] {
+        assert!(names_agent(line), "{line}");
+    }
+    for line in ["ureq::Agent::New", "Agent::default()", "Trusted::UserAgent::X"] {
+        assert!(!names_agent(line), "{line}");
+    }
+}
+
+#[test]
+fn processes_are_started_in_few_places() {
+    let starts = [
+        "store/process/program.rs",
+        // Their guards.
+        "store/process/group.rs",
+        "run/process/reaper.rs",
+        // What it does not wait for.
+        "store/process/notify.rs",
+        "store/process/opener.rs",
+        // `ps`, outside Linux.
+        "store/process/pid.rs",
+    ];
+    // A response and a session have a status too.
+    let others: [(&str, &[&str]); 2] =
+        [("notify/http.rs", &["answer.status()"]), ("claude/client/sessions.rs", &["entry.status()"])];
+    let mut found = Vec::new();
+    for source in sources().into_iter().filter(|source| !starts.contains(&source.path.as_str())) {
+        let known = others.iter().find(|(path, _)| *path == source.path).map_or(&[][..], |(_, known)| known);
+        for line in [".spawn()", ".output()", ".status()"].iter().flat_map(|part| source.with(part)) {
+            if !known.iter().any(|known| line.contains(known)) {
+                found.push(line);
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "src/store/process/program.rs starts programs, with a limit and bounded output: use its functions, or name the \
+         place here and in ARCHITECTURE.md\n{}",
+        found.join("\n")
+    );
+}
+
 #[test]
 fn run_lock_and_summary_have_one_owner() {
-    let without =
-        |owner: &str| sources().into_iter().filter(move |source| source.path != owner).collect::<Vec<_>>();
     refuse(
-        &without("store/runner/summary.rs"),
+        &others_than("store/runner/summary.rs"),
         &["\"summary.csv\"", "csv::"],
         "src/store/runner/summary.rs is the only reader and writer of ralph/logs/summary.csv",
     );
     refuse(
-        &without("store/runner/run_lock.rs"),
+        &others_than("store/runner/run_lock.rs"),
         &["\"run.lock\""],
         "src/store/runner/run_lock.rs is the only reader and writer of ralph/run.lock",
     );
@@ -355,6 +473,25 @@ fn only_the_store_arms_a_loop() {
         "an ArmedLoop promises that this user armed it and that breaker and commands are attached: only \
          src/store/user/armed.rs knows that",
     );
+    for (part, place) in [("armed::begin", "cli/loops/start.rs"), ("armed::continued", "cli/run/plan.rs")] {
+        refuse(
+            &others_than(place),
+            &[part],
+            "only src/cli/loops/start.rs begins a loop, and only src/cli/run/plan.rs continues one of the user's folder",
+        );
+    }
+    let mut imports =
+        sources().iter().flat_map(|source| source.with("armed::{").collect::<Vec<_>>()).collect::<Vec<_>>();
+    imports.retain(|line| line.contains("begin") || line.contains("continued"));
+    assert!(
+        imports.is_empty(),
+        "call them as armed::begin and armed::continued, so that this test sees who does\n{}",
+        imports.join("\n")
+    );
+}
+
+fn others_than(place: &str) -> Vec<Source> {
+    sources().into_iter().filter(|source| source.path != place).collect()
 }
 
 #[test]

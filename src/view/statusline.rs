@@ -13,7 +13,7 @@ use crate::core::time::Stamp;
 const WIDTH: usize = 160;
 
 /// Returns the line of a loop, for example
-/// `working · Ralph 12/50 · Runtime: 3.2h/9.0h | Wall: 15.0h · circuit ok · 2 encouraged, 1 forbidden · ENDING SOON`.
+/// `working · Ralph 47/50 · Runtime: 8.2h/9.0h | Wall: 15.0h · circuit ok · 1 forbidden · ENDING SOON`.
 /// It begins with what the loop is doing, so that a narrow screen does not cut that.
 pub fn line(
     run: &ArmedLoop,

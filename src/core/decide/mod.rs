@@ -1,7 +1,9 @@
 //! Decides what follows after a turn: does the loop continue, wait, pause or end?
 //!
-//! The order is the same for both engines: the user's stop, the agent's signal, background work, the limits, the
-//! circuit breaker, what the user has queued.
+//! The order is the same for both engines: the user's stop or Esc, the agent's signal, a question left open in the
+//! client's dialog, background work, the limits, a wait for a reset that is not over, denied permissions, the circuit
+//! breaker, what the user has queued, the usage of the plan, the level of the context. `docs/deciding.md` has it as a
+//! table.
 
 pub mod accounting;
 pub mod background;

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Every key, and what it does. `docs/monitor.md` has the same table.
+/// Every key, and what it does. `scripts/update-docs` writes the table in `docs/monitor.md` from it.
 pub const KEYS: [(&str, &str); 17] = [
     ("j k, arrows", "select a run, or scroll the selected one"),
     ("PgDn, PgUp", "by a page (Ctrl-D, Ctrl-U); g, G: to the end"),

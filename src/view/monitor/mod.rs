@@ -3,7 +3,7 @@
 
 mod detail;
 mod footer;
-mod help;
+pub mod help;
 mod input;
 mod keys;
 mod list;

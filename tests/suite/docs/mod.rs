@@ -1,6 +1,8 @@
 //! The documentation: every command in it runs, links lead to a file, and the reference matches the code.
 
+mod deciding;
 mod files;
+mod lists;
 mod reference;
 mod tables;
 

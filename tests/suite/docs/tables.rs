@@ -3,6 +3,7 @@
 use ralph::core::circuit::condition::CONDITIONS;
 use ralph::core::outcome::{EXITS, ITERATION_OUTCOMES, OUTCOMES};
 use ralph::core::settings::{KEYS, SettingKey};
+use ralph::view::monitor::help;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -66,4 +67,13 @@ fn every_breaker_condition_outcome_and_exit_code_is_in_the_reference() {
         format!("| {} | {run} | {} |", exit.code(), if others.is_empty() { "–" } else { others })
     });
     assert_table("outcomes.md", "| code | `ralph run` | other commands |", rows);
+}
+
+#[test]
+fn every_key_of_the_monitor_is_in_its_page() {
+    let rows = help::KEYS.map(|(keys, does)| {
+        let keys: Vec<String> = keys.split(", ").map(|key| format!("`{key}`")).collect();
+        format!("| {} | {does} |", keys.join(", "))
+    });
+    assert_table("monitor.md", "| key | does |", rows);
 }
