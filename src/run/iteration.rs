@@ -13,7 +13,7 @@ use crate::core::outcome::Outcome;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, Spent, StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
-use crate::core::signal::Ignored;
+use crate::core::signal::{self, Ignored};
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
 use crate::core::time::runtime::{self, HookKind};
@@ -389,7 +389,7 @@ impl Runner<'_> {
                     Some(Outcome::MaxIterations | Outcome::MaxRuntime | Outcome::MaxCost)
                 );
                 if let (Some(error), Some(reason), true) = (&error, &self.run.reason, is_stuck || is_limit)
-                    && !reason.contains(error.as_str())
+                    && !reason.contains(signal::without_label(error))
                 {
                     self.run.reason = Some(format!("{reason}; last error: {error}"));
                 }
@@ -415,8 +415,8 @@ impl Runner<'_> {
         let message = match &report.failure {
             None if !end.is_failure() => report.message().map(str::to_owned),
             _ if report.message().filter(asks).is_some() => report.message().map(str::to_owned),
-            Some(failure) => Some(format!("error: the agent failed: {failure}")),
-            None => Some(format!("error: the agent failed: {end}")),
+            Some(failure) => Some(format!("{}{failure}", signal::AGENT_FAILED)),
+            None => Some(format!("{}{end}", signal::AGENT_FAILED)),
         };
         let gained = TranscriptGain { last_text: message.clone(), ..self.gained(iteration) };
         let claimed = report.message().is_some_and(|text| completion::claims(text, &settings));
