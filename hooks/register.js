@@ -5,8 +5,8 @@
 const GUIDANCE = 'TEXT [--pin] [--for 2h] [--replace] | --remove N';
 const COMMANDS = [
   ['stop', 'Stop the Ralph loop now, in the middle of a turn', '[--all]'],
-  ['forbid', 'Tell the agent in its running turn what not to do', GUIDANCE],
-  ['encourage', 'Tell the agent in its running turn what to do more of', GUIDANCE],
+  ['forbid', 'Tell the agent now, in the middle of a turn, what not to do', GUIDANCE],
+  ['encourage', 'Tell the agent now, in the middle of a turn, what to do more of', GUIDANCE],
   ['status', 'Show the Ralph loop now, in the middle of a turn', '[--all]'],
   ['answer', "Answer the agent's question now", 'TEXT [--replace]'],
 ];

@@ -84,7 +84,7 @@ fn commands() -> Vec<Command> {
     // Help that is too long for its line below.
     let answer = "your answer; - reads it from stdin; without TEXT, the question is shown";
     let stalls = "list stalls instead: number and length of long silences of the agent";
-    let severity = "only findings of this severity or higher";
+    let severity = "show only findings of this severity or higher";
     let ndjson = "print a line of metadata, then one finding per line";
     let init =
         "Create ralph/ for `ralph run`: prompt, PRD, task list and progress notes (keeps existing files)";
@@ -112,10 +112,10 @@ fn commands() -> Vec<Command> {
             .about("Show what the agent of a run said and did")
             .arg(word("run-id", "RUN", "the run, by its id or the beginning of it [default: this session's, else the newest]"))
             .arg(flag("follow", "follow the output until the run ends").short('f'))
-            .arg(value("iteration", "N", "only this iteration").value_parser(value_parser!(u64).range(1..)))
+            .arg(value("iteration", "N", "show only this iteration").value_parser(value_parser!(u64).range(1..)))
             .arg(flag("raw", "print the raw log or transcript")),
         Command::new("monitor")
-            .about("Watch the loops of this project on the whole screen, and steer them")
+            .about("Watch the loops of this project full screen, and steer them")
             .arg(flag("all", "watch the loops of all your projects")),
         Command::new("answer")
             .about("Show or answer the agent's open question")
@@ -132,7 +132,7 @@ fn commands() -> Vec<Command> {
                 word("run-id", "RUN", "show this run, by its id or the beginning of it")
                     .conflicts_with_all(["last", "circuit", "stalls"]),
             )
-            .arg(value("last", "N", "only the newest N").value_parser(value_parser!(u32).range(1..)))
+            .arg(value("last", "N", "show only the newest N runs").value_parser(value_parser!(u32).range(1..)))
             .arg(flag("circuit", "list trips and resets of the circuit breaker instead"))
             .arg(flag("stalls", stalls).conflicts_with("circuit"))
             .arg(flag("json", "print one JSON object per line")),

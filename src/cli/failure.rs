@@ -1,9 +1,10 @@
 //! How a command fails: what failed, what to do about it, and the exit code.
 
 use crate::core::outcome::Exit;
+use crate::core::request::RequestError;
 use crate::core::text::clean;
 use crate::core::text::nearest::nearest;
-use crate::store::project::door::Refused;
+use crate::store::hinted::Hinted;
 use crate::store::state::{self, StateError};
 use std::fmt::{self, Display};
 
@@ -55,13 +56,23 @@ impl Failure {
             .did_you_mean(nearest(flag, flags.iter().copied()), otherwise)
     }
 
+    /// Returns the failure of a flag or an argument with a wrong value.
+    pub fn invalid_value(of: &str, value: &str) -> Self {
+        Failure::usage(format!("invalid value for {of}: '{}'", clean::excerpt(value, 60)))
+    }
+
     /// Moves the hint with which the message ends to its own place.
     fn with_hint_of(mut self, hint: Option<String>) -> Self {
         let Some(hint) = hint else { return self };
-        if let Some(message) = self.message.strip_suffix(&format!(": {hint}")) {
+        if let Some(message) = self.message.strip_suffix(&format!("; {hint}")) {
             self.message = message.to_owned();
         }
         self.hint(hint)
+    }
+
+    /// Adds a hint to a failure that has none.
+    pub fn or_hint(self, hint: &str) -> Self {
+        if self.hint.is_some() { self } else { self.hint(hint) }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -80,9 +91,15 @@ impl Display for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        let refused = error.downcast_ref::<Refused>().map(|refused| refused.hint.clone());
-        let hint = refused.or_else(|| hint_of(error.downcast_ref()?));
+        let hinted = error.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
+        let hint = hinted.or_else(|| hint_of(error.downcast_ref()?));
         Failure::internal(error).with_hint_of(hint)
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Self {
+        Failure::usage(error.message).with_hint_of(error.hint.map(str::to_owned))
     }
 }
 
@@ -96,7 +113,7 @@ impl From<StateError> for Failure {
 fn hint_of(error: &StateError) -> Option<String> {
     match error {
         StateError::Newer(..) => Some(state::UPGRADE.into()),
-        StateError::Other(error) => error.downcast_ref().map(|refused: &Refused| refused.hint.clone()),
+        StateError::Other(error) => error.downcast_ref().map(|hinted: &Hinted| hinted.hint.clone()),
         StateError::Damaged(..) => None,
     }
 }

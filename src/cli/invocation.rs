@@ -95,7 +95,7 @@ impl<'m> Invocation<'m> {
 fn bad_environment(error: anyhow::Error) -> Failure {
     match error.is::<Relative>() {
         true => Failure::usage(error).hint("give the whole path, or unset the variable"),
-        false => Failure::usage(error),
+        false => Failure::from(error).exit(Exit::Usage),
     }
 }
 

@@ -94,12 +94,12 @@ fn mistyped(error: &clap::Error, program: &Command) -> Option<Failure> {
                 return Some(Failure::usage(format!("{} needs a value", flag_of(&of))).hint(hint));
             }
             let meant = nearest(value, valid.iter().map(String::as_str));
-            Some(invalid_value(&flag_of(&of), value).did_you_mean(meant, hint))
+            Some(Failure::invalid_value(&flag_of(&of), value).did_you_mean(meant, hint))
         }
         // Every other value is a path or a number from 1.
         ErrorKind::ValueValidation => {
             let of = flag_of(&argument(ContextKind::InvalidArg)?);
-            let failure = invalid_value(&of, given(ContextKind::InvalidValue)?);
+            let failure = Failure::invalid_value(&of, given(ContextKind::InvalidValue)?);
             Some(failure.hint("use a whole number of 1 or more"))
         }
         ErrorKind::ArgumentConflict => {
@@ -117,10 +117,6 @@ fn mistyped(error: &clap::Error, program: &Command) -> Option<Failure> {
         }
         _ => None,
     }
-}
-
-fn invalid_value(of: &str, value: &str) -> Failure {
-    Failure::usage(format!("invalid value for {of}: '{}'", clean::excerpt(value, 60)))
 }
 
 /// Parses the arguments, prints the answer or the failure, and returns the exit code.

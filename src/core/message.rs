@@ -207,8 +207,9 @@ pub fn quota(settings: &Settings) -> Vec<String> {
     let reserve = reserve_percent
         .map(|left| format!("Once less than {left}% of a usage limit is left, the loop {then}"));
     let context = settings.max_context_percent;
-    let context =
-        context.map(|level| format!("At {level}% of the context the agent hands over to a new one"));
+    let context = context.map(|level| {
+        format!("At {level}% of the context the agent writes a handover and continues in a new context")
+    });
     land.into_iter().chain(reserve).chain(context).collect()
 }
 
@@ -266,12 +267,12 @@ pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
         },
         Outcome::Blocked if run.engine == Engine::InSession => {
             format!(
-                "resolve what ralph/blocked.txt says, then /ralph:answer TEXT (tells the agent) or {resume}"
+                "resolve the problem in ralph/blocked.txt, then {resume}, or explain it to the agent with /ralph:answer TEXT"
             )
         }
         Outcome::Blocked => {
             format!(
-                "resolve what ralph/blocked.txt says (`ralph answer TEXT` tells the agent), then {resume}"
+                "resolve the problem in ralph/blocked.txt (explain it to the agent with `ralph answer TEXT`), then {resume}"
             )
         }
         Outcome::Decide if run.engine == Engine::InSession => "/ralph:answer TEXT".into(),
@@ -292,11 +293,6 @@ pub fn resume_command(run: &StoredLoop) -> &'static str {
 /// Returns `1 iteration` or `12 iterations`.
 pub fn iterations(count: u64) -> String {
     format!("{count} iteration{}", if count == 1 { "" } else { "s" })
-}
-
-/// Returns `1 turn` or `12 turns`.
-pub fn turns(count: u64) -> String {
-    format!("{count} turn{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns what happened last in a loop, and when: its ending, a turn, or its start.
@@ -476,7 +472,7 @@ mod tests {
         for (outcome, of_session, of_run) in [
             (
                 Outcome::Blocked,
-                "/ralph:answer TEXT (tells the agent) or /ralph:start --resume",
+                "then /ralph:start --resume, or explain it to the agent with /ralph:answer TEXT",
                 "then ralph run",
             ),
             (Outcome::Decide, "/ralph:answer TEXT", "`ralph answer TEXT`, then ralph run"),

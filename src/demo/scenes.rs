@@ -22,7 +22,7 @@ const LEFT_OUT: [&str; 9] = [
     "Task:",
     "Check:",
     "Ralph: not in a git",
-    "Ralph: dropped",
+    "Ralph: removed",
     "── iteration 1 ok",
     "───",
     "Avg/iter",

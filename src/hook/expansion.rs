@@ -95,8 +95,8 @@ fn permission_note(call: &Call) -> String {
             "\nNote: in permission mode plan the agent cannot edit files; Shift+Tab changes the mode.".into()
         }
         Some(mode) => format!(
-            "\nNote: in permission mode {mode} Claude Code asks for edits and commands that no rule allows, and denies \
-             them without an answer; Shift+Tab changes the mode, --allow-tool or /permissions adds rules."
+            "\nNote: in permission mode {mode}, edits and commands that no rule allows need your permission, and Ralph \
+             denies them if you do not answer; Shift+Tab changes the mode, --allow-tool or /permissions adds rules."
         ),
     }
 }

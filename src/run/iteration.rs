@@ -13,6 +13,7 @@ use crate::core::outcome::Outcome;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, Spent, StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
+use crate::core::signal;
 use crate::core::tasks::{self as stories, Mode};
 use crate::core::time::heartbeat::Silence;
 use crate::core::time::runtime::{self, HookKind};
@@ -388,7 +389,7 @@ impl Runner<'_> {
                     Some(Outcome::MaxIterations | Outcome::MaxRuntime | Outcome::MaxCost)
                 );
                 if let (Some(error), Some(reason), true) = (&error, &self.run.reason, is_stuck || is_limit)
-                    && !reason.contains(error.as_str())
+                    && !reason.contains(signal::without_label(error))
                 {
                     self.run.reason = Some(format!("{reason}; last error: {error}"));
                 }

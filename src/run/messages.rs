@@ -11,7 +11,7 @@ use crate::core::time::{self, Stamp};
 use crate::store::runner::summary::SummaryRow;
 use crate::store::tasks;
 
-/// Returns `Ralph 12/50 · Runtime: 3.2h/9.0h · $4.10 · circuit closed`, short enough for what the screen adds to it.
+/// Returns `Ralph 12/50 · Runtime: 3.2h/9.0h · $4.10 · circuit ok`, short enough for what the screen adds to it.
 pub fn position(run: &ArmedLoop, settings: &Settings, number: u64) -> String {
     let of = message::of(number, settings.max_iterations);
     let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
@@ -57,8 +57,7 @@ pub fn timeout_note(run_settings: &RunSettings) -> Option<String> {
 }
 
 fn span(seconds: u64) -> String {
-    let (minutes, seconds) = (seconds / 60, seconds % 60);
-    if minutes > 0 { format!("{minutes}m {seconds}s") } else { format!("{seconds}s") }
+    time::span(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000))
 }
 
 /// Returns the table shown at every ending.

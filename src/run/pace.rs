@@ -7,6 +7,7 @@ use super::{Runner, SESSION, terminal};
 use crate::core::decide::figures::MAX_RESET_MS;
 use crate::core::decide::quota::{self, CLOCK_MARGIN_MS, QuotaVerdict, UNKNOWN_RESET_MS};
 use crate::core::event::{self, EventKind};
+use crate::core::message;
 use crate::core::outcome::Outcome;
 use crate::core::record::{LoopState, PAUSED_BY_USER, QuotaWait, Waiting, WaitingFor};
 use crate::core::settings::{QuotaSettings, RunSettings};
@@ -70,7 +71,7 @@ impl Wait {
     }
 
     fn for_calls(per_hour: u64, until: Stamp, now: Stamp) -> Wait {
-        let reason = format!("{per_hour} iterations within the hour");
+        let reason = format!("limit of {} per hour reached", message::iterations(per_hour));
         Wait::new(WaitingFor::Calls, reason, world::milliseconds(until - now), Some(until))
     }
 

@@ -52,6 +52,7 @@ impl TroubleCount {
         match trouble {
             Trouble::None => None,
             Trouble::Error(words) => {
+                let words = signal::without_label(words);
                 Some((Outcome::Error, format!("same error {count} times in a row: {words}")))
             }
             Trouble::Denied(tools) => Some((

@@ -3,6 +3,7 @@
 pub mod config;
 pub mod events;
 pub mod file;
+pub mod hinted;
 pub mod process;
 pub mod project;
 pub mod runner;

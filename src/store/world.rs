@@ -2,6 +2,7 @@
 
 use super::variables;
 use crate::core::time::Stamp;
+use crate::store::hinted::Hinted;
 use anyhow::{Context, Result};
 use std::fmt;
 use std::ops::Add;
@@ -146,8 +147,9 @@ fn now() -> Result<Stamp> {
         return Ok(moment.at);
     }
     match text("RALPH_NOW") {
-        Some(text) => Moment::parse(&text).map(|moment| moment.at).with_context(|| {
-            format!("RALPH_NOW is '{text}': expected RFC 3339 or Unix seconds, or unset it")
+        Some(text) => Moment::parse(&text).map(|moment| moment.at).ok_or_else(|| {
+            let what = format!("invalid value for RALPH_NOW: '{text}'");
+            Hinted::error(what, "use RFC 3339 or Unix seconds, or unset it")
         }),
         None => Ok(clock()),
     }

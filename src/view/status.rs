@@ -208,12 +208,12 @@ impl LoopView {
         self.state(now, WIDTH - clean::columns(own), paint) + &paint.dim(own)
     }
 
-    /// Returns the loop in one line: `■ ended: complete · 12 turns · 3h ago · run 1a2b3c4d · TASK`.
+    /// Returns the loop in one line: `■ ended: complete · 12 iterations · 3h ago · run 1a2b3c4d · TASK`.
     fn line(&self, now: Stamp, paint: Paint) -> String {
         let run = &self.run;
         let ago = time::span(now - run.ended_at.unwrap_or(run.last_seen()));
-        let (turns, id) = (message::turns(run.iteration), message::short_id(&run.run_id));
-        let rest = format!("· {turns} · {ago} ago · run {id} · {}", clean::line(&run.task));
+        let (iterations, id) = (message::iterations(run.iteration), message::short_id(&run.run_id));
+        let rest = format!("· {iterations} · {ago} ago · run {id} · {}", clean::line(&run.task));
         let [state, plain] = [paint, Paint::new(false)].map(|paint| self.state(now, WIDTH / 2, paint));
         format!("{state} {}", clean::excerpt(&rest, WIDTH - 1 - clean::columns(&plain)))
     }
@@ -233,7 +233,7 @@ impl LoopView {
         if let Some(next) = self.next(now) {
             rows.extend(labelled("Next", &next));
         }
-        rows.extend(self.next_ends().map(|ends| ("Until end", ends)));
+        rows.extend(self.next_ends().map(|ends| ("Ends", ends)));
         rows.push(("Iterations", iterations(run.iteration, settings.max_iterations)));
         rows.push(("Time", message::times(run, settings, now)));
         rows.extend(self.limits(paint).map(|limits| ("Limits", limits)));

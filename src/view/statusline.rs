@@ -40,9 +40,9 @@ pub fn line(
     clean::excerpt(&parts.join(" · "), WIDTH)
 }
 
-/// Returns the line of a loop that ended: `ended: complete · 12 turns`.
+/// Returns the line of a loop that ended: `ended: complete · 12 iterations`.
 pub fn ended(run: &StoredLoop, now: Stamp) -> String {
-    format!("{} · {}", Activity::Ended(run.outcome).line(now), message::turns(run.iteration))
+    format!("{} · {}", Activity::Ended(run.outcome).line(now), message::iterations(run.iteration))
 }
 
 /// Returns the breaker condition that is nearest to a trip.

@@ -108,7 +108,7 @@ fn each_command_acts_while_a_tool_runs() {
         screen.type_line("/ralph-stop");
         screen.wait_for("ended (stopped)", SOON);
         assert_eq!((the_loop(&session)["outcome"].as_str(), api.requests().len()), (Some("stopped"), 3));
-        screen.wait_for("ralph: ended: stopped · 1 turn", SOON);
+        screen.wait_for("ralph: ended: stopped · 1 iteration", SOON);
         let_go(&session, "go-2");
         screen.wait_for("● two", SOON);
         screen.type_line("are you there");

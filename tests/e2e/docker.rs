@@ -342,10 +342,11 @@ fn a_stop_is_reported_once_nothing_of_the_agent_is_left_in_the_container() {
 }
 
 #[test]
-fn a_container_that_stops_in_mid_run_is_named() {
+fn a_container_that_stops_during_the_run_is_named() {
     let Some(container) = Container::start() else { return };
     let user = User::new();
-    for (how, words) in [("kill", "stopped in mid-run"), ("restart", "was restarted in mid-run"), ("rm", "")]
+    for (how, words) in
+        [("kill", "stopped during the run"), ("restart", "was restarted during the run"), ("rm", "")]
     {
         let agent = "echo begun; sleep 7008";
         let mut running = user.start(&["--new", "--container", &container.name, "--agent-command", agent]);
@@ -401,7 +402,7 @@ fn a_container_that_is_not_there_does_not_run_or_has_no_client_is_told() {
     text(&docker(&["start", &container.name]));
     let output = user.run(&["--container", &container.name]);
     assert_eq!(output.code, Some(69), "{output:?}");
-    assert!(output.stderr.contains("Install Claude Code in the container"), "{output:?}");
+    assert!(output.stderr.contains("install Claude Code in the container"), "{output:?}");
     assert!(!user.root.join("project/ralph").exists(), "nothing was begun");
 }
 

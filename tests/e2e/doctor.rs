@@ -134,7 +134,7 @@ fn disabled_hooks_are_reported_and_do_not_run() {
         assert_eq!(code, Some(1));
         assert_says(&report, "hooks", "failure", user.to_str().unwrap());
         assert_says(&report, "round-trip", "failure", "did not run the plugin's Stop hook");
-        assert_says(&report, "steering", "skipped", "no hook");
+        assert_says(&report, "steering", "skipped", "did not run a hook of the plugin");
     }
     // Local settings win, as in Claude Code.
     fs::write(&user, r#"{"disableAllHooks": true}"#).unwrap();
@@ -180,7 +180,7 @@ fn the_way_into_a_running_turn_is_named() {
     let (_, report) = doctor(&session, &["--plugin-dir", plugin().to_str().unwrap()]);
     assert_says(&report, "steering", "ok", "PostToolBatch: the agent reads new guidance after its next tool");
     assert_says(&report, "steering", "ok", "Claude Code 2.1.197");
-    assert_says(&report, "figures", "ok", "nothing tells cost, context and quota");
+    assert_says(&report, "figures", "ok", "nothing reports cost, context and quota");
     let line = r#"{"statusLine": {"type": "command", "command": "ralph statusline"}}"#;
     fs::write(session.claude_config().join("settings.json"), line).unwrap();
     let (_, report) = doctor(&session, &["--plugin-dir", plugin().to_str().unwrap()]);

@@ -20,7 +20,7 @@ fn failing(after: Vec<Reply>) -> Option<(Api, Session)> {
 /// How often the agent was woken for another attempt.
 fn attempts(api: &Api) -> usize {
     let last = api.requests().last().map(|request| request.text()).unwrap_or_default();
-    last.matches("is tried again").count()
+    last.matches("Try again.").count()
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn a_loop_ends_with_the_words_of_a_service_that_stays_away() {
     let ended = the_loop(&session);
     assert_eq!((&ended["outcome"], &ended["iteration"]), (&json!("error"), &json!(1)));
     let reason = ended["reason"].as_str().unwrap();
-    assert!(reason.starts_with("the service failed for ") && reason.contains("API Error: 529"), "{reason}");
-    assert!(ralph(&session, &["history"]).contains("the service failed for"));
+    assert!(reason.starts_with("the API failed for ") && reason.contains("API Error: 529"), "{reason}");
+    assert!(ralph(&session, &["history"]).contains("the API failed for"));
 }
 
 #[test]

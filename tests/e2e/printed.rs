@@ -115,7 +115,7 @@ fn text_only_turns_end_with_our_reason_before_the_clients_cap() {
 
     let told = output.system_messages().join("\n");
     assert!(told.contains("Ralph ended (stuck): "), "{told}");
-    assert!(told.contains("turns in a row without using a tool"), "{told}");
+    assert!(told.contains("turns in a row without a tool call"), "{told}");
     assert!(output.answer().contains("still thinking"), "the client's own cap leaves an empty result");
     assert_eq!(api.requests().len(), 5);
     let pivot = api.requests()[4].last_user_text();

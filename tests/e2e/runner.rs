@@ -199,7 +199,7 @@ fn three_iterations_lead_to_complete_each_fresh_and_each_accounted_for() {
 
 #[test]
 fn a_service_that_fails_once_costs_no_iteration() {
-    for (status, said) in [(500, "the service failed (500)"), (429, "the service limits requests (429)")] {
+    for (status, said) in [(500, "the API failed (500)"), (429, "the API limits requests (429)")] {
         let worked = priced(bash("true"));
         let api = Api::start(vec![worked, Reply::error(status), priced(Reply::text(DONE))]);
         let Some(session) = session(&api) else { return };

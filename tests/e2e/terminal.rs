@@ -166,7 +166,7 @@ fn a_wait_is_counted_down_and_enter_ends_it() {
     terminal.sees("── iteration 1 ok");
     // Two agents were started, and two are the user's own limit.
     let hour = terminal.last_line_when(|line| line.ends_with("left (Enter tries now)"));
-    assert!(hour.starts_with("Ralph: 2 iterations within the hour; "), "{hour}");
+    assert!(hour.starts_with("Ralph: limit of 2 iterations per hour reached; "), "{hour}");
     terminal.screen.key("Enter");
     let text = terminal.ended(0);
     assert_eq!(text.matches("── iteration 1 of 50 ──").count(), 2, "the limit was no iteration: {text}");

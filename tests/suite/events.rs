@@ -447,7 +447,7 @@ fn history_shows_one_run_in_full() {
         "2  rejected",
         "completion rejected: ",
         "check      test -f done: passed in iteration 3, first failed in 2",
-        "guidance   forbidden: touch x (read after iteration 1)",
+        "guidance   forbidden: touch x (delivered after iteration 1)",
     ] {
         assert!(told.contains(part), "{part}:\n{told}");
     }

@@ -305,8 +305,8 @@ fn status_shows_this_sessions_loop_in_full_then_the_others_and_a_line_for_each_t
                 "■ ended: complete · this session\n  Task        the own task",
                 "  Reason      task complete: ",
                 "● working\n  Task        the other task",
-                "■ ended: complete · 1 turn · 1m ago · run ",
-                " · the task of ended-2\n■ ended: complete · 1 turn",
+                "■ ended: complete · 1 iteration · 1m ago · run ",
+                " · the task of ended-2\n■ ended: complete · 1 iteration",
                 " · the task of ended-1\n",
             ],
         );
@@ -315,7 +315,7 @@ fn status_shows_this_sessions_loop_in_full_then_the_others_and_a_line_for_each_t
     let text = env.ralph(&["status"]).ok();
     in_order(
         &text,
-        &["● working\n  Task        the other task", "■ ended: complete · 1 turn", " · the own task\n"],
+        &["● working\n  Task        the other task", "■ ended: complete · 1 iteration", " · the own task\n"],
     );
     assert_eq!(text.matches("  Task  ").count(), 1, "{text}");
     env.ralph(&["stop"]).ok();
@@ -347,8 +347,8 @@ fn status_of_all_projects_has_a_line_for_each_loop_elsewhere() {
         let c = format!("\nRalph · {}\n", env.base.join("c").display());
         assert!(
             masked.starts_with(&format!(
-                "● working · 0 turns · 1m ago · run ID · the task in b\n{c}\
-                 ■ ended: stopped · 0 turns · 1m ago · run ID · the task in c\n"
+                "● working · 0 iterations · 1m ago · run ID · the task in b\n{c}\
+                 ■ ended: stopped · 0 iterations · 1m ago · run ID · the task in c\n"
             )),
             "{masked}"
         );

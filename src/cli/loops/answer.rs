@@ -72,7 +72,7 @@ fn adopt(call: &Invocation, question: &Question, text: &str) -> Result<String, F
     answers::save(world, project, &list)?;
     question::file_away(project, &answered, world.now)?;
     Ok(format!(
-        "Adopted with the answer \"{}\". The next /ralph:start or `ralph run` tells the agent.",
+        "Adopted with the answer \"{}\". The next /ralph:start or `ralph run` passes it to the agent.",
         clean::excerpt(&answered.answer, 160)
     ))
 }

@@ -93,7 +93,7 @@ impl GuidanceCommand {
             } else if let [_, .., "--remove", number] = words
                 && number.parse::<usize>().is_ok()
             {
-                return Err(Failure::usage("a text and --remove were given").hint("use one of them"));
+                return Err(Failure::usage("a text and --remove cannot be used together"));
             } else {
                 return GuidanceCommand::give(list, &words.join(" "), options);
             }
@@ -121,8 +121,7 @@ impl Options {
 
     pub fn set_for(&mut self, value: &str) -> Result<(), Failure> {
         let seconds = guidance::parse_span(value).ok_or_else(|| {
-            Failure::usage(format!("invalid value for --for: '{value}'"))
-                .hint("use a duration such as 30m, 1h 30m or 1d")
+            Failure::invalid_value("--for", value).hint("use a duration such as 30m, 1h 30m or 1d")
         })?;
         self.for_seconds = Some(seconds);
         Ok(())

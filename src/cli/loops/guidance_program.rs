@@ -58,7 +58,7 @@ pub fn giving() -> [Command; 2] {
             Command::new(name).about(about).args([
                 words("text", "TEXT", text),
                 flag("pin", "Do not let it expire"),
-                value("for", "DURATION", "Drop it after this time: 30m, 2h, 1d"),
+                value("for", "DURATION", "Let it expire after this time: 30m, 2h, 1d"),
                 flag("replace", "Clear the list first"),
                 value("remove", "N", "Remove the entry with this number in the list")
                     .conflicts_with_all(["text", "pin", "for", "replace"]),
@@ -71,13 +71,19 @@ pub fn giving() -> [Command; 2] {
 
 pub fn command() -> Command {
     let remove = Command::new("remove").about("Remove one entry by its number in the list or by its text");
-    let which = Arg::new("which").value_name("N|TEXT").num_args(1..).required(true);
+    let which = Arg::new("which")
+        .value_name("N|TEXT")
+        .num_args(1..)
+        .required(true)
+        .help("The entry's number in the list, or its text");
     let allow = Command::new("allow").about("Allow a finding of the scan by its id, until it changes");
+    let id =
+        Arg::new("id").value_name("ID").required(true).help("The finding's id, as `ralph scan` shows it");
     let rest = [
         common(Command::new("list").about("Show all guidance with its age")),
         common(remove.arg(which)),
         common(Command::new("clear").about("Remove all guidance")),
-        common(allow.arg(Arg::new("id").value_name("ID").required(true))),
+        common(allow.arg(id)),
         common(Command::new("adopt").about("Accept guidance in the state file that is not from you")),
     ];
     let commands = giving().into_iter().chain(rest).collect();

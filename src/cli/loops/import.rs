@@ -1,4 +1,4 @@
-//! `start --import`: takes over a loop of the official ralph-loop plugin. The user's flags win over the plugin's file.
+//! `start --import`: imports a loop of the official ralph-loop plugin. The user's flags win over the plugin's file.
 
 use crate::cli::{Failure, Project, World};
 use crate::core::record::ArmedLoop;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const LIMIT_KEY: &str = "loop_limits.max_iterations";
 const PROMISE: &str = "completion.promise";
 
-/// A loop of the plugin that we take over.
+/// A loop of the plugin that is imported.
 #[derive(Debug)]
 pub struct Import {
     pub path: PathBuf,
@@ -27,12 +27,12 @@ pub fn read(world: &World, project: &Project, request: &mut StartRequest) -> Res
     let Some(path) = official::path(project, &world.working_dir) else {
         let (name, root) = (official::NAME, project.root.display());
         let why = format!("no loop of the official plugin: .claude/{name} is not in {root}");
-        return Err(Failure::refused(why).hint("/ralph:start TASK starts a new loop."));
+        return Err(Failure::refused(why).hint("start a new loop with /ralph:start TASK"));
     };
     let text = official::read(project, &path).map_err(Failure::refused)?;
     let refused = |what: String| {
         Failure::refused(format!("{}: {what}", path.display()))
-            .hint("Nothing was changed. Fix the file, or start a new loop with /ralph:start TASK.")
+            .hint("fix the file, or start a new loop with /ralph:start TASK; nothing was changed")
     };
     let found = parse(&text).map_err(|fault| refused(fault.to_string()))?;
     if request.task.is_empty() {
@@ -53,7 +53,7 @@ pub fn read(world: &World, project: &Project, request: &mut StartRequest) -> Res
         }
     }
     let unlimited = found.max_iterations == 0 && !is_given(LIMIT_KEY);
-    *request = request.clone().checked().map_err(refused)?;
+    *request = request.clone().checked().map_err(|wrong| refused(wrong.message))?;
     Ok(Import { path, found, unlimited })
 }
 

@@ -66,11 +66,11 @@ fn passed(call: &Invocation, command: &str) -> Result<String, Failure> {
         return Err(Failure::refused(format!(
             "/ralph:{command} does not take text from the agent in this session"
         ))
-        .hint(format!("the user types /ralph:{command} in Claude Code")));
+        .hint(format!("ask the user to type /ralph:{command} in Claude Code")));
     }
     if let Some(key) = reserved(command, &text) {
         return Err(Failure::refused(format!("{key} cannot be set by text that the agent passed"))
-            .hint("the user sets it in a terminal, with `ralph start` or `ralph config`"));
+            .hint("ask the user to set it in a terminal with `ralph start` or `ralph config`"));
     }
     let reply = run(&call.world, &call.project, session, command, text.trim_end_matches('\n'))?;
     Ok(reply.agent.map_or(reply.user.clone(), |agent| format!("{}\n\n{agent}", reply.user)))
@@ -128,8 +128,9 @@ fn answered(
     match command {
         "start" => {
             let hint =
-                "/ralph:start TASK [--max-hours N] [--max-iterations N] …; /ralph:help shows all flags";
-            let request = StartRequest::from_text(text).map_err(|wrong| Failure::usage(wrong).hint(hint))?;
+                "use /ralph:start TASK [--max-hours N] [--max-iterations N] …; see /ralph:help for all flags";
+            let request =
+                StartRequest::from_text(text).map_err(|wrong| Failure::from(wrong).or_hint(hint))?;
             start::start(world, project, session, &request, true)
         }
         "stop" => {
@@ -177,16 +178,7 @@ fn answered(
             Ok(guidance::run(world, project, Some(session), &request, false)?.into())
         }
         "scan" => {
-            let least = match words[..] {
-                [] => Some(Severity::Low),
-                ["--severity", name] => Severity::named(name),
-                [flag] => flag.strip_prefix("--severity=").and_then(Severity::named),
-                _ => None,
-            };
-            let least = least.ok_or_else(|| {
-                let known = ["--severity", "low", "medium", "high", "critical"];
-                unexpected(&words, &known, "/ralph:scan [--severity low|medium|high|critical]")
-            })?;
+            let least = severity_from(&words)?;
             let plain =
                 |scan: &_, allowed_ids: &[String]| view::scan::human(scan, allowed_ids, Paint::new(false));
             Ok(scan::run(world, project, least, plain, false).0.into())
@@ -225,6 +217,21 @@ fn answer_from(text: &str) -> Result<(&str, bool), Failure> {
     }
 }
 
+fn severity_from(words: &[&str]) -> Result<Severity, Failure> {
+    const LEVELS: [&str; 4] = ["low", "medium", "high", "critical"];
+    const USAGE: &str = "/ralph:scan [--severity low|medium|high|critical]";
+    let name = match words {
+        [] => return Ok(Severity::Low),
+        ["--severity", name] => Some(*name),
+        [flag] => flag.strip_prefix("--severity="),
+        _ => None,
+    };
+    let name = name.ok_or_else(|| unexpected(words, &["--severity"], USAGE))?;
+    Severity::named(name).ok_or_else(|| {
+        Failure::invalid_value("--severity", name).did_you_mean(nearest(name, LEVELS), format!("use {USAGE}"))
+    })
+}
+
 fn history_from(words: &[&str]) -> Result<history::HistoryArgs, Failure> {
     let flags = ["--last", "--circuit", "--stalls"];
     let usage = "/ralph:history [--last N] [--circuit|--stalls]";
@@ -237,10 +244,10 @@ fn history_from(words: &[&str]) -> Result<history::HistoryArgs, Failure> {
             ("--last", value) => {
                 let value = if value.is_empty() { rest.next().copied().unwrap_or_default() } else { value };
                 let number = value.parse().ok().filter(|number| *number > 0);
-                request.last = Some(number.ok_or_else(|| {
-                    Failure::usage(format!("--last: '{}' is not a number above 0", clean::excerpt(value, 60)))
-                        .hint(format!("use {usage}"))
-                })?);
+                request.last =
+                    Some(number.ok_or_else(|| {
+                        Failure::invalid_value("--last", value).hint(format!("use {usage}"))
+                    })?);
             }
             _ => return Err(unexpected(&[word], &flags, usage)),
         }

@@ -60,7 +60,7 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     let switches = PRESETS.iter().map(|preset| preset.name).chain(SWITCHES.map(|(name, _)| name));
     let mut request = call.start_request(flags, switches)?;
     request.task = call.text_or_stdin("task")?;
-    let request = request.checked().map_err(Failure::usage)?;
+    let request = request.checked()?;
     let imported = || request.import.then(|| import::session(&call.world, &call.project))?;
     let session = call.session().map(str::to_owned).or_else(imported).unwrap_or_default();
     Ok(start(&call.world, &call.project, &session, &request, false)?.user)
@@ -423,14 +423,14 @@ fn pick_resumable(start: &Start, document: &Document) -> Result<(String, ArmedLo
     } else if let Some(own) = loops.iter().position(|(id, _)| id == start.session) {
         return Ok(loops.swap_remove(own));
     } else {
-        // A loop whose session may still be at work is only taken over by name.
+        // A loop whose session may still be at work is only adopted by name.
         let elsewhere = loops.iter().any(|(_, run)| run.is_alive());
         loops.retain(|(_, run)| {
             run.is_alive() && (run.session.orphaned_at.is_some() || run.session.closed_at.is_some())
         });
         if loops.is_empty() && elsewhere {
             return Err(Failure::refused("the loops of this project belong to other sessions")
-                .hint("`ralph status` lists them; take one over with --resume --run ID"));
+                .hint("`ralph status` lists them; adopt one with --resume --run ID"));
         }
         if loops.iter().any(|(_, run)| run.session.orphaned_at.is_some()) {
             loops.retain(|(_, run)| run.session.orphaned_at.is_some());
@@ -459,7 +459,7 @@ fn leave_session(document: &mut Document, from: &str, to: &str, now: Stamp) -> a
         document.remove_loop(from);
         return Ok(());
     };
-    run.end(Outcome::Interrupted, format!("taken over by session {}", clean::excerpt(to, 36)), now);
+    run.end(Outcome::Interrupted, format!("adopted by session {}", clean::excerpt(to, 36)), now);
     document.set_loop(from, &run)
 }
 

@@ -122,7 +122,7 @@ pub fn gather_observed(
         Err(error) => return Err(error.into()),
     };
     if document.newer_than_us() {
-        notes.push("the state is from a newer version of Ralph and read-only: upgrade Ralph".into());
+        notes.push("the state is from a newer version of Ralph and read-only; upgrade Ralph".into());
     }
     notes.extend(state::unreadable_loops(project, &document));
     let armed::Loaded { mut loops, faults } = loaded;

@@ -54,7 +54,7 @@ pub fn stop(
     match scope {
         _ if !unended.is_empty() => {
             Err(Failure::internal([unended, lines].concat().join("\n")).hint(
-                "The loop starts no further iteration. Run `ralph stop` again to end the agent; `ralph doctor` shows leftover processes.",
+                "the loop starts no further iteration; run `ralph stop` again to end the agent, or see `ralph doctor` for leftover processes",
             ))
         }
         _ if !lines.is_empty() => Ok(lines.join("\n")),
@@ -114,7 +114,12 @@ fn stop_in(
         if only.is_some_and(|only| only != id) || !run.is_alive() {
             continue;
         }
-        run.end(Outcome::Stopped, "`ralph stop` was run", world.now);
+        let reason = if shown_in.is_some() {
+            "the stop command was typed in Claude Code"
+        } else {
+            "`ralph stop` was run"
+        };
+        run.end(Outcome::Stopped, reason, world.now);
         run.told.ending = shown_in == Some(&id);
         let notes = ending::record(world, project, &id, &run);
         state.document.set_loop(&id, &run)?;
@@ -201,7 +206,7 @@ fn none_running(world: &World, project: &Project, session: &str) -> Failure {
         .map(|(id, run)| format!("\n  --session {}  {}", clean::line(&id), clean::excerpt(&run.task, 40)))
         .collect();
     match others.is_empty() {
-        true => failure,
+        true => failure.hint("`ralph status` shows the loops of this project"),
         false => failure.hint(format!("these are running in this project:{others}")),
     }
 }

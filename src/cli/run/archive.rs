@@ -31,7 +31,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     if archive::is_fresh(project, &name, include_logs) {
         if lines.is_empty() {
             return Err(Failure::refused("there is nothing to archive in ralph/")
-                .hint("`ralph init` creates it, `ralph run` works in it."));
+                .hint("`ralph init` creates it, `ralph run` works in it"));
         }
         return Ok(lines.join("\n"));
     }
@@ -79,18 +79,17 @@ fn refuse_while_active(world: &World, project: &Project) -> Result<(), Failure> 
         return Err(Failure::refused(format!(
             "a run is active in this project: process {pid}, since {since}"
         ))
-        .hint("Stop it or wait until it ends, then archive."));
+        .hint("stop it or wait until it ends, then archive again"));
     }
     let Loaded { loops, faults } = alive(world, project);
     if !faults.is_empty() {
-        return Err(
-            Failure::internal(faults.join("\n")).hint("A loop may be running here, so nothing was moved.")
-        );
+        return Err(Failure::internal(faults.join("\n"))
+            .hint("repair or remove that record, then archive again; nothing was moved"));
     }
     let running = loops.into_iter().find(|(_, run)| run.state == LoopState::Running);
     let Some((id, _)) = running else { return Ok(()) };
     Err(Failure::refused(format!("a loop is running here, in session {}", clean::excerpt(&id, 40)))
-        .hint("`ralph stop` ends it; then archive."))
+        .hint("end it with `ralph stop`, then archive again"))
 }
 
 fn tell(what: &str, project: &Project, archived: &Archived) -> String {

@@ -9,7 +9,7 @@ pub fn init(call: &Invocation) -> Result<String, Failure> {
     let (project, force) = (&call.project, call.flag("force"));
     if let Some(holder) = run_lock::holder(&call.world, project).filter(|_| force) {
         return Err(Failure::refused(format!("a run is active in this project (process {})", holder.pid))
-            .hint("It uses the files that --force would replace. Stop it first."));
+            .hint("stop it first: it uses the files that --force replaces"));
     }
     let name = match call.value("name").map(clean::line) {
         Some(name) if name.is_empty() => return Err(Failure::usage("--name is empty")),

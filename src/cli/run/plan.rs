@@ -319,7 +319,7 @@ fn given_prompt(world: &World, project: &Project, args: &RunArgs) -> Result<Opti
         return Ok(Some(Prompt { text: args.start.task.clone(), file: None }));
     }
     let Some(path) = args.file.as_ref().map(|path| world.working_dir.join(path)) else { return Ok(None) };
-    let missing = || Failure::usage(format!("{} is not there", path.display()));
+    let missing = || Failure::usage(format!("no such file: {}", path.display()));
     read_prompt(project, &path)?.ok_or_else(missing).map(Some)
 }
 

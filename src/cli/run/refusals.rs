@@ -51,7 +51,7 @@ pub fn active_run(world: &World, project: &Project) -> Result<HeldProject, Failu
         "a run is already active in this project: process {}, run {run_id}, since {started_at}",
         lock.pid
     ))
-    .hint("`ralph status` shows it, `ralph stop` ends it."))
+    .hint("`ralph status` shows it, `ralph stop` ends it"))
 }
 
 /// Refuses a second agent in a container while one that a dead run left there could not be ended.
@@ -59,7 +59,7 @@ pub fn agent_left(left: &LeftBehind, options: &RunOptions) -> Result<(), Failure
     match (&left.unended, &left.container) {
         (Some(why), Some(name)) if options.target.container() == Some(name) => {
             Err(Failure::internal(format!("a dead run left an agent behind: {why}"))
-                .hint(format!("`docker restart {name}` ends it.")))
+                .hint(format!("`docker restart {name}` ends it")))
         }
         _ => Ok(()),
     }
@@ -80,8 +80,8 @@ pub fn at_limit(run: &ArmedLoop, resolved: &Resolved) -> Result<(), Failure> {
         None => Ok(()),
         Some((outcome, reason)) => {
             let raised = limits::raise(outcome, &reason).unwrap_or_default();
-            Err(Failure::refused(format!("the run is at its limit: {reason}"))
-                .hint(format!("Raise it with {raised}, or begin a new run with --new.")))
+            Err(Failure::refused(format!("limit already reached: {reason}"))
+                .hint(format!("raise it with {raised}, or begin a new run with --new")))
         }
     }
 }
@@ -99,20 +99,20 @@ pub fn critical(findings: &[Finding], args: &RunArgs) -> Result<(), Failure> {
 
 pub fn unusable_tasks(faults: &[String]) -> Failure {
     Failure::internal(faults.join("\n"))
-        .hint("Fix the file, name another with --tasks FILE, or run without tasks: --no-tasks.")
+        .hint("fix the file, name another with --tasks FILE, or use --no-tasks")
 }
 
 pub fn unreadable_run(error: anyhow::Error) -> Failure {
     Failure::internal(error.context("the last run cannot be continued"))
-        .hint("Begin a new run with --new; give its checks and limits again.")
+        .hint("begin a new run with --new; give its checks and limits again")
 }
 
 pub fn nothing_to_run() -> Failure {
-    Failure::usage("there is nothing to run: no prompt, no ralph/prompt.md").hint(
-        "ralph run \"TASK\", or ralph run -f FILE, or ralph run --tasks FILE, or `ralph init` for a prompt to start from.",
+    Failure::usage("nothing to run: no prompt given and no ralph/prompt.md").hint(
+        "use `ralph run \"TASK\"`, `ralph run -f FILE` or `ralph run --tasks FILE`, or create a prompt with `ralph init`",
     )
 }
 
 pub fn unwritable_logs(error: anyhow::Error) -> Failure {
-    Failure::from(error).hint("The runner keeps its logs in ralph/logs of the project.")
+    Failure::from(error).hint("make ralph/logs writable; the runner keeps its logs there")
 }

@@ -188,6 +188,6 @@ pub fn command() -> Command {
         flag("no-tasks", "run without a task list, even if there is one"),
         flag("skip-review", "skip review iterations: a story is done when it passes"),
         flag("quiet", "print only the result"),
-        flag("json", "print events, one JSON object a line").conflicts_with("quiet"),
+        flag("json", "print events, one JSON object per line").conflicts_with("quiet"),
     ])
 }

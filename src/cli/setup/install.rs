@@ -10,6 +10,7 @@ use crate::claude::settings::statusline;
 use crate::cli::program::write_line;
 use crate::cli::{Failure, Invocation, World};
 use crate::core::diagnosis::{CheckNote, Health};
+use crate::core::outcome::Exit;
 use crate::core::text::clean;
 use crate::store::file;
 use crate::store::file::lock::Lock;
@@ -20,11 +21,11 @@ use anyhow::Context;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-const WITHOUT_CLAUDE: &str = "Install it (https://claude.com/claude-code), or name it with --claude PATH, and try again.\n\
-    Without Claude Code: `ralph demo` shows a whole loop, `ralph run --agent-command CMD` runs any other agent, and\n\
-    `ralph install --to DIR` copies the plugin for `claude --plugin-dir DIR` on another machine.";
+const WITHOUT_CLAUDE: &str = "install it (https://claude.com/claude-code), or name it with --claude PATH, and try again;\n\
+    without Claude Code, `ralph demo` shows a whole loop, `ralph run --agent-command CMD` runs any other agent, and\n\
+    `ralph install --to DIR` copies the plugin for `claude --plugin-dir DIR` on another machine";
 const BROKEN: &str =
-    "The plugin is installed but does not work. `ralph doctor` says more; `ralph uninstall` removes it.";
+    "the plugin is installed but does not work; `ralph doctor` says more, `ralph uninstall` removes it";
 
 pub fn run(call: &Invocation) -> Result<String, Failure> {
     match call.parsed::<PathBuf>("to") {
@@ -109,9 +110,8 @@ fn copy_plugin(world: &World, target: &Path, force: bool) -> Result<(TargetState
     let backup = match &found {
         TargetState::Edited(names) if !force => {
             let why = format!("{} was edited: {}", target.display(), first_few(names.iter().cloned()));
-            return Err(
-                Failure::refused(why).hint("Nothing was changed. --force replaces it and keeps a copy.")
-            );
+            return Err(Failure::refused(why)
+                .hint("replace it with --force, which keeps a copy; nothing was changed"));
         }
         TargetState::Edited(_) => {
             let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -155,18 +155,18 @@ fn replaced(found: &TargetState, backup: Option<&Path>) -> String {
 /// Takes the lock of install and uninstall: a second install would remove the first one's unfinished folder.
 pub fn lock(world: &World) -> Result<Lock, Failure> {
     let folder = world.data_dir()?;
-    file::create_dir(folder).map_err(|error| {
-        Failure::refused(error).hint("Set RALPH_DATA_DIR to a folder that you can write.")
-    })?;
+    file::create_dir(folder)
+        .map_err(|error| Failure::refused(error).hint("set RALPH_DATA_DIR to a folder that you can write"))?;
     Lock::acquire(&folder.join("install.lock")).map_err(|error| {
-        Failure::refused(error)
-            .hint("Another `ralph install` or `ralph uninstall` may be running: wait for it, then try again.")
+        Failure::from(error)
+            .exit(Exit::Failed)
+            .hint("another `ralph install` or `ralph uninstall` may be running: wait for it, then try again")
     })
 }
 
 pub fn settings(world: &World) -> Result<SettingsFile, Failure> {
     SettingsFile::read(world)
-        .map_err(|error| Failure::refused(error).hint("Nothing was changed. Fix the file and try again."))
+        .map_err(|error| Failure::refused(error).hint("fix the file and try again; nothing was changed"))
 }
 
 fn refuse_other(registration: &Registration, folder: &Path, force: bool) -> Result<(), Failure> {
@@ -175,7 +175,7 @@ fn refuse_other(registration: &Registration, folder: &Path, force: bool) -> Resu
         Some(other) if !force && !other.is_our_repository() => {
             let place = clean::excerpt(&other.place(), 120);
             let why = format!("Claude Code already has a marketplace '{}' from {place}", marketplace::NAME);
-            Err(Failure::refused(why).hint("Nothing was changed. --force replaces it."))
+            Err(Failure::refused(why).hint("replace it with --force; nothing was changed"))
         }
         _ => Ok(()),
     }

@@ -63,7 +63,7 @@ fn refuse_running(world: &World) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::refused(format!("a loop is running in {}", first_few(running)))
-        .hint("Nothing was changed. `ralph stop --all` stops it; --force uninstalls anyway."))
+        .hint("stop it with `ralph stop --all`, or uninstall anyway with --force; nothing was changed"))
 }
 
 fn refuse_edited(target: &Path) -> Result<(), Failure> {
@@ -72,7 +72,7 @@ fn refuse_edited(target: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::refused(format!("{} was edited: {}", target.display(), first_few(edited)))
-        .hint("Nothing was changed. Save what you need, then use --force."))
+        .hint("save what you need, then use --force; nothing was changed"))
 }
 
 /// Removes our plugin and marketplace from Claude Code, but no others of the same name.

@@ -57,7 +57,9 @@ pub fn command(call: &Invocation) -> CommandOutput {
     let withheld = resolved.withheld.iter().filter(|row| row.key.name.starts_with("notify."));
     for row in withheld {
         let (place, key) = (clean::line(&row.place), row.key.name);
-        out.push_str(&format!("Not used: {key} in {place}; `ralph trust` shows it and trusts it.\n"));
+        out.push_str(&format!(
+            "Not used: {key} in {place} is not trusted; see `ralph trust --show`, then run `ralph trust`.\n"
+        ));
     }
     if let Some(last) = deliveries::last(&call.world) {
         let how = match (&last.error, last.status) {

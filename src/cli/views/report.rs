@@ -80,7 +80,7 @@ fn write_to(path: &Path, text: &str) -> Result<(), Failure> {
 fn show(path: &Path) -> Result<(), Failure> {
     opener::open(path).map_err(|why| {
         Failure::unavailable(format!("could not open the report: {why}"))
-            .hint(format!("it is written: {}", clean::visible(&path.to_string_lossy())))
+            .hint(format!("open it yourself: {}", clean::visible(&path.to_string_lossy())))
     })
 }
 

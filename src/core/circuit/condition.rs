@@ -83,7 +83,7 @@ const MIN_SIMILARITY: f64 = 0.99;
 pub const CONDITIONS: &[Condition] = &[
     Condition {
         setting: "circuit.same_error", flag: None, default: 5, runner_default: 5, trips_at: None,
-        help: "turns in a row with the same error that trip the breaker, 0 = off",
+        help: "turns in a row with the same error before the breaker trips, 0 = off",
         label: "same error", outcome: Outcome::Circuit,
         count: |facts| match facts.turn.message {
             None => Count::Keep,
@@ -98,19 +98,19 @@ pub const CONDITIONS: &[Condition] = &[
     },
     Condition {
         setting: "circuit.output_decline", flag: None, default: 70, runner_default: 70, trips_at: Some(2),
-        help: "percent by which messages shrink, twice in a row, that trip the breaker, 0 = off",
+        help: "percent by which two messages in a row must shrink before the breaker trips, 0 = off",
         label: "output decline", outcome: Outcome::Circuit,
         count: |facts| facts.message_without_progress(|message| {
             let (length, left) = (message.chars().count() as u64, 100u64.saturating_sub(facts.setting));
             facts.before.length.is_some_and(|before| length * 100 <= before * left)
         }),
-        found: "output shrank by {setting}% or more, {times}",
+        found: "the message shrank by {setting}% or more ({times})",
         again: "with much less output",
         advice: "Say what you did and what is next, and continue with the work.",
     },
     Condition {
         setting: "circuit.test_only", flag: None, default: 3, runner_default: 3, trips_at: None,
-        help: "turns in a row of testing only, without a completed task, that trip the breaker, 0 = off",
+        help: "turns in a row of testing only, without a completed task, before the breaker trips, 0 = off",
         label: "tests only", outcome: Outcome::Circuit,
         count: |facts| Count::when(facts.turn.status.map(|status| {
             let completed = facts.turn.ticked || status.tasks_completed.is_some_and(|count| count > 0);
@@ -123,7 +123,7 @@ pub const CONDITIONS: &[Condition] = &[
     Condition {
         // Research is fine in a session; an iteration of the runner should leave something behind.
         setting: "circuit.stagnation", flag: None, default: 5, runner_default: 3, trips_at: None,
-        help: "turns in a row without progress that trip the breaker, 0 = off",
+        help: "turns in a row without progress before the breaker trips, 0 = off",
         label: "no progress", outcome: Outcome::Stuck,
         count: |facts| Count::when(facts.turn.progress.map(|progress| !progress)),
         found: "{turns} without progress (no commit, no changed file)",
@@ -132,28 +132,28 @@ pub const CONDITIONS: &[Condition] = &[
     },
     Condition {
         setting: "circuit.idle", flag: Some("max-idle"), default: 5, runner_default: 5, trips_at: None,
-        help: "turns in a row without a tool call that trip the breaker, 0 = off",
+        help: "turns in a row without a tool call before the breaker trips, 0 = off",
         label: "idle", outcome: Outcome::Stuck,
         count: |facts| Count::when(facts.turn.tools_used.map(|tools| tools == 0)),
-        found: "{turns} without using a tool",
+        found: "{turns} without a tool call",
         again: "without a tool call",
         advice: "Do the next step with a tool, or signal that you are done or blocked.",
     },
     Condition {
         setting: "circuit.repetition", flag: None, default: 3, runner_default: 3, trips_at: None,
-        help: "messages in a row, each a repeat of one of the last five, that trip the breaker, 0 = off",
+        help: "messages in a row, each a repeat of one of the last five, before the breaker trips, 0 = off",
         label: "repeating", outcome: Outcome::Stuck,
         count: |facts| facts.message_without_progress(|message| {
             let head = similar::head(message);
             facts.before.recent.iter().any(|earlier| similar::is_similar(earlier, head, MIN_SIMILARITY))
         }),
-        found: "the same message again, {times}",
+        found: "message repeated {times}",
         again: "with the same message",
         advice: "Do something different, or signal that you are done or blocked.",
     },
     Condition {
         setting: "circuit.safety_completion", flag: None, default: 5, runner_default: 5, trips_at: None,
-        help: "turns in a row with completion phrases but no signal that trip the breaker, 0 = off",
+        help: "turns in a row with completion phrases but no signal before the breaker trips, 0 = off",
         label: "claims", outcome: Outcome::Circuit,
         count: |facts| Count::when(facts.turn.message.map(|message| {
             // An agent with nothing left to do may still make empty commits.
@@ -178,7 +178,7 @@ impl Condition {
         let text = self.found.replace("{turns}", &some("1 turn", "turns in a row"));
         let text = text.replace("{times}", &some("once", "times in a row"));
         let text = text.replace("{count}", &count.to_string()).replace("{setting}", &setting.to_string());
-        text.replace("{error}", &clean::excerpt(error, 160))
+        text.replace("{error}", &clean::excerpt(signal::without_label(error), 160))
     }
 
     /// Returns the number of turns in a row that trip it; 0 where it is off.

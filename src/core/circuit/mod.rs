@@ -279,7 +279,7 @@ mod tests {
         };
         type Case = (&'static str, Vec<Told>, Option<(usize, &'static str)>);
         let cases: Vec<Case> = vec![
-            ("same error", each(9, error), Some((5, "same error 5 times: error: connection refused"))),
+            ("same error", each(9, error), Some((5, "same error 5 times: connection refused"))),
             ("same error, though files change", each(9, |n| error(n).worked()), Some((5, "same error"))),
             (
                 "same error, and a commit each time",
@@ -287,7 +287,11 @@ mod tests {
                 None,
             ),
             ("errors that differ", each(9, |n| says(format!("error: {} is wrong", prose(n)))), None),
-            ("shrinking", shrinking.to_vec(), Some((3, "output shrank by 70% or more, 2 times in a row"))),
+            (
+                "shrinking",
+                shrinking.to_vec(),
+                Some((3, "the message shrank by 70% or more (2 times in a row)")),
+            ),
             ("shrinking by less", gently.to_vec(), None),
             ("shrinking while working", shrinking.map(Told::worked).to_vec(), None),
             ("testing only", each(9, tests), Some((3, "3 turns in a row of testing only"))),
@@ -295,12 +299,8 @@ mod tests {
             ("testing that completes tasks", each(9, ticks), None),
             ("testing that ticks tasks", each(9, |n| Told { advanced: true, ..tests(n) }), None),
             ("no progress", each(9, still), Some((5, "5 turns in a row without progress"))),
-            ("idle", each(9, idle), Some((5, "5 turns in a row without using a tool"))),
-            (
-                "the same words",
-                each(9, |_| says("At it.")),
-                Some((4, "the same message again, 3 times in a row")),
-            ),
+            ("idle", each(9, idle), Some((5, "5 turns in a row without a tool call"))),
+            ("the same words", each(9, |_| says("At it.")), Some((4, "message repeated 3 times in a row"))),
             ("the same words while working", each(9, |_| says("At it.").worked()), None),
             ("claims", each(9, claims), Some((5, "5 turns in a row that mention completion"))),
             ("claims while working", each(9, |n| claims(n).worked()), None),
@@ -313,7 +313,7 @@ mod tests {
             ("nothing known", each(40, |_| Told::default()), None),
             ("work", each(40, |n| says(prose(n)).worked()), None),
             ("biding time", each(40, |_| bides(1)), None),
-            ("biding time idly", each(9, |_| bides(0)), Some((5, "without using a tool"))),
+            ("biding time idly", each(9, |_| bides(0)), Some((5, "without a tool call"))),
         ];
         for (name, turns, expected) in cases {
             let tripped = trips(&turns, &defaults());

@@ -54,7 +54,7 @@ pub fn take_news(run: &mut StoredLoop, tasks: &[Task]) -> Vec<String> {
 pub fn advice(names: &[String]) -> String {
     let names: Vec<String> = names.iter().take(10).map(|name| clean::excerpt(name, 80)).collect();
     format!(
-        "Still running in the background: {}. The loop no longer waits for it: continue without its result, or stop it.",
+        "Still running in the background: {}. The loop no longer waits for this: continue without the result, or stop the command.",
         names.join("; ")
     )
 }

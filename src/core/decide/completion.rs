@@ -66,7 +66,7 @@ pub fn believed<'a>(turn: &'a Turn, settings: &Settings) -> (Cow<'a, Turn>, Opti
     }
     let signal = signal(message, signal::status(message).as_ref(), settings);
     let claims = matches!(signal, Some(Ok((Promise::Complete, _))));
-    let message = Some(format!("error: the agent failed: {failure}"));
+    let message = Some(format!("{}{failure}", signal::AGENT_FAILED));
     (Cow::Owned(Turn { message, ..turn.clone() }), claims.then_some(Ignored::AgentFailed))
 }
 

@@ -134,7 +134,7 @@ pub fn denial(call: &ToolCall, reason: Reason, count: u64) -> String {
     let (shown, why) = (call.shown(), reason.words());
     if call.question().is_some() {
         return format!(
-            "Ralph: the user did not answer ({why}). End your turn now, without further work: Ralph then asks the user \
+            "Ralph: the question was not answered ({why}). End your turn now, without further work: Ralph then asks the user \
              elsewhere (ralph/decide.txt) and continues the loop with the answer."
         );
     }

@@ -468,7 +468,7 @@ pub(crate) mod tests {
         let gone = guidance.purge_over_age(NOW, 24 * HOUR);
         assert_eq!(
             purged(&gone).unwrap(),
-            "dropped guidance that has expired or is from another loop: \"old\", \"undated\""
+            "removed guidance that has expired or is from another loop: \"old\", \"undated\""
         );
         assert_eq!(purged(&guidance.purge_over_age(NOW, 24 * HOUR)), None, "and only once");
     }

@@ -40,7 +40,7 @@ pub fn restored(entries: &[Entry], file: &str) -> Option<String> {
 /// Reports a purge with its texts.
 pub fn purged(entries: &[Entry]) -> Option<String> {
     (!entries.is_empty())
-        .then(|| format!("dropped guidance that has expired or is from another loop: {}", quoted(entries)))
+        .then(|| format!("removed guidance that has expired or is from another loop: {}", quoted(entries)))
 }
 
 /// Reports the entries that a finding keeps from the agent.

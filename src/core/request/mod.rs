@@ -39,6 +39,19 @@ pub const SWITCHES: [(&str, &str); 6] = [
     ("skip-constraint-scan", "Start even if a critical constraint is found"),
 ];
 
+/// Why a request cannot be carried out.
+#[derive(Debug)]
+pub struct RequestError {
+    pub message: String,
+    pub hint: Option<&'static str>,
+}
+
+impl<T: Into<String>> From<T> for RequestError {
+    fn from(message: T) -> Self {
+        RequestError { message: message.into(), hint: None }
+    }
+}
+
 impl StartRequest {
     /// Sets one flag; `value` is `None` for a switch.
     pub fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), String> {
@@ -74,14 +87,16 @@ impl StartRequest {
             "replace" => self.replace = true,
             "ignore-open-questions" => self.ignore_open_questions = true,
             "skip-constraint-scan" => self.skip_constraint_scan = true,
-            _ if !self.preset.is_empty() => return Err("give only one preset: --poc or --production".into()),
+            _ if !self.preset.is_empty() => {
+                return Err("--poc and --production cannot be used together".into());
+            }
             _ => self.preset = preset(flag).map(Preset::values).unwrap_or_default(),
         }
         Ok(())
     }
 
     /// Checks the request as a whole.
-    pub fn checked(mut self) -> Result<Self, String> {
+    pub fn checked(mut self) -> Result<Self, RequestError> {
         self.task = self.task.trim().to_owned();
         if self.import && self.resume {
             return Err("--import and --resume cannot be used together".into());
@@ -91,9 +106,10 @@ impl StartRequest {
         }
         let length = self.task.chars().count();
         if length > MAX_TASK_CHARS {
-            return Err(format!(
-                "task too long: {length} characters (at most {MAX_TASK_CHARS}); put it into a file and name the file"
-            ));
+            return Err(RequestError {
+                message: format!("task too long: {length} characters (at most {MAX_TASK_CHARS})"),
+                hint: Some("put the task into a file, and name that file in the task"),
+            });
         }
         if self.run.is_some() && !self.resume {
             return Err("--run needs --resume".into());
@@ -104,7 +120,7 @@ impl StartRequest {
                 && max > 0.0
                 && min > max
             {
-                return Err(format!("--min-{what} {min} is greater than --max-{what} {max}"));
+                return Err(format!("--min-{what} {min} is greater than --max-{what} {max}").into());
             }
         }
         Ok(self)
@@ -112,7 +128,7 @@ impl StartRequest {
 
     /// Parses the text of a slash command. Flags may be anywhere among the words of the task; a quoted or back-quoted
     /// part is task, and so is everything after a `--` before the task's first word.
-    pub fn from_text(text: &str) -> Result<Self, String> {
+    pub fn from_text(text: &str) -> Result<Self, RequestError> {
         let mut request = StartRequest::default();
         let mut rest = text;
         while let Some((before, flag, after)) = next_flag(rest, request.task.is_empty()) {
@@ -252,7 +268,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parse(text: &str) -> (String, Value) {
-        let request = StartRequest::from_text(text).unwrap_or_else(|wrong| panic!("{text}: {wrong}"));
+        let request = StartRequest::from_text(text).unwrap_or_else(|wrong| panic!("{text}: {wrong:?}"));
         (request.task, Value::Object(request.flags))
     }
 
@@ -334,7 +350,7 @@ mod tests {
             [("x --verify", "needs a value"), ("x --verify ' '", "--verify: \" \" is not a command")]
         {
             let wrong = StartRequest::from_text(text).unwrap_err();
-            assert!(wrong.contains(part), "{text}: {wrong}");
+            assert!(wrong.message.contains(part), "{text}: {wrong:?}");
         }
     }
 
@@ -350,15 +366,15 @@ mod tests {
             ("x --max-hours four", "--max-hours: 'four' is not a duration"),
             ("x --max-iterations=-3", "is not a whole number"),
             ("x --resume=yes", "--resume takes no value"),
-            ("x --poc --production", "give only one preset"),
+            ("x --poc --production", "--poc and --production cannot be used together"),
             ("--max-hours 4", "no task given"),
             ("", "no task given"),
             ("x --run abc", "--run needs --resume"),
-            (&"x".repeat(20_001), "put it into a file"),
+            (&"x".repeat(20_001), "task too long: 20001 characters (at most 20000)"),
             ("x --min-hours 5 --max-hours 4", "--min-hours 5 is greater than --max-hours 4"),
         ] {
             let wrong = StartRequest::from_text(text).unwrap_err();
-            assert!(wrong.contains(part), "{text}: {wrong}");
+            assert!(wrong.message.contains(part), "{text}: {wrong:?}");
         }
     }
 

@@ -174,7 +174,7 @@ const OTHER_KEYS: &[SettingKey] = &[
     key("quota.reserve_percent", ValueKind::Percent, Number(0), Lower,
         "part of each plan window that the loop leaves unused, 0 = none").flag("reserve"),
     key("quota.on_limit", ValueKind::Choice(&["wait", "stop"]), DefaultValue::Text("wait"), To("wait"),
-        "at a usage limit: wait (until it resets, the default) or stop").flag("on-limit"),
+        "at a usage limit: wait for the reset (default), or stop").flag("on-limit"),
     key("budget.daily_usd", ValueKind::Dollars, Unset, HigherOrZero,
         "cost limit in US dollars of all your loops in one day (UTC), 0 = none"),
     key("budget.daily_tokens", Count, Number(0), HigherOrZero,
@@ -205,11 +205,11 @@ const OTHER_KEYS: &[SettingKey] = &[
     key("run.session_expiration_hours", PositiveDuration(HOURS), Number(24), Never,
         "time without activity after which other loops of the project end, and ended loops leave the state file"),
     key("run.max_outage_hours", Duration(HOURS), Number(12), HigherOrZero,
-        "how long a loop waits for a service that fails, 0 = no limit").flag("max-outage"),
+        "how long a loop waits while the API fails, 0 = no limit").flag("max-outage"),
     key("run.max_iterations", Count, Number(50), HigherOrZero,
         "iteration limit of `ralph run`, 0 = none").run_flag("max-iterations"),
     key("run.max_stuck", Count, Number(3), HigherOrZero,
-        "iterations in a row without a commit that end the run as stuck, 0 = off").run_flag("max-stuck"),
+        "iterations in a row without a commit before the run ends as stuck, 0 = off").run_flag("max-stuck"),
     key("run.timeout_minutes", Duration(MINUTES), Number(15), HigherOrZero,
         "time limit of one iteration, 0 = none").run_flag("timeout"),
     key("run.calls_per_hour", Count, Number(100), HigherOrZero,
@@ -274,8 +274,12 @@ pub struct Preset {
 }
 
 pub const PRESETS: [Preset; 2] = [
-    Preset { name: "poc", help: "5-10 minutes, 10-20 iterations", values: ["5m", "10m", "10", "20"] },
-    Preset { name: "production", help: "4-9 hours, 50-99 iterations", values: ["4h", "9h", "50", "99"] },
+    Preset { name: "poc", help: "preset: 5-10 minutes, 10-20 iterations", values: ["5m", "10m", "10", "20"] },
+    Preset {
+        name: "production",
+        help: "preset: 4-9 hours, 50-99 iterations",
+        values: ["4h", "9h", "50", "99"],
+    },
 ];
 
 impl Preset {
@@ -426,8 +430,8 @@ impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |unit: &Unit| format!("90m, 1h30m or a number of {}", unit.name.to_lowercase());
         match self {
-            ValueKind::Duration(unit) => write!(f, "a duration: {}", number(unit)),
-            ValueKind::PositiveDuration(unit) => write!(f, "a duration above 0: {}", number(unit)),
+            ValueKind::Duration(unit) => write!(f, "a duration such as {}", number(unit)),
+            ValueKind::PositiveDuration(unit) => write!(f, "a duration above 0, such as {}", number(unit)),
             ValueKind::Count => f.write_str("a whole number of 0 or more"),
             ValueKind::Dollars => f.write_str("an amount of 0 or more"),
             ValueKind::Percent => f.write_str("a percentage from 0 to 100"),

@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(resolved.warnings.len(), 4, "{:?}", resolved.warnings);
         assert_eq!(
             resolved.warnings[0],
-            "p.json: loop_limits.max_hours 'soon' is not a duration: 90m, 1h30m or a number of hours, ignored"
+            "p.json: loop_limits.max_hours 'soon' is not a duration such as 90m, 1h30m or a number of hours, ignored"
         );
     }
 

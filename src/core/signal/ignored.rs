@@ -54,7 +54,9 @@ impl Ignored {
                 "EXIT_SIGNAL: true is turned off (circuit.completion is 0)".into()
             }
             Ignored::ExitSignal { phrases, needed } => {
-                format!("EXIT_SIGNAL: true needs {needed} statements of completion with it, found {phrases}")
+                format!(
+                    "EXIT_SIGNAL: true needs at least {needed} completion phrases in the message, found {phrases}"
+                )
             }
             Ignored::StatusComplete => "STATUS: COMPLETE alone does not end the loop".into(),
             Ignored::AgentFailed => "the agent claimed completion and then failed".into(),

@@ -9,7 +9,7 @@ mod prose;
 mod status;
 mod usage_limit;
 
-pub use error::error_signature;
+pub use error::{AGENT_FAILED, error_signature, without_label};
 pub use ignored::Ignored;
 pub use phrases::completion_phrases;
 pub use promise::{Promise, promise};

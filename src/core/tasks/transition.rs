@@ -35,7 +35,7 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
         let problem = match mode {
             Mode::Implement => change.implemented(),
             _ if was.is_none() => Some(
-                " is new: it starts with passes false, reviewStatus null, reviewCount 0 and without reviewFeedback".into(),
+                " is new: set passes to false, reviewStatus to null and reviewCount to 0, and leave reviewFeedback empty".into(),
             ),
             Mode::Review => change.reviewed(),
             Mode::ReviewFix => change.fixed(),
@@ -47,7 +47,7 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
     }
     if moved.len() > 1 {
         let what = match mode {
-            Mode::Implement => "put forward",
+            Mode::Implement => "marked as done",
             Mode::Review => "reviewed",
             Mode::ReviewFix => "changed",
         };
@@ -223,7 +223,7 @@ mod tests {
                     "two at once",
                     before,
                     &["a yes", "b no needs_review", "ok yes approved 1"],
-                    Some("stories a, b were put forward in one iteration: keep one"),
+                    Some("stories a, b were marked as done in one iteration: keep one"),
                 ),
                 ("gone", before, &["a no", "ok yes approved 1"], Some("story b is missing: restore it")),
                 (
@@ -260,7 +260,7 @@ mod tests {
                     "with a new story that passes",
                     &["a yes"],
                     &["a yes approved 1", "n yes"],
-                    Some("story n is new: it starts with passes false"),
+                    Some("story n is new: set passes to false"),
                 ),
                 (
                     "not counted",

@@ -65,7 +65,7 @@ impl Outage {
     /// Returns why there is no further attempt, with the words of the service.
     pub fn reason(&self, passing: Passing, lasted_ms: i64, words: &str) -> String {
         match passing {
-            Passing::Yes => format!("the service failed for {}: {words}", span(lasted_ms)),
+            Passing::Yes => format!("the API failed for {}: {words}", span(lasted_ms)),
             Passing::Maybe if self.failures >= MAX_UNKNOWN_ERRORS => {
                 format!("same error {} times in a row: {words}", self.failures)
             }

@@ -78,10 +78,10 @@ impl AgentProgram for Claude {
     }
 
     fn check(&self, target: &Target, _: &Path) -> Result<(), Unavailable> {
-        const INSTALL: &str = "Install Claude Code (npm install -g @anthropic-ai/claude-code), name it with --claude PATH, or \
-                               use another program with --agent-command.";
+        const INSTALL: &str = "install Claude Code (npm install -g @anthropic-ai/claude-code), name it with --claude PATH, or \
+                               use another program with --agent-command";
         const IN_CONTAINER: &str =
-            "Install Claude Code in the container, or name it there with --claude PATH.";
+            "install Claude Code in the container, or name it there with --claude PATH";
         let version = match target.container() {
             Some(name) => {
                 let args = ["exec", name, &self.program, "--version"];
@@ -91,7 +91,7 @@ impl AgentProgram for Claude {
         };
         if Version::parse(&version).is_some_and(|version| version < OLDEST) {
             let message = format!("{} is version {}: too old", self.program, version.trim());
-            return Err(Unavailable::new(message, "npm install -g @anthropic-ai/claude-code"));
+            return Err(Unavailable::new(message, "update it with npm install -g @anthropic-ai/claude-code"));
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ impl AgentProgram for ShellCommand {
         match program::run(target.command(&words, project, "ask"), b"", MAX_ANSWER_WAIT).ended {
             ProgramEnd::Exit(code) if code != 0 => {
                 let place = target.container().map_or_else(String::new, |name| format!(" in {name}"));
-                let hint = "Install it, or give --agent-command the path of your agent.";
+                let hint = "install it, or give --agent-command the path of your agent";
                 Err(Unavailable::new(format!("{word} was not found{place}"), hint))
             }
             _ => Ok(()),

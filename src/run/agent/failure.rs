@@ -262,10 +262,10 @@ impl fmt::Display for AgentFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AgentFailure::UsageLimit { .. } => write!(f, "usage limit reached"),
-            AgentFailure::RateLimited => write!(f, "the service limits requests (429)"),
-            AgentFailure::Overloaded => write!(f, "the service is overloaded (529)"),
-            AgentFailure::ServerError(Some(status)) => write!(f, "the service failed ({status})"),
-            AgentFailure::ServerError(None) => write!(f, "the service cannot be reached"),
+            AgentFailure::RateLimited => write!(f, "the API limits requests (429)"),
+            AgentFailure::Overloaded => write!(f, "the API is overloaded (529)"),
+            AgentFailure::ServerError(Some(status)) => write!(f, "the API failed ({status})"),
+            AgentFailure::ServerError(None) => write!(f, "the API cannot be reached"),
             AgentFailure::Authentication => {
                 write!(f, "not logged in: start the agent program once and log in")
             }

@@ -192,7 +192,7 @@ pub fn ask(program: &str, args: &[&str], limit: Duration, hint: &str) -> Result<
         ProgramEnd::NotStarted(why) => Err(Unavailable::new(format!("{program} was not found: {why}"), hint)),
         ProgramEnd::TimedOut(limit) => Err(Unavailable::new(
             format!("{call}: no answer within {} s", limit.as_secs()),
-            "Run it by hand and see what it waits for.",
+            "run it by hand and see what it waits for",
         )),
         _ => Err(Unavailable::new(format!("{call} failed: {}", output.complaint()), hint)),
     }

@@ -4,6 +4,7 @@
 //! silence, the user), its whole process group gets TERM, then KILL, and strays elsewhere are reaped.
 
 use super::target::{Reap, Target};
+use crate::core::time;
 use crate::core::time::heartbeat::{self, Heartbeat, Silence, SilenceReport};
 use crate::run::agent::{AgentEvent, AgentReport, OutputReader};
 use crate::run::inbox::{Inbox, Message, StopSignal};
@@ -43,7 +44,7 @@ impl fmt::Display for AgentEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AgentEnd::Ended(ended) => write!(f, "{ended}"),
-            AgentEnd::Stalled(seconds) => write!(f, "stalled: no output for {seconds}s"),
+            AgentEnd::Stalled(seconds) => write!(f, "stalled: no output for {}", time::span(seconds * 1000)),
             AgentEnd::Lingered => write!(f, "done, but the agent did not exit and was ended"),
             AgentEnd::Interrupted(signal) => write!(f, "interrupted: {}", signal.words()),
             AgentEnd::Stopped => write!(f, "stopped"),

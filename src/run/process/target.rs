@@ -62,7 +62,7 @@ impl Target {
 
     /// Checks that the target can be used.
     pub fn check(&self) -> Result<(), Unavailable> {
-        const INSTALL: &str = "Install Docker, or run without --container and --sandbox.";
+        const INSTALL: &str = "install Docker, or run without --container and --sandbox";
         let name = match self {
             Target::Local => return Ok(()),
             Target::Sandbox { .. } => {
@@ -75,17 +75,17 @@ impl Target {
             Ok(told) if told.trim() == "true" => Ok(()),
             Ok(_) => {
                 let message = format!("container {name} is not running");
-                Err(Unavailable::new(message, format!("docker start {name}")))
+                Err(Unavailable::new(message, format!("start it with `docker start {name}`")))
             }
             Err(failure) if is_missing(&failure.message) => {
-                let hint = "`docker ps` lists those that run; `--container` takes a name or an id.";
+                let hint = "`docker ps` lists the running ones; --container takes a name or an id";
                 Err(Unavailable::new(format!("there is no container {name}"), hint))
             }
             Err(failure) if failure.message.contains(" failed: ") => {
                 let why = failure.message.split_once(" failed: ").map_or("", |(_, why)| why);
                 Err(Unavailable::new(
                     format!("docker does not work: {why}"),
-                    "Start Docker; `docker ps` shows whether it works.",
+                    "start Docker; `docker ps` shows whether it works",
                 ))
             }
             Err(failure) => Err(failure),
@@ -158,20 +158,20 @@ impl Target {
     pub fn lost(&self, started_at: Option<&str>) -> Option<AgentEnd> {
         const MAX_ATTEMPTS: usize = 20;
         let name = self.container()?;
-        let in_mid_run = |what: &str| format!("container {name} {what} during the run");
+        let during_run = |what: &str| format!("container {name} {what} during the run");
         let mut lost = None;
         for attempt in 0..MAX_ATTEMPTS {
             std::thread::sleep(if attempt == 0 { Duration::ZERO } else { Duration::from_millis(100) });
             lost = match self.check() {
                 Ok(()) if started_at.is_some() && self.started_at().as_deref() != started_at => {
-                    return Some(AgentEnd::Restarted(in_mid_run("was restarted")));
+                    return Some(AgentEnd::Restarted(during_run("was restarted")));
                 }
                 Ok(()) => None,
                 Err(failure) if failure.message.starts_with("there is no container") => {
-                    return Some(AgentEnd::Lost(in_mid_run("was removed")));
+                    return Some(AgentEnd::Lost(during_run("was removed")));
                 }
                 Err(failure) if failure.message.ends_with("is not running") => {
-                    Some(AgentEnd::Lost(in_mid_run("stopped")))
+                    Some(AgentEnd::Lost(during_run("stopped")))
                 }
                 Err(_) => return None,
             };

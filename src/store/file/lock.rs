@@ -3,6 +3,7 @@
 //! The operating system drops the lock with its holder, so a killed process blocks no other.
 
 use crate::store::file::{Privacy, creating, ensure_regular};
+use crate::store::hinted::Hinted;
 use crate::store::world::Instant;
 use anyhow::{Context, Result, bail};
 use fs2::FileExt;
@@ -20,12 +21,11 @@ pub struct Lock(File);
 
 impl Lock {
     pub fn acquire(path: &Path) -> Result<Lock> {
-        Lock::acquire_unless(path, || false)?.with_context(|| {
-            format!(
-                "another process of Ralph has held {} for more than {}s",
-                path.display(),
-                LOCK_DEADLINE.as_secs()
-            )
+        Lock::acquire_unless(path, || false)?.ok_or_else(|| {
+            let (path, limit) = (path.display(), LOCK_DEADLINE.as_secs());
+            let what =
+                format!("could not lock {path}: another Ralph process has held it for more than {limit}s");
+            Hinted::error(what, "try again; if this repeats, see `lock` in `ralph doctor`")
         })
     }
 

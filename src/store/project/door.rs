@@ -5,26 +5,11 @@
 
 use super::{Project, links};
 use crate::store::file::{self, Privacy};
-use anyhow::{Context, Result, anyhow};
-use std::fmt;
+use crate::store::hinted::Hinted;
+use anyhow::{Context, Result};
 use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-
-/// Why a path of the project is not used, and what to do about it.
-#[derive(Debug)]
-pub struct Refused {
-    what: String,
-    pub hint: String,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.hint)
-    }
-}
-
-impl std::error::Error for Refused {}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
@@ -106,15 +91,12 @@ fn check(path: &Path, meta: &Metadata, wanted: Wanted) -> Result<()> {
         _ => return Ok(()),
     };
     let what = format!("{} is {}, not {expected}", path.display(), kind(meta));
-    Err(anyhow!(Refused { what, hint: "move it away".into() }))
+    Err(Hinted::error(what, "move it away"))
 }
 
 fn refused_link(path: &Path) -> anyhow::Error {
     let what = format!("{} is a symbolic link, which is not followed", path.display());
-    anyhow!(Refused {
-        what,
-        hint: format!("remove it, or allow it with `ralph trust --link {}`", word(path))
-    })
+    Hinted::error(what, format!("remove it, or allow it with `ralph trust --link {}`", word(path)))
 }
 
 /// Names the kind of something that is not what we expected.
@@ -180,7 +162,7 @@ mod tests {
             ("linked/file", "linked is a symbolic link"),
             ("linked/gone", "linked is a symbolic link"),
             ("ralph/out/secret", "ralph/out is a symbolic link"),
-            ("ralph/folder", "ralph/folder is a folder, not a regular file: move it away"),
+            ("ralph/folder", "ralph/folder is a folder, not a regular file; move it away"),
             ("ralph/pipe", "ralph/pipe is a named pipe, not a regular file"),
             ("ralph/socket", "ralph/socket is a socket, not a regular file"),
             ("ralph/file/x", "ralph/file is a file, not a folder"),
@@ -228,7 +210,7 @@ mod tests {
         let (_dir, project) = project();
         symlink("ralph", project.root.join("a b'c")).unwrap();
         let error = project.file(&project.root.join("a b'c/x")).unwrap_err();
-        let refused = error.downcast_ref::<Refused>().unwrap();
+        let refused = error.downcast_ref::<Hinted>().unwrap();
         assert!(refused.hint.ends_with(r"project/a b'\''c'`"), "{}", refused.hint);
     }
 }

@@ -437,7 +437,7 @@ mod tests {
         guarded.write("prd.json", &both);
         let told = guarded.check();
         assert!(
-            told.len() == 1 && told[0].contains("prd.json: stories a, b were put forward in one"),
+            told.len() == 1 && told[0].contains("prd.json: stories a, b were marked as done in one"),
             "{told:?}"
         );
         assert_eq!(cap_reviews(&guarded.project, &before).unwrap(), [""; 0]);

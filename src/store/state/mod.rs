@@ -42,7 +42,7 @@ impl fmt::Display for StateError {
         match self {
             StateError::Newer(path, version) => write!(
                 f,
-                "{} was written by a newer version of Ralph (format {version}, this version supports {VERSION}): {UPGRADE}",
+                "{} was written by a newer version of Ralph (format {version}, this version supports {VERSION}); {UPGRADE}",
                 path.display()
             ),
             StateError::Damaged(path, why) => write!(f, "{} is damaged: {why}", path.display()),

@@ -193,14 +193,14 @@ impl Monitor {
         if let Some(shown) = &run.shown {
             return message::times(&shown.run, &shown.settings, self.now).replacen("Runtime: ", "", 1);
         }
-        let mut text = text::runtime(summary.runtime_ms, summary.max_runtime_ms);
         let wall = self.past_of(run).map(|past| past.wall_seconds);
         let wall =
             wall.or(run.timeline.as_ref().and_then(|timeline| Some(timeline.ended.as_ref()?.1.wall_seconds)));
-        if let Some(wall) = wall {
-            text.push_str(&format!(" | Wall: {}", text::runtime(Stamp::from_seconds(wall).0, 0)));
+        let (runtime, limit) = (summary.runtime_ms, summary.max_runtime_ms);
+        match wall {
+            Some(wall) => text::times(runtime, limit, Stamp::from_seconds(wall).0),
+            None => text::runtime(runtime, limit),
         }
-        text
     }
 
     /// Fills in what would end the run next, or why it ended and what to do then.
@@ -399,7 +399,7 @@ impl Monitor {
         if let Some(timeline) = &run.timeline {
             if timeline.is_newer {
                 notes.push(
-                    "a newer version of Ralph wrote these events: upgrade Ralph to see all of them".into(),
+                    "a newer version of Ralph wrote these events; upgrade Ralph to see all of them".into(),
                 );
             }
             if timeline.unknown > 0 {

@@ -13,10 +13,10 @@ const MAX_ROWS: usize = 12;
 
 fn label(kind: EntryKind) -> (&'static str, Tone) {
     match kind {
-        EntryKind::Said => ("said", Tone::Plain),
+        EntryKind::Said => ("agent", Tone::Plain),
         EntryKind::Tool => ("tool", Tone::Info),
         EntryKind::ToolFailed => ("fail", Tone::Bad),
-        EntryKind::Told => ("told", Tone::Dim),
+        EntryKind::Told => ("input", Tone::Dim),
         EntryKind::Reported => ("info", Tone::Warn),
         EntryKind::Finished => ("info", Tone::Dim),
     }
@@ -39,13 +39,13 @@ impl Monitor {
     fn entry_line(&self, entry: &AccountEntry, width: usize, with_times: bool) -> Line<'static> {
         let (word, tone) = label(entry.kind);
         let mut spans = Vec::new();
-        let mut left = width.saturating_sub(5);
+        let mut left = width.saturating_sub(6);
         if with_times {
             let time = entry.at.map(|at| text::ago(at, self.now)).unwrap_or_default();
             spans.push(Span::styled(format!("{time:>10}  "), self.theme.style(Tone::Dim)));
             left = left.saturating_sub(12);
         }
-        spans.push(Span::styled(format!("{word} "), self.theme.style(Tone::Dim)));
+        spans.push(Span::styled(format!("{word:<5} "), self.theme.style(Tone::Dim)));
         spans.push(Span::styled(text::fit(&entry.text, left), self.theme.style(tone)));
         Line::from(spans)
     }

@@ -63,14 +63,25 @@ pub fn ago(at: Stamp, now: Stamp) -> String {
     }
 }
 
-/// Returns `3.2h/9.0h`, or in minutes below an hour.
-pub fn runtime(spent_ms: i64, limit_ms: i64) -> String {
+/// Returns how times are written beside a limit: in hours, or in minutes below an hour.
+fn time_format(spent_ms: i64, limit_ms: i64) -> fn(i64) -> String {
     const HOUR_MS: i64 = 3_600_000;
-    let format: fn(i64) -> String = match limit_ms {
+    match limit_ms {
         1..HOUR_MS => time::span,
         0 if spent_ms < HOUR_MS => time::span,
         _ => time::hours,
-    };
+    }
+}
+
+/// Returns `0.5h/2.0h | Wall: 0.7h`: both times are written alike.
+pub fn times(runtime_ms: i64, limit_ms: i64, wall_ms: i64) -> String {
+    let wall = time_format(runtime_ms, limit_ms)(wall_ms);
+    format!("{} | Wall: {wall}", runtime(runtime_ms, limit_ms))
+}
+
+/// Returns `3.2h/9.0h`, or in minutes below an hour.
+pub fn runtime(spent_ms: i64, limit_ms: i64) -> String {
+    let format = time_format(spent_ms, limit_ms);
     match limit_ms {
         0 => format(spent_ms),
         limit => format!("{}/{}", format(spent_ms), format(limit)),

@@ -170,7 +170,7 @@ fn guidance(facts: &ReportInput) -> Option<Need> {
         });
     let texts: Vec<_> = undelivered.take(MAX_NAMED).map(|entry| quote(&entry.text)).collect();
     (!texts.is_empty() && facts.timeline.ended.is_some()).then(|| Need {
-        what: [vec![plain("The agent never read your guidance: ")], listed(texts)].concat(),
+        what: [vec![plain("Guidance that was never delivered: ")], listed(texts)].concat(),
         command: None,
     })
 }

@@ -103,7 +103,7 @@ pub fn sentence(facts: &ReportInput) -> Words {
             words
         }
         None if is_paused(facts) => vec![plain(format!("Paused{after}"))],
-        None if facts.is_alive => vec![plain(format!("Still at work{after}"))],
+        None if facts.is_alive => vec![plain(format!("Still running{after}"))],
         None => vec![plain(format!("No ending was recorded{after}"))],
     };
     let is_closed = super::words::bare(&words).ends_with(['.', '?', '!']);

@@ -126,7 +126,7 @@ fn the_first_line_says_outcome_reason_and_proof() {
         assert_eq!(said, expected);
     }
     let alive = ReportInput { is_alive: true, ..facts([(0, started(&[]))]) };
-    assert_eq!(sentence(alive), "Still at work after 0 iterations. No check was set.");
+    assert_eq!(sentence(alive), "Still running after 0 iterations. No check was set.");
     let pause = EventKind::Paused(crate::core::event::Paused { reason: "Esc".into(), seconds: None });
     let paused = ReportInput { is_alive: true, ..facts([(0, started(&[])), (5, pause)]) };
     assert_eq!(sentence(paused), "Paused after 0 iterations. No check was set.");
@@ -169,7 +169,7 @@ fn what_needs_the_user_is_named_with_its_command() {
             "This check never passed: a",
             "An earlier check failed, so this check never ran: b",
             "The agent was denied Bash and Edit",
-            "The agent never read your guidance: forbidden x",
+            "Guidance that was never delivered: forbidden x",
         ]
     );
     let silent = [(0, started(&["a"])), (8, iteration(1, |_| ())), (9, ended(Outcome::Circuit, "idle", 1))];

@@ -131,12 +131,12 @@ fn detail_rows(timeline: &Timeline) -> Vec<(&'static str, String)> {
         rows.push(("check", format!("{}: {how}", clean::line(&check.command))));
     }
     for entry in &timeline.guidance {
-        let read = entry.delivered.map_or_else(
-            || "not read yet".to_owned(),
-            |(_, iteration)| format!("read after iteration {iteration}"),
+        let delivered = entry.delivered.map_or_else(
+            || "not delivered yet".to_owned(),
+            |(_, iteration)| format!("delivered after iteration {iteration}"),
         );
         let removed = if entry.removed_at.is_some() { ", removed" } else { "" };
-        rows.push(("guidance", format!("{}: {} ({read}{removed})", entry.list, entry.text)));
+        rows.push(("guidance", format!("{}: {} ({delivered}{removed})", entry.list, entry.text)));
     }
     for (_, step) in &timeline.breaker {
         let what = match step.step {
@@ -187,7 +187,8 @@ pub fn stall_counts(stalls: &[Stall]) -> String {
             || stalls.iter().filter(|stall| stall.event == event).map(|stall| stall.silence_seconds);
         let (Some(least), Some(most)) = (seconds().min(), seconds().max()) else { continue };
         let count = seconds().count();
-        let range = if least < most { format!("{least}s to {most}s") } else { format!("{least}s") };
+        let (least, most) = (time::span(least * 1000), time::span(most * 1000));
+        let range = if least == most { least } else { format!("{least} to {most}") };
         out.push_str(&format!("{count} {} {range} of silence\n", if count == 1 { one } else { many }));
     }
     out
@@ -200,9 +201,13 @@ pub fn stall(stall: &Stall, now: Stamp, paint: Paint) -> String {
         stalls::StallEventKind::Resumed => paint.green("resumed"),
     };
     let tool = if stall.in_tool { " in a tool" } else { "" };
-    let (silence, limit, ago) = (stall.silence_seconds, stall.limit_seconds, time::span(now - stall.at));
+    let [silence, limit] =
+        [stall.silence_seconds, stall.limit_seconds].map(|seconds| time::span(seconds * 1000));
+    let ago = time::span(now - stall.at);
     let (id, iteration) = (message::short_id(&stall.run_id), stall.iteration);
-    format!("{what} {silence}s silent{tool} (limit {limit}s) · {ago} ago · run {id}, iteration {iteration}\n")
+    format!(
+        "{what} silent for {silence}{tool} (limit {limit}) · {ago} ago · run {id}, iteration {iteration}\n"
+    )
 }
 
 pub fn json(records: &[impl Serialize]) -> Result<String> {

@@ -179,7 +179,7 @@ fn check_words(check: &Check) -> String {
 fn guidance_words(change: &GuidanceChange) -> String {
     let how = match change.change {
         GuidanceStep::Given => "given",
-        GuidanceStep::Delivered => "read by the agent",
+        GuidanceStep::Delivered => "delivered",
         GuidanceStep::Removed => "removed",
     };
     let texts: String =
@@ -190,7 +190,7 @@ fn guidance_words(change: &GuidanceChange) -> String {
 fn findings_words(findings: &Findings) -> String {
     let new: String =
         findings.new.iter().map(|finding| format!("\n  {}", clean::excerpt(finding, 200))).collect();
-    format!("constraints: {}, {} new, {} gone{new}", findings.count, findings.new.len(), findings.gone)
+    format!("constraints: {}, {} new, {} resolved{new}", findings.count, findings.new.len(), findings.gone)
 }
 
 fn breaker_words(step: &BreakerStep) -> String {
@@ -207,7 +207,7 @@ fn wait_words(wait: &WaitEvent) -> String {
         if wait.reason.is_empty() { String::new() } else { format!(": {}", clean::line(&wait.reason)) };
     let until = wait.until.map(|until| format!(" until {}", zone::minute(until))).unwrap_or_default();
     let error = wait.error.as_ref().map(|error| format!("\n{}", clean::line(error))).unwrap_or_default();
-    format!("waiting for {}{reason}{until}{error}", clean::excerpt(&wait.what, 40))
+    format!("waiting ({}){reason}{until}{error}", clean::excerpt(&wait.what, 40))
 }
 
 fn permission_words(permission: &Permission) -> String {

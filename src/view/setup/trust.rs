@@ -31,7 +31,7 @@ pub fn text(file: &Path, entries: &[Entry], links: &Links) -> String {
         }
     }
     out.push_str(match entries.iter().all(|entry| entry.trusted) {
-        true => "`ralph trust --revoke` withdraws trust. A changed command needs it again.\n",
+        true => "`ralph trust --revoke` withdraws trust. A changed command must be trusted again.\n",
         false => "Read them, then run `ralph trust` to trust them.\n",
     });
     out
@@ -47,7 +47,7 @@ fn followed(link: &Path, target: &Path) -> String {
 
 /// Says that a link is followed from now on.
 pub fn allowed(link: &Path, target: &Path) -> String {
-    let more = "`ralph trust --revoke` withdraws trust. A link that leads elsewhere needs it again.\n";
+    let more = "`ralph trust --revoke` withdraws trust. A link that leads elsewhere must be trusted again.\n";
     followed(link, target) + more
 }
 

@@ -143,8 +143,8 @@ fn line_in_the_page(activity: &Activity) -> &'static str {
                 "waiting: usage limit has reset, continues shortly"
             }
             WaitingFor::UsageLimit(_) => "waiting: usage limit until …",
-            WaitingFor::Calls(_) => "waiting: rate limit until …",
-            WaitingFor::Service(_) => "waiting: service until …",
+            WaitingFor::Calls(_) => "waiting: calls per hour until …",
+            WaitingFor::Service(_) => "waiting: API until …",
             WaitingFor::Answer(_) => "waiting: your answer until …",
         },
         Activity::Asking(_) => "waiting: permission prompt",
@@ -218,7 +218,8 @@ fn every_state_of_a_loop_is_in_its_page() {
 fn the_presets_are_in_the_settings() {
     let text = page("docs/settings.md");
     for preset in PRESETS {
-        let named = format!("`--{}` ({})", preset.name, preset.help.replace('-', "–"));
+        let limits = preset.help.strip_prefix("preset: ").unwrap_or(preset.help).replace('-', "–");
+        let named = format!("`--{}` ({limits})", preset.name);
         assert!(text.contains(&named), "docs/settings.md does not say: {named}");
     }
 }

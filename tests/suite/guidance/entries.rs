@@ -438,7 +438,9 @@ fn remove_takes_the_number_that_the_list_shows() {
         assert!(told.contains("no such guidance: '7'") && told.contains("ralph-guidance list"), "{told}");
     }
     assert!(env.types(SESSION, "forbid", "--remove").message.unwrap().contains("--remove N"));
-    assert!(env.types(SESSION, "forbid", "it --remove 1").message.unwrap().contains("use one of them"));
+    assert!(
+        env.types(SESSION, "forbid", "it --remove 1").message.unwrap().contains("cannot be used together")
+    );
     env.guidance(&["forbid", "--remove", "1", "text"]).fails(64);
     assert_eq!(kept(&env, "forbidden"), ["five"]);
 }

@@ -125,9 +125,9 @@ fn a_run_of_the_runner_is_followed_paused_and_stopped() {
     run.until("at step 1");
     let terminal = env.monitor((120, 40), &[]);
     terminal.sees("● working · iteration 1 for");
-    terminal.sees("tool Bash: make part1");
+    terminal.sees("tool  Bash: make part1");
     env.touch("go-1");
-    terminal.sees("said at step 2");
+    terminal.sees("agent at step 2");
     let text = terminal.sees("Last message · #1");
     assert!(text.contains("part 1 is done") && text.contains("$0.50"), "{text}");
     terminal.types("l").sees("info  the agent ended");

@@ -75,7 +75,7 @@ fn a_token_limit_and_the_budget_of_a_day_hold_over_continuations() {
     assert_eq!((run.code, env.starts()), (Some(1), 2), "15 tokens an iteration: {run:?}");
     assert!(run.stdout.contains("30 of 30 tokens used"), "{run:?}");
     let refused = env.run_claude("work; commit; result step", &[]).run();
-    assert!(refused.stderr.contains("Raise it with --max-tokens N"), "{refused:?}");
+    assert!(refused.stderr.contains("raise it with --max-tokens N"), "{refused:?}");
     // Two iterations have cost a dollar.
     env.ralph(&["config", "--user", "budget.daily_usd", "2"]).ok();
     let run = env.run_claude("work; commit; result step", &["--max-tokens", "300"]).run();

@@ -23,7 +23,7 @@ fn it_is_about_the_newest_run_of_the_project_or_the_one_that_is_named() {
     env.at(60).turn(SESSION, DONE);
     env.at(120).start_in(OTHER, "the second task", &[]);
     let (path, text) = page(env.at(200), &[]);
-    assert!(text.contains("the second task") && text.contains("Still at work"), "{text}");
+    assert!(text.contains("the second task") && text.contains("Still running"), "{text}");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "only the user reads it");
     let first = run_ids(&env).into_iter().find(|id| !path.to_str().unwrap().contains(id.as_str())).unwrap();
     let (_, text) = page(&env, &[&first[..8]]);

@@ -51,7 +51,7 @@ fn a_run_continues_after_a_limit() {
         assert_eq!((run.code, summary(&run, "Next")), (Some(1), "ralph run --max-iterations N"), "{run:?}");
         let refused = again(env, &[]).run().fails(1);
         assert!(
-            refused.contains("at its limit: 3 of 3 iterations") && refused.contains("--new"),
+            refused.contains("limit already reached: 3 of 3 iterations") && refused.contains("--new"),
             "{refused}"
         );
         1

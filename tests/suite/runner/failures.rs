@@ -85,7 +85,7 @@ fn a_bad_option_is_what_the_client_says_of_it() {
     let script = "echo \"error: unknown option '--frob'\" >&2; exit 1";
     let run = env.run_claude(script, &["--claude-arg=--frob", "x"]).run();
     assert_eq!((run.code, env.starts()), (Some(70), 3), "{run:?}");
-    assert_eq!(summary(&run, "Reason"), "same error 3 times in a row: error: unknown option '--frob'");
+    assert_eq!(summary(&run, "Reason"), "same error 3 times in a row: unknown option '--frob'");
 }
 
 #[test]
@@ -221,12 +221,7 @@ fn a_start_in_a_session_tells_of_a_mode_in_which_nothing_may_be_edited() {
         event.run().message.unwrap()
     };
     for (mode, told) in [
-        (
-            json!("default"),
-            Some(
-                "Note: in permission mode default Claude Code asks for edits and commands that no rule allows",
-            ),
-        ),
+        (json!("default"), Some("Note: in permission mode default, edits and commands that no rule allows")),
         (json!("plan"), Some("Note: in permission mode plan the agent cannot edit files; Shift+Tab")),
         (json!("auto"), None),
         (json!("acceptEdits"), None),
@@ -297,11 +292,11 @@ fn the_throttle_of_any_agent_is_waited_for() {
     for (words, reason) in [
         (
             "exceeded retry limit, last status: 429 Too Many Requests, request id: 9bd5",
-            "the service limits requests (429)",
+            "the API limits requests (429)",
         ),
         (
             "API Error: 529 Overloaded. This is a server-side issue, usually temporary",
-            "the service is overloaded (529)",
+            "the API is overloaded (529)",
         ),
     ] {
         let env = Env::new();
@@ -342,7 +337,7 @@ fn a_docker_that_is_down_is_not_a_missing_container() {
         "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?";
     let told = said(&format!("echo '{down}' >&2; exit 1"));
     assert!(
-        told.contains(&format!("docker does not work: {down}")) && told.contains("hint: Start Docker"),
+        told.contains(&format!("docker does not work: {down}")) && told.contains("hint: start Docker"),
         "{told}"
     );
     for missing in ["Error: No such object: box", "Error response from daemon: No such container: box"] {

@@ -20,7 +20,10 @@ fn a_tag_counts_before_and_behind_a_status_block() {
 fn a_signal_that_does_not_count_is_in_the_turns_line_and_in_the_next_prompt() {
     for (said, why) in [
         ("echo 'Done: <promise>COMPLETE</promise>'", "the promise tag is not alone on its line"),
-        ("block 'EXIT_SIGNAL: true'", "EXIT_SIGNAL: true needs 2 statements of completion with it, found 0"),
+        (
+            "block 'EXIT_SIGNAL: true'",
+            "EXIT_SIGNAL: true needs at least 2 completion phrases in the message, found 0",
+        ),
         ("block 'STATUS: COMPLETE'", "STATUS: COMPLETE alone does not end the loop"),
     ] {
         let script = format!("{BLOCK}work; [ $n = 1 ] && {said} || promise COMPLETE");

@@ -126,7 +126,7 @@ fn a_stop_ends_the_delay_between_iterations() {
 #[test]
 fn a_stop_ends_the_wait_for_the_hourly_limit() {
     let start = |env: &Env| env.run_with("work", &["--calls-per-hour", "1", "x"]).spawn();
-    stops(start, "1 iterations within the hour; continuing in", 1);
+    stops(start, "limit of 1 iteration per hour reached; continuing in", 1);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_stop_ends_the_wait_for_the_usage_limit() {
 #[test]
 fn a_stop_ends_the_wait_for_the_service() {
     let start = |env: &Env| env.run_claude("error 529", &["x"]).spawn();
-    stops(start, "the service is overloaded (529); continuing in", 0);
+    stops(start, "the API is overloaded (529); continuing in", 0);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn enter_ends_every_wait() {
     let call = env.run_with("work; [ $n = 3 ] && promise COMPLETE", &["--calls-per-hour", "1", "x"]);
     let (mut run, mut keyboard) = call.spawn_typed();
     for _ in 0..2 {
-        let said = run.until("1 iterations within the hour; continuing in");
+        let said = run.until("limit of 1 iteration per hour reached; continuing in");
         assert!(said.ends_with("(Enter tries now)"), "{said}");
         keyboard.write_all(b"\n").unwrap();
     }
@@ -273,7 +273,7 @@ fn enter_ends_every_wait() {
 fn enter_is_not_offered_without_a_keyboard() {
     let env = Env::new();
     let mut run = env.run_with("work", &["--calls-per-hour", "1", "x"]).spawn();
-    let said = run.until("1 iterations within the hour; continuing in");
+    let said = run.until("limit of 1 iteration per hour reached; continuing in");
     assert!(!said.contains("Enter"), "{said}");
     run.signal(Signal::INT);
     assert_eq!(run.wait().code, Some(130));

@@ -251,8 +251,8 @@ fn the_history_tells_how_often_agents_were_silent_and_for_how_long() {
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines[0], "1 stall, after 6s of silence", "{told}");
     assert_eq!(lines[1], "1 warning without a stall: output after 4s of silence", "{told}");
-    assert!(lines[2].starts_with("stall   6s silent (limit 6s) · "), "{told}");
-    assert!(lines[3].starts_with("resumed 4s silent (limit 6s) · "), "{told}");
+    assert!(lines[2].starts_with("stall   silent for 6s (limit 6s) · "), "{told}");
+    assert!(lines[3].starts_with("resumed silent for 4s (limit 6s) · "), "{told}");
     let newest = env.ralph(&["history", "--stalls", "--last", "1"]).ok();
     assert!(newest.starts_with("1 stall,") && newest.lines().count() == 2, "{newest}");
     assert!(env.ralph(&["history", "--stalls", "--circuit"]).fails(64).contains("--circuit"));
@@ -394,7 +394,7 @@ fn a_service_that_fails_is_tried_again_at_the_cost_of_no_iteration() {
     let clock = env.clock();
     let script = "[ $n = 1 ] && error 500; work; result '<promise>COMPLETE</promise>' 0.5";
     let mut run = env.run_claude(script, &["--max-iterations", "1", "x"]).spawn();
-    run.until("Ralph: the service failed (500); continuing in ");
+    run.until("Ralph: the API failed (500); continuing in ");
     clock.advance_until(1, "the second try", || run.times_printed("── iteration 1 of") == 2);
     let run = run.wait();
     let outcomes = vec!["complete".to_owned()];

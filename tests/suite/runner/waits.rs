@@ -107,13 +107,13 @@ fn a_service_that_stays_away_ends_the_run_in_its_words_and_the_user_is_told_befo
     let run = run.wait();
     assert_eq!(run.code, Some(70), "{run:?}");
     let reason = summary(&run, "Reason");
-    assert!(reason.starts_with("the service failed for 1h"), "{reason}");
-    assert!(reason.ends_with(": the service is overloaded (529) · API Error"), "{reason}");
+    assert!(reason.starts_with("the API failed for 1h"), "{reason}");
+    assert!(reason.ends_with(": the API is overloaded (529) · API Error"), "{reason}");
     assert_eq!((env.outcomes(), summary(&run, "Stuck iters")), (vec!["error".to_owned()], "0"));
     let told = env.wait_for_file("told");
     let events: Vec<&str> = told.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(events, ["outage", "ended"], "{told}");
-    assert!(told.starts_with("outage: the service has failed for "), "{told}");
+    assert!(told.starts_with("outage: the API has failed for "), "{told}");
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn an_outage_in_which_the_machine_sleeps_is_shorter_than_the_night() {
     let clock = env.clock();
     let script = "[ $n -lt 3 ] && error 529; work; result '<promise>COMPLETE</promise>'";
     let mut run = env.run_claude(script, &["--max-outage", "1h", "x"]).spawn();
-    run.until("Ralph: the service is overloaded (529); continuing in ");
+    run.until("Ralph: the API is overloaded (529); continuing in ");
     clock.sleep(9 * 3600);
-    run.until("Ralph: the service is overloaded (529); continuing in ");
+    run.until("Ralph: the API is overloaded (529); continuing in ");
     clock.advance_until(10, "the third attempt", || env.starts() == 3);
     assert_eq!(run.wait().code, Some(0));
 }
@@ -150,7 +150,7 @@ fn a_clock_that_is_set_back_makes_no_wait_longer() {
     let clock = env.clock();
     let script = "[ $n = 1 ] && error 529; work; result '<promise>COMPLETE</promise>'";
     let mut run = env.run_claude(script, &["x"]).spawn();
-    run.until("Ralph: the service is overloaded (529); continuing in ");
+    run.until("Ralph: the API is overloaded (529); continuing in ");
     // The wall goes back two hours while eleven seconds pass.
     clock.sleep(-2 * 3600 - 11);
     clock.advance(11);
@@ -248,10 +248,10 @@ fn failures_are_forgotten_once_the_service_works_again() {
 #[test]
 fn every_error_of_the_service_is_waited_for() {
     for (sample, reason) in [
-        ("error-429", "the service limits requests (429)"),
-        ("error-500", "the service failed (500)"),
-        ("error-529", "the service is overloaded (529)"),
-        ("error-connection", "the service cannot be reached"),
+        ("error-429", "the API limits requests (429)"),
+        ("error-500", "the API failed (500)"),
+        ("error-529", "the API is overloaded (529)"),
+        ("error-connection", "the API cannot be reached"),
     ] {
         let env = Env::new();
         let script = format!(
@@ -292,16 +292,16 @@ fn a_wait_is_in_the_status_with_its_end_and_the_clients_words_and_gone_after_it(
     let line = status_line(&env, SESSION);
     assert!(line.starts_with(&format!("{state} · ralph run 0/50 · Runtime: ")), "in every session: {line}");
     waiter.presses_enter();
-    waiter.run.until("Ralph: the service is overloaded (529); continuing in ");
+    waiter.run.until("Ralph: the API is overloaded (529); continuing in ");
     let shown = env.shown("ralph-run");
     assert_eq!((&shown["waiting"]["for"], shown["waiting"]["until"].is_string()), (&"service".into(), true));
-    assert_eq!(shown["last_error"], "the service is overloaded (529) · API Error");
+    assert_eq!(shown["last_error"], "the API is overloaded (529) · API Error");
     waiter.presses_enter();
-    waiter.run.until("Ralph: 3 iterations within the hour; continuing in ");
+    waiter.run.until("Ralph: limit of 3 iterations per hour reached; continuing in ");
     let shown = env.shown("ralph-run");
     assert_eq!((&shown["waiting"]["for"], &shown["last_error"]), (&"calls".into(), &Value::Null));
     let line = status_line(&env, SESSION);
-    assert!(line.starts_with("waiting: rate limit until 2026-11-16 "), "{line}");
+    assert!(line.starts_with("waiting: calls per hour until 2026-11-16 "), "{line}");
     waiter.presses_enter();
     waiter.run.until("── iteration 2 of ");
     assert_eq!(env.shown("ralph-run")["waiting"], Value::Null);

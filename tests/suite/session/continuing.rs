@@ -141,7 +141,7 @@ fn idle_turns_end_before_the_clients_own_limit_also_by_context() {
     }
     transcript.context(60).text(65, "Hm 5.");
     let answer = env.at(66).stop(SESSION).with(&transcript).says("Hm 5.").run();
-    assert!(answer.ended("stuck").contains("without using a tool"), "{answer:?}");
+    assert!(answer.ended("stuck").contains("without a tool call"), "{answer:?}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_failure_of_the_service_is_waited_for_and_no_iteration() {
     let shown = env.shown(SESSION);
     assert_eq!((&shown["state"], &shown["iteration"]), (&json!("running"), &json!(0)));
     assert_eq!((&shown["waiting"]["for"], &shown["last_error"]), (&json!("service"), &json!("server_error")));
-    assert!(env.ralph(&["status"]).ok().contains("waiting: service until 2026-11-16 08:00 UTC, "));
+    assert!(env.ralph(&["status"]).ok().contains("waiting: API until 2026-11-16 08:00 UTC, "));
     // Nothing may wake the session any more: its waker was killed, say.
     let told = env.at(10 + MINUTE).ralph(&["status"]).ok();
     assert!(told.contains("waiting: your prompt, after an API error: server_error"), "{told}");
@@ -60,14 +60,14 @@ fn an_outage_ends_the_loop_after_its_limit_in_the_words_of_the_service() {
     env.wait_for_file("told");
     fails(env.at(720 * MINUTE), &transcript, "server_error", WORDS);
     let shown = env.shown(SESSION);
-    let reason = format!("the service failed for 12h: {WORDS}");
+    let reason = format!("the API failed for 12h: {WORDS}");
     assert_eq!((&shown["outcome"], &shown["reason"]), (&json!("error"), &json!(reason)));
     assert_eq!(env.history()[0]["reason"], reason);
     let told = env.at(721 * MINUTE).session_start(SESSION, "resume").run().message.unwrap();
     assert!(told.contains(&format!("Ralph ended (error): failed: {reason}")), "{told}");
     wait_until("both notifications", || env.wait_for_file("told").lines().count() == 2);
     let told = env.wait_for_file("told");
-    assert!(told.starts_with("outage: the service has failed for 6m: server_error\n"), "{told}");
+    assert!(told.starts_with("outage: the API has failed for 6m: server_error\n"), "{told}");
     assert_eq!(told.lines().last(), Some(format!("ended: {reason}").as_str()));
 }
 

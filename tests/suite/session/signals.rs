@@ -46,7 +46,7 @@ fn a_signal_that_does_not_count_is_answered_in_the_turns_line_and_in_the_prompt(
         ("<promise>BLOCKED:</promise>".into(), "the promise tag has no reason"),
         (
             format!("All tasks are complete.\n{}", block("EXIT_SIGNAL: true")),
-            "EXIT_SIGNAL: true needs 2 statements of completion with it, found 1",
+            "EXIT_SIGNAL: true needs at least 2 completion phrases in the message, found 1",
         ),
         (block("STATUS: COMPLETE"), "STATUS: COMPLETE alone does not end the loop"),
     ] {

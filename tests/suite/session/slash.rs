@@ -218,7 +218,7 @@ fn text_that_the_agent_passes_runs_no_command_and_allows_no_tool() {
             told.contains(&format!("error: {key} cannot be set by text that the agent passed")),
             "{told}"
         );
-        assert!(told.contains("\nhint: the user sets it in a terminal"), "{told}");
+        assert!(told.contains("\nhint: ask the user to set it in a terminal"), "{told}");
     }
     assert!(!env.exists(".claude/ralph-config.json") && !env.exists(".claude/ralph-state.json"));
     assert!(passes(&env, "config", SESSION, "permission.allow").run().ok().contains("permission.allow"));
@@ -241,7 +241,10 @@ fn where_the_client_passes_the_text_the_agent_passes_none() {
             told.contains(&format!("error: /ralph:{command} does not take text from the agent")),
             "{told}"
         );
-        assert!(told.contains(&format!("\nhint: the user types /ralph:{command} in Claude Code")), "{told}");
+        assert!(
+            told.contains(&format!("\nhint: ask the user to type /ralph:{command} in Claude Code")),
+            "{told}"
+        );
     }
     let forbid = env.call(Program::Guidance).args(&["forbid", "--slash", "--session", SESSION, "-"]);
     assert!(

@@ -31,7 +31,7 @@ fn the_status_line_shows_the_loop_of_its_session_only() {
     env.ralph(&["config", "loop_limits.max_iterations", "4"]).ok();
     assert!(line(SESSION).ends_with("ENDING SOON\n"), "{}", line(SESSION));
     env.ralph(&["stop", "--all"]).ok();
-    assert_eq!(line(SESSION), "ended: stopped · 1 turn\n");
+    assert_eq!(line(SESSION), "ended: stopped · 1 iteration\n");
     assert_eq!(line("another"), "");
 }
 
@@ -47,7 +47,7 @@ fn after_an_ending_the_status_line_says_it_until_the_next_start() {
     }
     env.at(12).turn(SESSION, DONE).ended("complete");
     for seconds in [12, 20 * HOUR] {
-        assert_eq!(status_line(env.at(seconds), SESSION), "ended: complete · 12 turns\n");
+        assert_eq!(status_line(env.at(seconds), SESSION), "ended: complete · 12 iterations\n");
     }
     env.start("more work", &[]);
     assert!(status_line(&env, SESSION).starts_with("working · Ralph 0/50 · "));

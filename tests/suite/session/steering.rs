@@ -165,7 +165,7 @@ fn idle_turns_end_as_stuck_before_the_clients_own_cap_with_one_warning() {
         transcript.text(turn * 10, "I am thinking").feedback(turn * 10 + 1);
         let prompt = env.at(turn * 10 + 1).stop(SESSION).with(&transcript).says("thinking").run();
         assert_eq!(
-            prompt.continues().contains("without using a tool"),
+            prompt.continues().contains("without a tool call"),
             turn == 4,
             "one warning, one step before"
         );

@@ -150,7 +150,7 @@ fn durations_are_accepted_the_same_way_everywhere() {
     assert_eq!(env.status()["guidance"]["encouraged"][0]["for_seconds"].as_f64(), Some(5400.0));
     let wrong = env.ralph(&["run", "--timeout", "soon", "x"]).fails(64);
     assert!(
-        wrong.contains("--timeout: 'soon' is not a duration: 90m, 1h30m or a number of minutes"),
+        wrong.contains("--timeout: 'soon' is not a duration such as 90m, 1h30m or a number of minutes"),
         "{wrong}"
     );
 }

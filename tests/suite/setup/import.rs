@@ -1,4 +1,4 @@
-//! `start --import`: takes over a loop of the official ralph-loop plugin.
+//! `start --import`: imports a loop of the official ralph-loop plugin.
 
 use crate::env::{Answer, Env, OTHER, Program, SESSION};
 use serde_json::json;
@@ -172,7 +172,7 @@ fn errors_name_the_line_and_nothing_changes() {
         (good.replace("null", "\"<promise>x</promise>\""), &["completion_promise: --promise"]),
         ("---\nactive: true\n".into(), &["line 3: the front matter has no end"]),
         (good.replace("Build it", ""), &["there is no prompt after the front matter"]),
-        (good.replace("Build it", &"x".repeat(20_001)), &["20001 characters", "put it into a file"]),
+        (good.replace("Build it", &"x".repeat(20_001)), &["20001 characters", "task too long"]),
         (good.replace("iteration: 2", "iteration: \u{1b}[2J"), &["line 3: iteration is \"[2J\""]),
     ] {
         let env = Env::new();

@@ -69,7 +69,7 @@ pub fn plugin(context: &CheckContext, client_works: bool) -> (Check, FoundPlugin
             (Vec::new(), Some(CheckNote::failure(why, hint)))
         }
         None => {
-            let why = "no Claude Code to ask; --plugin-dir DIR checks a folder";
+            let why = "skipped: no working Claude Code was found; --plugin-dir DIR checks a folder";
             (Vec::new(), Some(CheckNote::skipped(why)))
         }
     };

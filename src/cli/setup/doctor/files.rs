@@ -1,6 +1,7 @@
 //! Checks that our files belong to the user, are private, and can be written and locked.
 
 use super::{Check, CheckContext, CheckNote};
+use crate::cli::Failure;
 use crate::store::file;
 use crate::store::file::lock::Lock;
 use crate::store::file::walk::entries;
@@ -15,7 +16,7 @@ pub fn permissions(context: &CheckContext) -> Check {
     let mut files = Vec::new();
     match context.world.data_dir() {
         Err(error) => {
-            notes.push(CheckNote::failure(format!("{error:#}"), "export HOME, or RALPH_DATA_DIR=DIR"));
+            notes.push(CheckNote::failure(format!("{error:#}"), "set HOME or RALPH_DATA_DIR"));
         }
         Ok(dir) => {
             notes.extend(unwritable(dir));
@@ -70,7 +71,7 @@ pub fn lock(context: &CheckContext) -> Check {
         && let Err(error) = project.file(&project.lock()).and_then(|path| Lock::acquire(&path))
     {
         notes.push(CheckNote::warning(
-            format!("{error:#}"),
+            Failure::from(error).message,
             "find the hook or ralph process that hangs, and end it",
         ));
     }

@@ -56,7 +56,7 @@ pub fn enabled(context: &CheckContext) -> Check {
 
 pub fn programs(context: &CheckContext, plugin: Option<&Path>) -> Check {
     let Some(plugin) = plugin.filter(|plugin| plugin.is_dir()) else {
-        return skipped(PROGRAMS, "no plugin to check");
+        return skipped(PROGRAMS, "skipped: the plugin was not found");
     };
     let hooks = match hooks::of(plugin) {
         Ok(hooks) => hooks,

@@ -63,7 +63,7 @@ fn pending_stops(context: &CheckContext) -> Vec<CheckNote> {
         notes.push(CheckNote::warning(why, remove(&path)));
     }
     if let Some(error) = stop::odd_kill_switch(context.project) {
-        let hint = "it does not stop a loop; create a regular file instead";
+        let hint = "replace it with a regular file; as it is, it stops no loop";
         notes.push(CheckNote::warning(format!("{error:#}"), hint));
     }
     let stopped = stop::stopped_all_at(context.world).ok().flatten();

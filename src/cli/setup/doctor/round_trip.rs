@@ -29,10 +29,10 @@ pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Opti
     let figures = |module: Option<bool>| Check::one(FIGURES, figures(context, module));
     let skipped = |why: &str| [skipped(ID, why), skipped(STEERING, why), figures(None)];
     let Some(plugin) = plugin.filter(|plugin| plugin.is_dir()) else {
-        return skipped("no plugin to try");
+        return skipped("skipped: the plugin was not found");
     };
     let (Some(client), Some(version)) = (&context.client, version) else {
-        return skipped("no Claude Code to try it with");
+        return skipped("skipped: no working Claude Code was found");
     };
     if version < OLDEST_FOR_PLUGIN {
         let queue =

@@ -158,17 +158,13 @@ impl Notice {
 
     /// Tells that the service has failed for so long; `words` are its own.
     pub fn outage(run: &StoredLoop, project: &str, words: &str, lasted_ms: i64, now: Stamp) -> Notice {
-        let reason = bounded(&format!("the service has failed for {}: {words}", time::span(lasted_ms)));
+        let reason = bounded(&format!("the API has failed for {}: {words}", time::span(lasted_ms)));
         let done = message::iterations(run.iteration);
         let message = format!(
             "{reason}
-{done} done; the loop continues once the service works again"
+{done} done; the loop continues when the API works again"
         );
-        Notice {
-            message,
-            reason,
-            ..Notice::new(NotificationEvent::Outage, run, project, "service failing", now)
-        }
+        Notice { message, reason, ..Notice::new(NotificationEvent::Outage, run, project, "API failing", now) }
     }
 
     /// Tells that the client asks what to do about a usage limit; `words` are about the reset.

@@ -9,6 +9,14 @@ use super::prose;
 mod line;
 mod signature;
 
+/// Begins the message of a turn in which the agent program failed, so that the failure counts as an error.
+pub const AGENT_FAILED: &str = "error: the agent failed: ";
+
+/// Returns an error without the labels that only say that it is one.
+pub fn without_label(error: &str) -> &str {
+    [AGENT_FAILED, "error: "].into_iter().fold(error, |rest, label| rest.strip_prefix(label).unwrap_or(rest))
+}
+
 /// Returns the first error line of the agent's prose, without what changes from run to run.
 pub fn error_signature(message: &str) -> Option<String> {
     let mut lines = prose::lines(message);
@@ -21,6 +29,19 @@ pub fn error_signature(message: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_left_out_and_nothing_else_is() {
+        for (error, expected) in [
+            ("error: the agent failed: error: disk on fire", "disk on fire"),
+            ("error: the agent failed: no such model", "no such model"),
+            ("error: disk on fire", "disk on fire"),
+            ("error[E0308]: mismatched types", "error[E0308]: mismatched types"),
+            ("TypeError: error: x", "TypeError: error: x"),
+        ] {
+            assert_eq!(without_label(error), expected);
+        }
+    }
 
     #[test]
     fn the_first_error_line_counts() {

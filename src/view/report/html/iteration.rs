@@ -132,10 +132,10 @@ fn log(account: &[AccountEntry]) -> String {
     }
     let one = |entry: &AccountEntry| {
         let (class, word) = match entry.kind {
-            EntryKind::Said => ("", "said"),
+            EntryKind::Said => ("", "agent"),
             EntryKind::Tool => ("tool", "tool"),
             EntryKind::ToolFailed => ("fail", "failed"),
-            EntryKind::Told => ("", "told"),
+            EntryKind::Told => ("", "input"),
             EntryKind::Reported => ("", "reported"),
             EntryKind::Finished => ("", "ended"),
         };

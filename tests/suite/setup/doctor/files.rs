@@ -81,7 +81,7 @@ fn a_lock_that_is_never_released_is_reported() {
     let held = fs::File::open(&path).unwrap();
     held.lock_exclusive().unwrap();
     doctor.env.var("RALPH_NOW", &stamp(0));
-    doctor.check().says("lock", "warning", &["another process of Ralph has held", "end it"]);
+    doctor.check().says("lock", "warning", &["another Ralph process has held it", "end it"]);
     drop(held);
     doctor.check().says("lock", "ok", &["works in the project"]);
 }

@@ -128,7 +128,7 @@ fn unusual_homes_work() {
     fs::set_permissions(home.env.base.join("home"), std::os::unix::fs::PermissionsExt::from_mode(0o500))
         .unwrap();
     let told = home.install(&[]).fails(1);
-    assert!(told.contains(".local") && told.contains("Set RALPH_DATA_DIR"), "{told}");
+    assert!(told.contains(".local") && told.contains("set RALPH_DATA_DIR"), "{told}");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_home_that_cannot_be_written_is_reported() {
     fs::write(home.env.base.join("file"), "").unwrap();
     home.env.var("RALPH_DATA_DIR", home.env.base.join("file/ralph").to_str().unwrap());
     let told = home.install(&[]).fails(1);
-    assert!(told.contains("file/ralph") && told.contains("Set RALPH_DATA_DIR"), "{told}");
+    assert!(told.contains("file/ralph") && told.contains("set RALPH_DATA_DIR"), "{told}");
     assert_eq!(home.asked(), Vec::<String>::new());
 }
 

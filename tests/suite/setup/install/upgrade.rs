@@ -98,7 +98,10 @@ fn a_second_install_at_the_same_time_is_refused() {
     let mut second = home.installing(&[]).spawn();
     clock.advance_until(1, "it gives up", || second.has_ended());
     let told = second.wait().fails(1);
-    assert!(told.contains("install.lock for more than") && told.contains("wait for it"), "{told}");
+    assert!(
+        told.contains("install.lock: another Ralph process has held it") && told.contains("wait for it"),
+        "{told}"
+    );
     drop(held);
     home.install(&[]).ok();
     home.runs();
@@ -119,8 +122,10 @@ fn an_edited_plugin_is_not_replaced_silently() {
     home.asked();
 
     let told = home.install(&[]).fails(1);
-    for part in ["was edited: README.md, commands/stop.md, commands/mine.md", "Nothing was changed. --force"]
-    {
+    for part in [
+        "was edited: README.md, commands/stop.md, commands/mine.md",
+        "replace it with --force, which keeps a copy; nothing was changed",
+    ] {
         assert!(told.contains(part), "{part}\n{told}");
     }
     assert_eq!(fs::read_to_string(home.plugin().join("commands/stop.md")).unwrap(), "mine");
