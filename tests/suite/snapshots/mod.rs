@@ -4,15 +4,20 @@
 //! `INSTA_UPDATE=always cargo test --test suite snapshots`, then read the diff.
 
 mod breaker;
+mod doctor;
 mod endings;
 mod guidance;
 mod help;
+mod logs;
 mod monitor;
 mod notices;
 mod permissions;
 mod prompts;
 mod refusals;
+mod scan;
+mod settings;
 mod setup;
+mod supervision;
 mod tasks;
 mod turns;
 mod views;
