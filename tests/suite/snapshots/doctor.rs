@@ -22,6 +22,8 @@ fn complaints(page: &mut Page, doctor: &Doctor, title: &str, flags: &[&str]) {
         }
     }
     let text = text.replace(whole_plugin().to_str().unwrap(), "[plugin]");
+    // The name of a record is by the paths of this world.
+    let text = replace(&text, "[0-9a-f]{16}-[0-9a-f]{16}", "[id]");
     page.section(&doctor.env, title, &text);
 }
 

