@@ -11,7 +11,7 @@ pub fn posts(service: &Webhook, count: usize) -> Vec<Request> {
 }
 
 /// Returns what `ralph notify` says about the last request, once there is one.
-fn last_request(env: &Env) -> String {
+pub fn last_request(env: &Env) -> String {
     wait_for("the record of a request", || {
         let told = env.ralph(&["notify"]).ok();
         told.lines().find(|line| line.starts_with("Last request")).map(str::to_owned)

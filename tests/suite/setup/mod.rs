@@ -1,6 +1,6 @@
 mod demo;
 pub mod demo_recording;
-mod doctor;
+pub mod doctor;
 mod from_git;
 mod import;
 mod init;

@@ -1,7 +1,8 @@
 //! What `ralph-guidance` answers.
 
 use super::Page;
-use crate::env::{Env, HOUR};
+use crate::env::{Env, HOUR, MINUTE, Program, SESSION};
+use serde_json::{Value, json};
 
 #[test]
 fn entries() {
@@ -44,4 +45,58 @@ fn of_one_session() {
     env.write(".claude/ralph-config.json", r#"{"guidance": {"forbidden": ["push"]}}"#);
     page.ralph(&env, &["start", "--session", crate::env::SESSION, "task"]);
     page.check("guidance_of_a_session");
+}
+
+/// Adds what `ralph module` answers: the client shows it to the user, or adds it to the agent's turn.
+fn module(page: &mut Page, env: &Env, title: &str, event: &str, fields: Value) {
+    let mut input = json!({"event": event, "session_id": SESSION, "running": true, "usage": {}});
+    input.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let call = env.call(Program::Ralph).args(&["module"]).var("CLAUDE_PROJECT_DIR", &env.project);
+    let answer: Value = serde_json::from_str(&call.stdin(input.to_string()).run().ok()).unwrap();
+    let parts = ["text", "append", "submit", "log", "status"];
+    let parts = parts.iter().filter_map(|part| Some(format!("--- {part}\n{}\n", answer[part].as_str()?)));
+    page.section(env, title, &parts.collect::<String>());
+}
+
+#[test]
+fn in_a_running_turn() {
+    let mut page = Page::new();
+    let env = Env::new();
+    env.start("make the suite green", &[]);
+    for (command, text) in [
+        ("forbid", "push to main"),
+        ("encourage", "small commits"),
+        ("forbid", "push to main"),
+        ("forbid", ""),
+        ("forbid", "--bogus x"),
+        ("status", ""),
+        ("answer", "tabs"),
+    ] {
+        let fields = json!({"command": command, "args": text});
+        module(&mut page, &env, &format!("/ralph-{command} {text}"), "command", fields);
+    }
+    env.guidance(&["forbid", "new files"]).ok();
+    let tools = env.event(Program::StopHook, SESSION, "PostToolBatch").field("tool_calls", json!([]));
+    page.answer(&env, "guidance from a terminal, after a batch of tools", &tools.run());
+    env.guidance(&["encourage", "small steps"]).ok();
+    module(&mut page, &env, "guidance from a terminal, by the module", "refresh", json!({}));
+    let pasted = format!("/ralph-forbid {}", "never touch the quokka ".repeat(40));
+    page.answer(&env, "a pasted command", &env.submits(SESSION, &pasted).run());
+    env.at(MINUTE);
+    let esc = json!({"last": "[Request interrupted by user for tool use]", "running": false});
+    module(&mut page, &env, "Esc", "aborted", esc);
+    env.at(2 * MINUTE).start("", &["--resume"]);
+    env.turn(SESSION, "<promise>DECIDE:tabs or spaces?</promise>").ended("decide");
+    let answer = json!({"command": "answer", "args": "tabs", "running": false});
+    module(&mut page, &env, "/ralph-answer tabs, between turns", "command", answer);
+    module(&mut page, &env, "/ralph-stop", "command", json!({"command": "stop", "args": ""}));
+    module(&mut page, &env, "/ralph-stop, again", "command", json!({"command": "stop", "args": ""}));
+    module(
+        &mut page,
+        &env,
+        "/ralph-forbid x, without a loop",
+        "command",
+        json!({"command": "forbid", "args": "x"}),
+    );
+    page.check("guidance_at_once");
 }

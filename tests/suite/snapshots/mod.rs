@@ -3,15 +3,25 @@
 //! Each test writes one page, in `pages/`. After a change of words:
 //! `INSTA_UPDATE=always cargo test --test suite snapshots`, then read the diff.
 
+mod breaker;
+mod doctor;
 mod endings;
 mod guidance;
 mod help;
+mod logs;
 mod monitor;
+mod notices;
+mod permissions;
 mod prompts;
 mod refusals;
+mod scan;
+mod settings;
 mod setup;
+mod supervision;
+mod tasks;
 mod turns;
 mod views;
+mod waits;
 
 use crate::env::{Answer, Env, Program, Run, SESSION};
 use regex::Regex;
@@ -60,7 +70,9 @@ impl Page {
             [("user", &answer.message), ("agent", &answer.block), ("agent's context", &answer.context)];
         let parts =
             parts.into_iter().filter_map(|(who, text)| Some(format!("--- {who}\n{}\n", text.as_ref()?)));
-        self.section(env, title, &parts.collect::<String>())
+        let denied = answer.permission.as_ref().filter(|(behavior, _)| behavior == "deny");
+        let denied = denied.map(|(_, text)| format!("--- agent, in place of the tool\n{text}\n"));
+        self.section(env, title, &parts.chain(denied).collect::<String>())
     }
 
     /// Adds what a slash command answers; the agent reads the rest through `ralph relay`.

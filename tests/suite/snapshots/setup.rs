@@ -1,7 +1,7 @@
 //! The commands around a loop: init, archive, doctor, demo, install.
 
 use super::{Page, replace};
-use crate::env::{Env, Program, Run, write_program};
+use crate::env::{Env, Program, Run, names_in, write_program};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -65,4 +65,24 @@ fn demo() {
     let run = env.call(Program::Ralph).args(&["demo", "--fast"]).var("TMPDIR", &temporary).run();
     let stdout = replace(&run.stdout, r"(· |Duration: +|Avg/iter: +)[0-9]+s", "$1[n]s");
     Page::new().run(&env, "ralph demo --fast", &Run { stdout, ..run }).check("demo");
+}
+
+/// What agents and the client read verbatim: the templates that `ralph init` writes, and the commands of the plugin.
+#[test]
+fn files() {
+    let mut page = Page::new();
+    let env = Env::named("shop");
+    env.ralph(&["init"]).ok();
+    for name in ["prompt.md", "prd.md", "tasks.json", "progress.txt"] {
+        page.section(&env, &format!("ralph/{name}"), &env.read(&format!("ralph/{name}")));
+    }
+    page.section(&env, ".gitignore", &env.read(".gitignore"));
+    env.ralph(&["install", "--to", env.base.join("plugin").to_str().unwrap()]).ok();
+    for folder in ["commands", "skills/start"] {
+        for name in names_in(&env.base.join("plugin").join(folder)) {
+            let text = fs::read_to_string(env.base.join("plugin").join(folder).join(&name)).unwrap();
+            page.section(&env, &format!("{folder}/{name}"), &text);
+        }
+    }
+    page.check("files");
 }

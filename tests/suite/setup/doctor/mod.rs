@@ -42,7 +42,7 @@ const IDS: [&str; 16] = [
 ];
 
 /// The installed plugin, shared by all tests: none of them writes to it.
-fn whole_plugin() -> &'static Path {
+pub fn whole_plugin() -> &'static Path {
     static PLUGIN: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = PLUGIN.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ fn whole_plugin() -> &'static Path {
     path
 }
 
-fn script(path: &Path, text: &str) {
+pub fn script(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     write_program(path, &format!("#!/bin/sh\n{text}\n"));
 }
@@ -68,20 +68,20 @@ fn replace_git(env: &Env) {
 }
 
 /// What Claude Code lists, with the plugin enabled.
-fn listed(folder: &Path) -> Value {
+pub fn listed(folder: &Path) -> Value {
     json!([{"id": "ralph@ralph", "version": env!("CARGO_PKG_VERSION"), "scope": "user", "enabled": true,
         "installPath": "/nowhere", "readFromFolder": folder, "errors": []}])
 }
 
-struct Doctor {
-    env: Env,
+pub struct Doctor {
+    pub env: Env,
     /// The clock does not move by itself, so no program is slow on a busy machine.
     clock: Clock,
 }
 
 impl Doctor {
     /// A healthy installation: a Claude Code with the plugin, a repository, and folders for everything.
-    fn new() -> Doctor {
+    pub fn new() -> Doctor {
         Doctor::within(Env::new())
     }
 
@@ -106,7 +106,7 @@ impl Doctor {
     }
 
     /// Installs a Claude Code with this version and these plugins.
-    fn client(&self, version: &str, plugins: &str) -> &Doctor {
+    pub fn client(&self, version: &str, plugins: &str) -> &Doctor {
         let base = self.env.base.display();
         fs::write(self.env.base.join("version"), version).unwrap();
         fs::write(self.env.base.join("plugins"), plugins).unwrap();
@@ -119,7 +119,7 @@ impl Doctor {
         self
     }
 
-    fn plugins(&self, plugins: &Value) -> &Doctor {
+    pub fn plugins(&self, plugins: &Value) -> &Doctor {
         self.client("2.1.325 (Claude Code)", &plugins.to_string())
     }
 
@@ -147,7 +147,7 @@ impl Doctor {
         self.report(self.call(&["--quick"]))
     }
 
-    fn settings(&self, name: &str, text: &str) -> &Doctor {
+    pub fn settings(&self, name: &str, text: &str) -> &Doctor {
         let path = match name {
             "user" => self.env.base.join("home/.claude/settings.json"),
             "local" => self.env.path(".claude/settings.local.json"),
@@ -159,7 +159,7 @@ impl Doctor {
     }
 
     /// Installs a plugin of small scripts, with this Stop hook.
-    fn plugin_with_stop_hook(&self, does: &str) -> PathBuf {
+    pub fn plugin_with_stop_hook(&self, does: &str) -> PathBuf {
         let plugin = self.env.base.join("plugin");
         for file in
             [".claude-plugin/plugin.json", "hooks/hooks.json", "hooks/steering.json", "hooks/module.json"]
