@@ -69,7 +69,7 @@ fn breaker_lines(page: &mut Page, env: &Env, title: &str) {
     for line in status.lines() {
         // Further lines of a field are indented more.
         if !line.starts_with("   ") {
-            is_wanted = ["  Until", "  Circuit", "  Next", "  Reason", "■", "●"]
+            is_wanted = ["  Ends", "  Circuit", "  Next", "  Reason", "■", "●"]
                 .iter()
                 .any(|label| line.starts_with(label));
         }

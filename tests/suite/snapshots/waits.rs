@@ -8,7 +8,7 @@ use crate::session::statusline::status_line;
 use serde_json::json;
 use std::io::Write;
 
-const SERVICE: &str = "waiting: (service|rate limit) until [0-9: -]+ UTC, [0-9hms ]+ left";
+const SERVICE: &str = "waiting: API until [0-9: -]+ UTC, [0-9hms ]+ left";
 
 /// Adds the state of a loop: the beginning of its status, and its status line.
 fn state(page: &mut Page, env: &Env, title: &str) {
@@ -23,7 +23,7 @@ fn state(page: &mut Page, env: &Env, title: &str) {
     let line = status_line(env, SESSION);
     // Half of a wait for the service is random.
     let text = format!("{lines}\n--- status line\n{line}");
-    let text = replace(&text, SERVICE, "waiting: $1 until [time], [time] left");
+    let text = replace(&text, SERVICE, "waiting: API until [time], [time] left");
     page.section(env, title, &text);
 }
 
@@ -270,8 +270,8 @@ fn of_the_runner() {
     let (mut run, mut keyboard) = call.spawn_typed();
     for (title, line) in [
         ("a usage limit", "usage limit reached; continuing in"),
-        ("the service fails", "the service is overloaded (529); continuing in"),
-        ("the limit of calls", "3 iterations within the hour; continuing in"),
+        ("the service fails", "the API is overloaded (529); continuing in"),
+        ("the limit of calls", "limit of 3 iterations per hour reached; continuing in"),
     ] {
         run.until(line);
         add_without_chance(&mut page, |page| {
@@ -306,7 +306,7 @@ fn add_without_chance(page: &mut Page, add: impl Fn(&mut Page)) {
     add(&mut part);
     for (pattern, by) in [
         (r"; continuing in [0-9]+s", "; continuing in [n]s"),
-        (SERVICE, "waiting: $1 until [time], [time] left"),
+        (SERVICE, "waiting: API until [time], [time] left"),
     ] {
         part.text = replace(&part.text, pattern, by);
     }
