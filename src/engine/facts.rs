@@ -65,6 +65,8 @@ impl Facts {
     /// against the checkout as it is now. If the commands were replaced while they ran, the results do not count.
     pub fn with_checks(mut self, world: &World, work_tree: &Project, runs: &[CheckRun]) -> Facts {
         self.turn.checks = self.checks.summarize(runs);
+        // The turn is judged at the time after them, which includes what the machine slept meanwhile.
+        self.turn.slept_ms = world.slept_ms;
         self.turn.check_results = runs.iter().map(|run| run.result(world.now)).collect();
         self.turn.after_checks = Some(AfterChecks {
             head: git::head(&work_tree.root),

@@ -1,6 +1,7 @@
 //! The messages of a run: its position, the result of an iteration, and the table at the end.
 
 use super::Runner;
+use crate::core::decide::breaker;
 use crate::core::message;
 use crate::core::outcome::{IterationOutcome, Outcome};
 use crate::core::record::ArmedLoop;
@@ -15,10 +16,7 @@ use crate::store::tasks;
 pub fn position(run: &ArmedLoop, settings: &Settings, number: u64) -> String {
     let of = message::of(number, settings.max_iterations);
     let cost = run.usage.cost_usd.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
-    let circuit = match run.circuit.turns_without_progress() {
-        0 => "circuit ok".into(),
-        turns => format!("no progress {turns}/{}", settings.circuit.get("stagnation")),
-    };
+    let circuit = breaker::brief(run, settings);
     format!("Ralph {of} · {}{cost} · {circuit}", message::runtime(run, settings))
 }
 

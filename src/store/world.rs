@@ -155,7 +155,8 @@ fn now() -> Result<Stamp> {
     }
 }
 
-/// What `RALPH_NOW` says: `TIME`, or `TIME slept SECONDS` for a machine that slept so long.
+/// What `RALPH_NOW` says: `TIME`, or `now+SECONDS` for a clock that is so far ahead; with ` slept SECONDS` behind it for a
+/// machine that slept so long.
 struct Moment {
     at: Stamp,
     slept_ms: i64,
@@ -166,7 +167,11 @@ impl Moment {
         let (at, slept) = text.split_once(" slept ").unwrap_or((text, "0"));
         // Less than nothing: the clock on the wall was set back.
         let slept = slept.trim().parse::<i32>().ok()?;
-        Some(Moment { at: Stamp::parse(at)?, slept_ms: i64::from(slept) * 1000 })
+        let at = match at.strip_prefix("now") {
+            Some(ahead) => clock().plus_ms(i64::from(ahead.parse::<i32>().ok()?) * 1000),
+            None => Stamp::parse(at)?,
+        };
+        Some(Moment { at, slept_ms: i64::from(slept) * 1000 })
     }
 }
 

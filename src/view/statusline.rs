@@ -1,8 +1,7 @@
 //! One line about a loop, for Claude Code's status line.
 
 use super::activity::Activity;
-use crate::core::circuit::condition::Counter;
-use crate::core::decide::limits;
+use crate::core::decide::{breaker, limits};
 use crate::core::guidance::Guidance;
 use crate::core::message;
 use crate::core::record::{ArmedLoop, Engine, LoopState, StoredLoop};
@@ -26,7 +25,7 @@ pub fn line(
     if run.engine == Engine::Runner {
         position = position.replacen("Ralph", "ralph run", 1);
     }
-    let mut parts = vec![activity.line(now), position, circuit(run, settings)];
+    let mut parts = vec![activity.line(now), position, breaker::brief(run, settings)];
     parts.extend(run.quota.brief(now));
     let counts = [("encouraged", &guidance.encouraged), ("forbidden", &guidance.forbidden)];
     let counts = counts.into_iter().filter(|(_, list)| !list.is_empty());
@@ -43,16 +42,4 @@ pub fn line(
 /// Returns the line of a loop that ended: `ended: complete · 12 iterations`.
 pub fn ended(run: &StoredLoop, now: Stamp) -> String {
     format!("{} · {}", Activity::Ended(run.outcome).line(now), message::iterations(run.iteration))
-}
-
-/// Returns the breaker condition that is nearest to a trip.
-fn circuit(run: &ArmedLoop, settings: &Settings) -> String {
-    if run.circuit.is_tripped() {
-        return "circuit TRIPPED".into();
-    }
-    let counting = run.circuit.counters.counting(&settings.circuit);
-    match counting.into_iter().min_by_key(|counter| counter.limit.saturating_sub(counter.count)) {
-        Some(Counter { label, count, limit, .. }) => format!("{label} {count}/{limit}"),
-        None => "circuit ok".into(),
-    }
 }

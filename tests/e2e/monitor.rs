@@ -60,13 +60,13 @@ fn press_every_key(session: &Session, monitor: &Screen, task: &str, other: &str)
     }
     // The run has the focus: it is scrolled, and the list stays as it is.
     for (enter, leave) in [("Enter", "Escape"), ("Tab", "Tab")] {
-        monitor.wait_for("Task        ", SOON);
+        monitor.wait_for("│ run ", SOON);
         monitor.key(enter);
         monitor.key("G");
-        gone("Task        ");
+        gone("│ run ");
         selected(task);
         monitor.key("g");
-        monitor.wait_for("Task        ", SOON);
+        monitor.wait_for("│ run ", SOON);
         monitor.key(leave);
         // Typed too soon after Esc, a letter would be another key.
         monitor.wait_for("j/k select", SOON);
@@ -179,7 +179,7 @@ fn a_loop_of_the_real_client_is_watched_steered_paused_and_stopped() {
     let monitor = monitor(&session);
     monitor.wait_for("● working", SOON);
     monitor.wait_for("keep going", SOON);
-    monitor.wait_for("tool Bash", SOON);
+    monitor.wait_for("tool  Bash", SOON);
     monitor.wait_for("39 iterations left", SOON);
 
     monitor.key("f");
@@ -220,7 +220,7 @@ fn a_run_of_the_runner_is_watched_paused_resumed_and_stopped() {
     api.wait_for_requests(4, SOON);
     let monitor = monitor(&session);
     monitor.wait_for("● working · iteration 2 for", SOON);
-    monitor.wait_for("tool Bash", SOON);
+    monitor.wait_for("tool  Bash", SOON);
     monitor.wait_for("turn 1 done", SOON);
 
     monitor.key("p");

@@ -5,9 +5,11 @@ use serde_json::json;
 use crate::client::{Client, Session};
 use crate::clock::wait_until;
 use crate::messages_api::{Api, Reply};
-use crate::ralph::{SOON, ralph, session, session_of, the_loop, with_clock};
+use crate::ralph::{SOON, ralph, session, session_of, the_loop, with_running_clock};
 use crate::screen::{queue, turns};
 use crate::tmux::Screen;
+
+const HOUR: i64 = 3600;
 
 /// One turn that works, then what is scripted. The client does not retry by itself.
 fn failing(after: Vec<Reply>) -> Option<(Api, Session)> {
@@ -26,14 +28,15 @@ fn attempts(api: &Api) -> usize {
 #[test]
 fn a_loop_continues_when_the_service_is_back() {
     let Some((api, session)) = failing([vec![Reply::error(529)], turns(3)].concat()) else { return };
-    let (session, clock) = with_clock(session);
+    let (session, clock) = with_running_clock(session);
     let screen = Screen::start(&session);
     screen.type_line("/ralph:start keep going --max-iterations 3");
 
     screen.wait_for("Ralph 1/3", SOON);
     wait_until("the wait is shown", || the_loop(&session)["waiting"]["for"] == "service");
     assert_eq!(the_loop(&session)["state"], "running");
-    clock.advance_until(1, "the end", || screen.text().contains("Ralph ended (max-iterations): "));
+    clock.advance(HOUR);
+    screen.wait_for("Ralph ended (max-iterations): ", SOON);
 
     assert_eq!(attempts(&api), 1, "{}", api.requests().last().unwrap().text());
     assert_eq!(
@@ -77,12 +80,13 @@ fn an_error_that_does_not_pass_ends_the_loop_at_once() {
 fn a_prompt_of_the_users_takes_the_place_of_the_next_attempt() {
     let script = [vec![Reply::error(529)], turns(3)].concat();
     let Some((api, session)) = failing(script) else { return };
-    // It stands still, so that the next attempt would never come.
-    let (session, _clock) = with_clock(session);
+    let (session, clock) = with_running_clock(session);
     let screen = Screen::start(&session);
     screen.type_line("/ralph:start keep going --max-iterations 3");
     screen.wait_for("Ralph 1/3", SOON);
     wait_until("the wait is shown", || the_loop(&session)["waiting"]["for"] == "service");
+    // Set back, so that the next attempt is far away.
+    clock.advance(-HOUR);
 
     screen.type_line("try it now");
     screen.wait_for("Ralph ended (max-iterations): ", SOON);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::client::Session;
 use crate::clock::{Clock, wait_until};
 use crate::messages_api::{Api, Reply};
-use crate::ralph::{SOON, plugin, status, the_loop, with_clock_at, working};
+use crate::ralph::{SOON, plugin, status, the_loop, with_running_clock, working};
 use crate::runner::{DONE, SONNET, in_an_hour, session, start};
 use crate::status_line::with_status_line;
 use crate::tmux::Screen;
@@ -34,11 +34,11 @@ fn at_level(reply: Reply, used: &str, resets: i64) -> Reply {
     .fold(reply, |reply, (name, value)| reply.header(&unified(name), value))
 }
 
-/// A user of a plan, whose Ralph has a clock that begins an hour before this moment.
-fn subscriber(api: &Api, in_an_hour: i64) -> Option<(Session, Clock)> {
+/// A user of a plan, whose Ralph has a clock that the test can set.
+fn subscriber(api: &Api) -> Option<(Session, Clock)> {
     let session = session(api)?;
     let session = session.without("ANTHROPIC_API_KEY").env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy");
-    Some(with_clock_at(session, in_an_hour - HOUR))
+    Some(with_running_clock(session))
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_run_passes_50_92_and_100_percent_of_the_plan() {
     script.push(at_level(Reply::error(429), "1", later));
     script.extend(level("0.02", later, DONE));
     let api = Api::start(script);
-    let Some((session, clock)) = subscriber(&api, resets) else { return };
+    let Some((session, clock)) = subscriber(&api) else { return };
 
     let mut running = start(&session, &["--land-at", "90", "--max-stuck", "0"]);
     running.wait_until(|output| output.stdout.contains("93% of the 5-hour limit"));
@@ -74,10 +74,10 @@ fn a_run_passes_50_92_and_100_percent_of_the_plan() {
 }
 
 /// A model that has used so much of the five hours since its first reply, and answers one.
-fn at_92_percent() -> (Api, i64) {
+fn at_92_percent() -> Api {
     let (resets, _) = in_an_hour();
     let replies = (0..8).flat_map(|_| working("a part is done")).map(|reply| at_level(reply, "0.92", resets));
-    (Api::start_holding(replies.collect(), 1), resets)
+    Api::start_holding(replies.collect(), 1)
 }
 
 /// Lets the agent land and the loop wait. The level is told before the turn ends, and a moment passes between two turns.
@@ -95,8 +95,8 @@ fn land(api: &Api, session: &Session, clock: &Clock) {
 
 #[test]
 fn a_session_lands_waits_and_is_woken_after_the_reset() {
-    let (api, resets) = at_92_percent();
-    let Some((session, clock)) = subscriber(&api, resets) else { return };
+    let api = at_92_percent();
+    let Some((session, clock)) = subscriber(&api) else { return };
     if !Screen::available() {
         return;
     }
@@ -119,8 +119,8 @@ fn a_session_lands_waits_and_is_woken_after_the_reset() {
 
 #[test]
 fn a_printed_session_that_has_landed_waits_for_the_reset() {
-    let (api, resets) = at_92_percent();
-    let Some((session, clock)) = subscriber(&api, resets) else { return };
+    let api = at_92_percent();
+    let Some((session, clock)) = subscriber(&api) else { return };
     let session = session.plugin(plugin()).allow("Bash");
     let mut running = session.spawn_print("/ralph:start keep going --land-at 90 --max-iterations 4", &[]);
     land(&api, &session, &clock);
@@ -135,8 +135,7 @@ fn a_printed_session_that_has_landed_waits_for_the_reset() {
 #[test]
 fn a_session_at_the_weekly_limit_is_notified_and_woken_after_the_reset() {
     let days = 3 * 24 * HOUR;
-    let (in_an_hour, _) = in_an_hour();
-    let resets = (in_an_hour + days).to_string();
+    let resets = (in_an_hour().0 + days).to_string();
     let header = |reply: Reply, name: &str, value: &str| reply.header(&format!("{UNIFIED}{name}"), value);
     let limit = [
         ("status", "rejected"),
@@ -150,7 +149,7 @@ fn a_session_at_the_weekly_limit_is_notified_and_woken_after_the_reset() {
     let limit = limit.iter().fold(Reply::error(429), |reply, (name, value)| header(reply, name, value));
     let script = [working("a part is done").to_vec(), vec![limit], working(DONE).to_vec()].concat();
     let api = Api::start(script);
-    let Some((session, clock)) = subscriber(&api, in_an_hour) else { return };
+    let Some((session, clock)) = subscriber(&api) else { return };
     if !Screen::available() {
         return;
     }

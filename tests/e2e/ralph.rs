@@ -55,6 +55,12 @@ pub fn with_clock_at(session: Session, now: i64) -> (Session, Clock) {
     (session.env("RALPH_NOW", clock.variable()), clock)
 }
 
+/// Returns the session with a clock for its Ralph that runs like that of the client, and that the test can set.
+pub fn with_running_clock(session: Session) -> (Session, Clock) {
+    let clock = Clock::running(session.root().join("clock"));
+    (session.env("RALPH_NOW", clock.variable()), clock)
+}
+
 /// A turn that works: one command, then a word. Idle turns would end the loop as stuck.
 pub fn working(word: &str) -> [Reply; 2] {
     let command = json!({"command": "echo work >> work.txt", "description": "work"});

@@ -66,8 +66,8 @@ fn the_status_line_is_true_from_the_start_to_after_the_ending() {
         screen.wait_for("Ralph ended (complete)", SOON);
         // Whether the interrupted turn had reached the model decides how many turns there are.
         let turns = the_loop(&session)["iteration"].as_u64().unwrap();
-        seen("after the ending", &format!("ended: complete · {turns} turns"));
-        lines = lines.replace(&format!("{turns} turns"), "N turns");
+        seen("after the ending", &format!("ended: complete · {turns} iterations"));
+        lines = lines.replace(&format!("{turns} iterations"), "N iterations");
     }
     insta::assert_snapshot!(lines);
 }

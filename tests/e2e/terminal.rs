@@ -105,7 +105,7 @@ impl Terminal {
         self.last_line_when(|line| line == "shell>");
         self.screen.type_line("echo \"code $?.\"");
         let text = self.sees(&format!("code {code}."));
-        let debris = [" silent", " elapsed", " left", "circuit ok", "^"];
+        let debris = [" silent", " elapsed", " left", "circuit ok", "idle 1", "^"];
         let left: Vec<&str> =
             text.lines().filter(|line| debris.iter().any(|part| line.contains(part))).collect();
         assert_eq!(left, [""; 0], "{text}");
@@ -124,7 +124,7 @@ fn one_line_is_kept_up_to_date_and_leaves_nothing() {
         terminal.sees("\non it");
         terminal.clock.advance(1);
         let first = terminal.last_line_when(|line| line.starts_with("Ralph 2/50 · "));
-        for part in ["Runtime: 0.0h/", " · $0.50 · ", "circuit ok"] {
+        for part in ["Runtime: 0.0h/", " · $0.50 · ", " · idle 1/5"] {
             assert!(first.contains(part), "{columns}, {part}: {first}");
         }
         let (elapsed, silence) = match columns {

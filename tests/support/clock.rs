@@ -34,6 +34,8 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 /// of a running program end when the test says so, however slow the machine is.
 pub struct Clock {
     pub path: PathBuf,
+    /// It advances by itself too, and `now_ms` says by how much it differs from the clock of the machine.
+    runs: bool,
     now_ms: Cell<i64>,
     slept_seconds: Cell<i64>,
 }
@@ -41,7 +43,16 @@ pub struct Clock {
 impl Clock {
     /// Returns a clock in this file that shows `now`, in milliseconds since 1970.
     pub fn new(path: PathBuf, now_ms: i64) -> Clock {
-        let clock = Clock { path, now_ms: Cell::new(now_ms), slept_seconds: Cell::new(0) };
+        Clock::open(path, false, now_ms)
+    }
+
+    /// Returns a clock that runs like that of the machine, for tests beside a program that tells the real time.
+    pub fn running(path: PathBuf) -> Clock {
+        Clock::open(path, true, 0)
+    }
+
+    fn open(path: PathBuf, runs: bool, now_ms: i64) -> Clock {
+        let clock = Clock { path, runs, now_ms: Cell::new(now_ms), slept_seconds: Cell::new(0) };
         clock.advance_ms(0);
         clock
     }
@@ -63,7 +74,8 @@ impl Clock {
         // Renamed, so that no program reads half of it.
         let new = self.path.with_extension("new");
         let slept = self.slept_seconds.get();
-        fs::write(&new, format!("{seconds}.{ms:03} slept {slept}")).unwrap();
+        let now = if self.runs { format!("now{seconds:+}") } else { format!("{seconds}.{ms:03}") };
+        fs::write(&new, format!("{now} slept {slept}")).unwrap();
         fs::rename(new, &self.path).unwrap();
     }
 

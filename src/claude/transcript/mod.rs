@@ -14,6 +14,7 @@ use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::core::time::runtime::{TimedEvent, TranscriptEvent};
 use crate::store::World;
+use crate::store::file::parse_json;
 use crate::store::file::walk::entries;
 use lines::{Deadlines, LineUse, ReadExtent, ReadLevel};
 use needles::Needles;
@@ -205,7 +206,7 @@ fn parse(line: &[u8]) -> Option<Line<'_>> {
     if line.len() < 2 {
         return None;
     }
-    serde_json::from_slice(line).ok()
+    parse_json(line).ok()
 }
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use super::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::message;
 use crate::core::outcome::Outcome;
-use crate::core::record::{Engine, StoredLoop};
+use crate::core::record::{ArmedLoop, Engine, StoredLoop};
 use crate::core::text::clean;
 use crate::run::{self, saved};
 use crate::store::config;
@@ -101,9 +101,7 @@ fn stop_in(
     let mut ended = Vec::new();
     // It ended before this command: the last row of its summary says how.
     let dead = ending::end_dead_run(world, project, &mut state.document)?;
-    told.extend(dead.iter().map(|run| {
-        message::ended(run, &config::load_for(world, project, run).settings_for(run.engine), world.now)
-    }));
+    told.extend(dead.iter().map(|run| say_ended(world, project, run)));
     let armed::Loaded { mut loops, faults } = armed::load_all(world, project, &state.document);
     let unreadable = |fault: String| format!("{fault}; its loop was not stopped");
     told.extend(faults.into_iter().map(unreadable));
@@ -147,10 +145,7 @@ fn stop_in(
         let end = if run.engine == Engine::Runner && !is_own { end_agent(world, project) } else { Ok(()) };
         ending::add_missing_event(world, project, &run);
         match end {
-            Ok(()) => told.extend([
-                task,
-                message::ended(&run, &config::load_for(world, project, &run).settings(), world.now),
-            ]),
+            Ok(()) => told.extend([task, say_ended(world, project, &run)]),
             Err(why) => unended.push(format!("{task} has not ended yet: {why}")),
         }
         told.extend(notes);
@@ -160,6 +155,12 @@ fn stop_in(
         told.extend(ending::announce(world, project, &id, &run, &config::load_for(world, project, &run)));
     }
     Ok(told)
+}
+
+/// Says how a loop ended.
+fn say_ended(world: &World, project: &Project, run: &ArmedLoop) -> String {
+    let settings = config::load_for(world, project, run).settings_for(run.engine);
+    message::ended(run, &settings, world.now)
 }
 
 /// Returns whether something of a run that was stopped before may still be running.

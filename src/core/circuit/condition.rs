@@ -10,6 +10,7 @@ use crate::core::signal::{self, Work};
 use crate::core::text::clean;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+use std::fmt;
 
 pub struct Condition {
     /// Settings key; the part after `circuit.` names the counter in JSON.
@@ -102,7 +103,7 @@ pub const CONDITIONS: &[Condition] = &[
         label: "output decline", outcome: Outcome::Circuit,
         count: |facts| facts.message_without_progress(|message| {
             let (length, left) = (message.chars().count() as u64, 100u64.saturating_sub(facts.setting));
-            facts.before.length.is_some_and(|before| length * 100 <= before * left)
+            facts.before.length.is_some_and(|before| length.saturating_mul(100) <= before.saturating_mul(left))
         }),
         found: "the message shrank by {setting}% or more ({times})",
         again: "with much less output",
@@ -187,7 +188,7 @@ impl Condition {
     }
 }
 
-/// Something that is counted in a row of turns and ends the loop at a limit.
+/// Something that is counted in a row of turns and ends the loop at a limit. Displayed as `idle 2/5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
     pub label: &'static str,
@@ -195,6 +196,20 @@ pub struct Counter {
     pub again: &'static str,
     pub count: u64,
     pub limit: u64,
+}
+
+impl Counter {
+    /// Returns the counter that is nearest to its limit, of those above zero.
+    pub fn nearest(counters: Vec<Counter>) -> Option<Counter> {
+        let counting = counters.into_iter().filter(|counter| counter.count > 0);
+        counting.min_by_key(|counter| counter.limit.saturating_sub(counter.count))
+    }
+}
+
+impl fmt::Display for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} {}/{}", self.label, self.count, self.limit)
+    }
 }
 
 /// A number for each condition: its counter, or its setting. In JSON an object by name.

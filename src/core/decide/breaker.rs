@@ -24,6 +24,15 @@ pub fn counters(run: &ArmedLoop, settings: &Settings) -> Vec<Counter> {
     counters
 }
 
+/// Returns `circuit ok`, `circuit TRIPPED`, or the counter that is nearest to its limit: `idle 2/5`.
+pub fn brief(run: &ArmedLoop, settings: &Settings) -> String {
+    if run.circuit.is_tripped() {
+        return "circuit TRIPPED".into();
+    }
+    Counter::nearest(counters(run, settings))
+        .map_or_else(|| "circuit ok".into(), |counter| counter.to_string())
+}
+
 /// Counts the runner's iterations without a commit, or outside git without a change.
 pub fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&StatusBlock>) {
     let baseline = &run.circuit.baseline;

@@ -59,7 +59,7 @@ fn path_of(world: &World, root: &Path, session: &str) -> Result<PathBuf> {
 /// Reads a record. Counters are not synced, so a power cut may leave an empty file: one without a record in it counts as
 /// absent, one that cannot be read does not.
 fn read(path: &Path) -> Result<Option<BreakerRecord>> {
-    Ok(file::read_bounded(path, MAX_FILE_BYTES)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    Ok(file::read_bounded(path, MAX_FILE_BYTES)?.and_then(|bytes| file::parse_json(&bytes).ok()))
 }
 
 /// Returns the record of a session's breaker.
@@ -209,8 +209,7 @@ fn events_path(world: &World, project: &Project) -> Result<PathBuf> {
 
 /// Returns the trips and resets of this project, oldest first. A line that does not parse is skipped.
 pub fn events(world: &World, project: &Project) -> Result<Vec<BreakerEvent>> {
-    let bytes = file::read_bounded(&events_path(world, project)?, MAX_FILE_BYTES)?.unwrap_or_default();
-    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    file::read_json_lines(&events_path(world, project)?, MAX_FILE_BYTES)
 }
 
 #[cfg(test)]

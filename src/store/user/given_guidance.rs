@@ -28,7 +28,7 @@ fn load(world: &World, project: &Project) -> Result<Guidance> {
     let path = path(world, project)?;
     let Some(bytes) = file::read_bounded(&path, MAX_FILE_BYTES)? else { return Ok(Guidance::default()) };
     let unusable = || format!("{} is damaged: remove it, then run `ralph-guidance adopt`", path.display());
-    let record: Record = serde_json::from_slice(&bytes).with_context(unusable)?;
+    let record: Record = file::parse_json(&bytes).with_context(unusable)?;
     let is_here = record.project == project.real_root().to_string_lossy();
     Ok(if is_here { record.guidance } else { Guidance::default() })
 }

@@ -37,7 +37,7 @@ pub fn today(world: &World) -> Result<(Spent, Option<String>)> {
 fn read(path: &Path) -> Result<Option<Spent>> {
     let Some(bytes) = file::read_bounded(path, MAX_BYTES)? else { return Ok(Some(Spent::default())) };
     // A list would be read as a record without names.
-    let spent = bytes.starts_with(b"{").then(|| serde_json::from_slice(&bytes).ok()).flatten();
+    let spent = bytes.starts_with(b"{").then(|| file::parse_json(&bytes).ok()).flatten();
     Ok(spent.filter(|spent: &Spent| (0.0..=MAX_USD).contains(&spent.usd)))
 }
 

@@ -68,8 +68,7 @@ pub fn record(
 
 /// Returns the stalls of this project, oldest first. A line that does not parse is skipped.
 pub fn stalls(world: &World, project: &Project) -> Result<Vec<Stall>> {
-    let bytes = file::read_bounded(&path(world, project)?, MAX_FILE_BYTES)?.unwrap_or_default();
-    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    file::read_json_lines(&path(world, project)?, MAX_FILE_BYTES)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A run as the monitor knows it, and the line that sums it up.
 
 use super::theme::Tone;
-use crate::core::circuit::condition::{Counter, PerCondition};
+use crate::core::circuit::condition::Counter;
+use crate::core::decide::breaker;
 use crate::core::event::BreakerAction;
 use crate::core::event::timeline::Timeline;
 use crate::core::guidance::Guidance;
@@ -99,11 +100,7 @@ pub enum Breaker {
     #[default]
     Ok,
     /// The condition that is nearest to its limit.
-    Counting {
-        label: &'static str,
-        count: u64,
-        limit: u64,
-    },
+    Counting(Counter),
     Tripped(String),
 }
 
@@ -112,7 +109,7 @@ impl Breaker {
     pub fn brief(&self) -> String {
         match self {
             Breaker::Ok => "ok".into(),
-            Breaker::Counting { count, limit, .. } => format!("! {count}/{limit}"),
+            Breaker::Counting(Counter { count, limit, .. }) => format!("! {count}/{limit}"),
             Breaker::Tripped(_) => "tripped".into(),
         }
     }
@@ -120,20 +117,10 @@ impl Breaker {
     pub fn tone(&self) -> Tone {
         match self {
             Breaker::Ok => Tone::Dim,
-            Breaker::Counting { count, limit, .. } if count + 1 >= *limit => Tone::Warn,
-            Breaker::Counting { .. } => Tone::Plain,
+            Breaker::Counting(Counter { count, limit, .. }) if count + 1 >= *limit => Tone::Warn,
+            Breaker::Counting(_) => Tone::Plain,
             Breaker::Tripped(_) => Tone::Bad,
         }
-    }
-
-    fn counting(counters: &PerCondition, settings: &PerCondition) -> Breaker {
-        let counting = counters.counting(settings).into_iter();
-        let nearest = counting.min_by_key(|counter| counter.limit.saturating_sub(counter.count));
-        nearest.map_or(Breaker::Ok, |Counter { label, count, limit, .. }| Breaker::Counting {
-            label,
-            count,
-            limit,
-        })
     }
 }
 
@@ -199,7 +186,10 @@ fn of_loop(shown: &LoopView, now: Stamp) -> Summary {
         tokens: run.usage.tokens(),
         breaker: match run.circuit.is_tripped() {
             true => Breaker::Tripped(run.circuit.reason.clone().unwrap_or_default()),
-            false => Breaker::counting(&run.circuit.counters, &settings.circuit),
+            false => {
+                let counters = breaker::counters(run, settings);
+                Counter::nearest(counters).map_or(Breaker::Ok, Breaker::Counting)
+            }
         },
         ..Summary::default()
     }
