@@ -312,7 +312,8 @@ fn observe(call: &Call, run: &mut ArmedLoop, hook: HookKind, settings: &Settings
         edits: gained.edits,
     });
     let figures = figures::load(call.world, call.session);
-    let turn = Turn { hook, gained, figures, slept_ms: call.world.slept_ms, ..Turn::default() };
+    let end_id = call.input.turn_end_id();
+    let turn = Turn { hook, end_id, gained, figures, slept_ms: call.world.slept_ms, ..Turn::default() };
     let used = run.usage.clone();
     accounting::add_turn(run, &turn, settings, call.world.now);
     // The Stop that follows says so if the user's folder cannot be written.

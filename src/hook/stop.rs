@@ -321,6 +321,7 @@ fn told_by_client(world: &World, input: &HookInput, run: &ArmedLoop, kill_switch
         stopped_all_at: stops::stopped_all_at(world)?,
         background: background.clone(),
         slept_ms: world.slept_ms,
+        end_id: input.turn_end_id(),
         hook: hook_kind(input, gained.as_ref(), *continued),
         gained,
         ..Turn::default()

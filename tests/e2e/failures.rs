@@ -181,9 +181,8 @@ fn the_limit_of_an_api_key_is_a_usage_limit_with_its_date() {
 fn a_429_without_a_reset_time_is_a_throttle_also_if_the_client_calls_it_a_limit() {
     let (_api, Some(session)) = limited_by("five_hour", None) else { return };
     let mut running = start(&session, "--on-limit stop");
-    running.wait_until(|output| {
-        output.stdout.contains("Ralph: the API limits requests (429); continuing in ")
-    });
+    running
+        .wait_until(|output| output.stdout.contains("Ralph: the API limits requests (429); continuing in "));
     ralph(&session, &["stop"]);
     assert_eq!(running.wait().code, Some(130));
 }

@@ -4,6 +4,7 @@ use crate::claude::object::Object;
 use crate::core::decide::turn::Task;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 /// Far above any real call of a tool, which is read into values.
@@ -70,6 +71,21 @@ pub enum HookEvent {
 }
 
 impl HookInput {
+    /// Returns a number that the hooks of one end of a turn have in common, because they get the same input.
+    pub fn turn_end_id(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.prompt_id.hash(&mut hasher);
+        match &self.event {
+            HookEvent::Stop { message, continued, background } => {
+                (message, continued).hash(&mut hasher);
+                background.iter().for_each(|task| task.id.hash(&mut hasher));
+            }
+            HookEvent::StopFailure { error, message } => (error, message).hash(&mut hasher),
+            _ => return None,
+        }
+        Some(hasher.finish())
+    }
+
     /// Returns the tasks that run in the background at the end of a turn.
     pub fn background(&self) -> &[Task] {
         if let HookEvent::Stop { background, .. } = &self.event { background } else { &[] }

@@ -33,6 +33,7 @@ pub fn add_turn(run: &mut ArmedLoop, turn: &Turn, settings: &Settings, now: Stam
     run.last_hook_timestamp = now.seconds();
     run.timing.clock = Some(clock);
     run.session.closed_at = None;
+    run.session.turn_end_id = turn.end_id.or(run.session.turn_end_id);
     run.session.unscanned |= !turn.wrote_nothing();
     if let Some(TranscriptGain { usage, reading, interrupted_at, .. }) = &turn.gained {
         run.note_interruption(*interrupted_at);

@@ -19,6 +19,8 @@ pub struct Turn {
     /// Work that runs in the background.
     pub background: Vec<Task>,
     pub hook: HookKind,
+    /// Tells the hook that runs beside this one that the turn is recorded.
+    pub end_id: Option<u64>,
     /// How long the machine has slept since it was started, where that is known.
     pub slept_ms: Option<i64>,
     /// `None` where there is no usable transcript.
@@ -139,6 +141,7 @@ impl Default for Turn {
             stopped_all_at: None,
             background: Vec::new(),
             hook: HookKind::Running,
+            end_id: None,
             slept_ms: None,
             gained: None,
             figures: None,

@@ -151,6 +151,8 @@ records! {
         pub transcript: TranscriptPosition,
         /// What the last stop was allowed for, while the loop stays armed, or what a runner waits for.
         pub waiting: Option<Waiting>,
+        /// Identifies the end of the last turn: the hooks of one end share the number.
+        pub turn_end_id: Option<u64>,
         /// When the user last pressed Esc.
         pub interrupted_at: Option<Stamp>,
         /// When the client was closed; `None` once it is open again.

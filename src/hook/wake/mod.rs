@@ -15,6 +15,7 @@ use crate::claude::hook::input::{self, HookEvent, HookInput};
 use crate::core::decide::Note;
 use crate::core::prompt;
 use crate::core::record::{ArmedLoop, LoopState};
+use crate::core::time::Stamp;
 use crate::scan::briefing::{self, BriefingContext};
 use crate::store::user::armed;
 use crate::store::world::World;
@@ -26,6 +27,8 @@ use std::time::Duration;
 const WAKE: u8 = 2;
 /// The name of the note that tells the user at the next end of a turn how the loop was woken.
 pub(super) const WOKEN: &str = "woken";
+/// How much later than the hook beside it this one may be started.
+const MAX_START_DELAY_MS: i64 = 2000;
 const POLL: Duration = Duration::from_millis(200);
 
 pub fn main() -> ExitCode {
@@ -87,9 +90,12 @@ impl Watch<'_> {
         self.input.background().iter().any(|task| !task.is_agent) || waits_for_reset().is_some()
     }
 
-    /// Returns whether the hook that runs beside this one has done its part.
+    /// Returns whether the hook that runs beside this one has done its part, or even a later one. It may have done so before
+    /// this one was started, but not long before: an earlier turn may have ended with the same words.
     fn is_decided(&self, run: &ArmedLoop) -> bool {
-        run.last_hook_timestamp >= self.world.now.seconds() - 0.1
+        let since = Stamp::from_seconds(run.last_hook_timestamp) - self.world.now;
+        let is_same = run.session.turn_end_id == self.input.turn_end_id();
+        since >= 0 || (is_same && since >= -MAX_START_DELAY_MS)
     }
 
     fn running_loop(&self) -> Option<ArmedLoop> {

@@ -187,6 +187,27 @@ fn a_printed_session_that_needs_no_reset_is_not_held() {
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
 }
 
+/// On a busy machine the client starts it after the hook beside it has decided.
+#[test]
+fn a_printed_session_is_not_held_by_a_waker_that_starts_late() {
+    let env = Env::new();
+    env.var("CLAUDE_CODE_ENTRYPOINT", "sdk-cli");
+    env.start("work", &["--land-at", "90"]);
+    let clock = env.clock();
+    let ended = |message: &str| env.stop(SESSION).says(message);
+    let waker = |message: &str| env.call(Program::Ralph).args(&["wake"]).stdin(ended(message).payload());
+    clock.advance(10);
+    ended("one").run().continues();
+    clock.advance(1);
+    assert_eq!(waker("one").run().code, Some(0), "its turn is decided");
+
+    let mut early = waker("two").spawn();
+    clock.wait_until_seen();
+    assert!(!early.has_ended(), "what was decided is an earlier turn");
+    ended("two").run().continues();
+    assert_eq!(early.wait().code, Some(0));
+}
+
 #[test]
 fn a_loop_that_waits_is_paused_at_once_and_resumed_in_its_session() {
     let env = Env::new();
