@@ -94,7 +94,7 @@ fn judge(run: StoredLoop, settings: &Settings) {
     let (iteration, runtime) = (run.iteration, run.runtime_ms());
     let turn = Turn { gained: Some(TranscriptGain::default()), message: Some("x".into()), ..Turn::default() };
     let (run, decision) =
-        decide(ArmedLoop::attach(run, Circuit::default(), Map::new()), &turn, settings, NOW);
+        decide(ArmedLoop::attach(run, Circuit::default(), Map::new(), None), &turn, settings, NOW);
     let _ = message::position(&run, settings, NOW);
     if let Decision::Continue(note) = &decision {
         let _ = message::continuing(&run, note, settings, NOW);

@@ -96,14 +96,22 @@ fn after_checks(
     kill_switch: bool,
 ) -> Result<Facts> {
     let kill_switch = kill_switch || stops::kill_switch(call.project);
-    let run_id = before.run.run_id.clone();
-    let mut facts = if run == before.run { before } else { gather(call, run, state, kill_switch)? };
+    let mut facts = if run == before.run {
+        before
+    } else {
+        let mut facts = gather(call, run, state, kill_switch)?;
+        if facts.run.run_id == before.run.run_id {
+            // The checks may have changed the checkout since.
+            let Turn { head, tree, tasks, .. } = before.turn;
+            facts.turn = Turn { head, tree, tasks, ..facts.turn };
+        } else {
+            // The agent claimed completion of another run.
+            facts.turn.message = None;
+        }
+        facts
+    };
     facts.turn.kill_switch = kill_switch;
     facts.turn.stopped_all_at = stops::stopped_all_at(call.world)?;
-    if facts.run.run_id != run_id {
-        // The agent claimed completion of another run.
-        facts.turn.message = None;
-    }
     Ok(facts.with_checks(call.world, call.work_tree, checks))
 }
 

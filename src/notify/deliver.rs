@@ -1,6 +1,7 @@
 //! `ralph deliver`: sends one notification. A hook or a runner starts it with the request on stdin and does not wait.
 
 use super::http;
+use crate::core::outcome::Exit;
 use crate::store::process::notify::Delivery;
 use crate::store::user::deliveries::{self, Delivered};
 use crate::store::world::World;
@@ -14,8 +15,9 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 pub fn main() -> ExitCode {
     let mut job = Vec::new();
     let read = std::io::stdin().lock().take(MAX_JOB_BYTES).read_to_end(&mut job);
-    let (Ok(_), Ok(world)) = (read, World::from_env()) else { return ExitCode::FAILURE };
-    let Ok(delivery) = serde_json::from_slice::<Delivery>(&job) else { return ExitCode::FAILURE };
+    let failed = ExitCode::from(Exit::Failed.code());
+    let (Ok(_), Ok(world)) = (read, World::from_env()) else { return failed };
+    let Ok(delivery) = serde_json::from_slice::<Delivery>(&job) else { return failed };
     let sent = send(&delivery);
     let (status, error) = match &sent {
         Ok(status) => (Some(*status), None),
@@ -23,7 +25,7 @@ pub fn main() -> ExitCode {
     };
     let Delivery { host, event, .. } = delivery;
     let _ = deliveries::record(&world, &Delivered { at: world.later().now, host, event, status, error });
-    if sent.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if sent.is_ok() { ExitCode::SUCCESS } else { failed }
 }
 
 /// Sends the request; once more if the service does not answer or has a problem of its own. Returns its status.

@@ -11,7 +11,7 @@ use crate::core::event::{EventKind, IterationStarted};
 use crate::core::guidance::merge::GuidanceLists;
 use crate::core::outcome::Outcome;
 use crate::core::prompt;
-use crate::core::record::{ArmedLoop, Spent, StoredLoop, Usage};
+use crate::core::record::{ArmedLoop, StoredLoop, Usage};
 use crate::core::settings::{Resolved, RunSettings, Settings};
 use crate::core::signal;
 use crate::core::tasks::{self as stories, Mode};
@@ -418,10 +418,12 @@ impl Runner<'_> {
             hook: HookKind::TurnEnded,
             gained: Some(gained),
             figures: Some(self.figures(report)),
-            // What this iteration used is in it already.
-            today: settings
-                .limits_a_day()
-                .then(|| ledger::today(&self.world.later()).map_or(Spent::default(), |(spent, _)| spent)),
+            // What this iteration used is in it already. If it cannot be read, the next iteration is not begun.
+            today: if settings.limits_a_day() {
+                ledger::today(&self.world.later()).ok().map(|(spent, _)| spent)
+            } else {
+                None
+            },
             ..self.turn()
         };
         let before = snapshot::load(self.world, self.project, &self.run.run_id);

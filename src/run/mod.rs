@@ -251,14 +251,14 @@ impl<'a> Runner<'a> {
         match self.attempted(&iteration)? {
             Attempt::Turn => {}
             Attempt::Repeat(wait) => return wait.hold(self).map(Next::from),
-            Attempt::Ended => return self.record(&iteration).map(|()| Next::Over),
+            Attempt::Ended => return self.record_undecided(&iteration).map(|()| Next::Over),
         }
         let mut facts = self.gather(&iteration);
         let (mut after, mut decision) = facts.decide(self.now());
         if decision == Decision::RunChecks {
             let Some(checks) = self.run_checks(&facts) else {
                 self.count_time(&iteration);
-                return self.record(&iteration).map(|()| Next::Over);
+                return self.record_undecided(&iteration).map(|()| Next::Over);
             };
             facts = facts.with_checks(&self.world.later(), self.project, &checks);
             (after, decision) = facts.decide(self.now());
@@ -278,7 +278,7 @@ impl<'a> Runner<'a> {
             self.plan.conversation = None;
             self.run.session.handover = None;
         }
-        self.record(&iteration)?;
+        self.record(&iteration, facts.turn.head.as_deref())?;
         self.progress.note(&self.run);
         around.into_iter().for_each(|what| self.emit(what));
         if !self.run.is_alive() {

@@ -21,8 +21,9 @@ use crate::store::user::ledger;
 use anyhow::Result;
 
 impl Runner<'_> {
-    /// Records the iteration: its row first, so that a resumed run sees it after a crash in between.
-    pub(super) fn record(&mut self, iteration: &Iteration) -> Result<()> {
+    /// Records the iteration: its row first, so that a resumed run sees it after a crash in between. `head` is the commit
+    /// that the agent left.
+    pub(super) fn record(&mut self, iteration: &Iteration, head: Option<&str>) -> Result<()> {
         if let (Some(before), true) = (&iteration.prepared.before, self.run.is_alive())
             && let Ok(approved) = runner_guard::cap_reviews(self.project, before)
             && !approved.is_empty()
@@ -31,7 +32,7 @@ impl Runner<'_> {
         }
         // An iteration that was cut off counts too: it took its time and its money.
         self.run.iteration = iteration.prepared.number;
-        let row = self.row(iteration);
+        let row = self.row(iteration, head);
         self.run.tally.stuck_iterations += u64::from(row.stuck_count > 0);
         self.run.tally.recorded_seconds += row.seconds();
         self.recorded_attempts = self.attempts;
@@ -58,6 +59,12 @@ impl Runner<'_> {
         self.emit(EventKind::IterationEnded(Box::new(ended)));
         self.run.session.last_error = error;
         if self.run.is_alive() { self.save() } else { Ok(()) }
+    }
+
+    /// Records an iteration that ended the run before anything was decided about it.
+    pub(super) fn record_undecided(&mut self, iteration: &Iteration) -> Result<()> {
+        let head = git::head(&self.project.root);
+        self.record(iteration, head.as_deref())
     }
 
     fn iteration_ended(
@@ -100,11 +107,11 @@ impl Runner<'_> {
         }
     }
 
-    fn row(&mut self, iteration: &Iteration) -> SummaryRow {
+    fn row(&mut self, iteration: &Iteration, head: Option<&str>) -> SummaryRow {
         let tasks = tasks::read(self.project, &self.run.tasks);
         let (stories_complete, stories_total) = tasks.map_or((0, 0), |tasks| (tasks.passing, tasks.total));
-        let head = git::head(&self.project.root)
-            .filter(|head| !head.contains('/') && Some(head) != iteration.prepared.head.as_ref());
+        let head =
+            head.filter(|head| !head.contains('/') && Some(*head) != iteration.prepared.head.as_deref());
         self.count_duration();
         let tally = &self.run.tally;
         let duration_seconds = iteration.took.as_secs();

@@ -227,6 +227,7 @@ impl PerCondition {
 
     /// Returns the number of the condition with this name.
     pub fn get(&self, name: &str) -> u64 {
+        debug_assert!(CONDITIONS.iter().any(|condition| condition.name() == name), "no condition {name}");
         self.iter().find(|(condition, _)| condition.name() == name).map_or(0, |(_, number)| number)
     }
 

@@ -77,7 +77,7 @@ mod tests {
         };
         let zero = PerCondition::default();
         let counters = counts.iter().fold(zero, |counters, (name, count)| counters.with(name, *count));
-        ArmedLoop::attach(stored, Circuit { counters, ..Circuit::default() }, Map::new())
+        ArmedLoop::attach(stored, Circuit { counters, ..Circuit::default() }, Map::new(), None)
     }
 
     #[test]

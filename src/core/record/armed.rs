@@ -21,16 +21,21 @@ pub struct ArmedLoop {
 }
 
 impl ArmedLoop {
-    /// Attaches a loop's breaker and commands. For the store only: `tests/architecture.rs` sees to it.
-    pub fn attach(stored: StoredLoop, circuit: Circuit, commands: Map<String, Value>) -> ArmedLoop {
-        ArmedLoop { stored, circuit, commands, limits: None }
+    /// Attaches a loop's breaker, commands and limits. For the store only: `tests/architecture.rs` sees to it.
+    pub fn attach(
+        stored: StoredLoop,
+        circuit: Circuit,
+        commands: Map<String, Value>,
+        limits: Option<Map<String, Value>>,
+    ) -> ArmedLoop {
+        ArmedLoop { stored, circuit, commands, limits }
     }
 }
 
 #[cfg(test)]
 impl From<StoredLoop> for ArmedLoop {
     fn from(stored: StoredLoop) -> ArmedLoop {
-        ArmedLoop::attach(stored, Circuit::default(), Map::new())
+        ArmedLoop::attach(stored, Circuit::default(), Map::new(), None)
     }
 }
 

@@ -86,10 +86,6 @@ const MAX_UNSETTLED_HOOKS: usize = 16;
 const MAX_OPEN: usize = 64;
 
 impl Clock {
-    pub fn starting(now: Stamp) -> Self {
-        Clock { front: now.0, ..Clock::default() }
-    }
-
     /// Returns the stored clock if it agrees with the loop's own two figures, else one made from them.
     pub fn restore(stored: Option<Clock>, runtime_ms: i64, last_hook: Stamp) -> Self {
         match stored {
@@ -224,9 +220,13 @@ mod tests {
         TimedEvent { at: Stamp(T0 + seconds * 1000), event }
     }
 
+    fn starting() -> Clock {
+        Clock::restore(None, 0, Stamp(T0))
+    }
+
     /// Runtime in seconds after hooks at the given times, each with what the transcript gained before it.
     fn run(hooks: &[(i64, HookKind, Vec<TimedEvent>)]) -> i64 {
-        let mut clock = Clock::starting(Stamp(T0));
+        let mut clock = starting();
         let mut runtime = 0;
         for (seconds, mark, gained) in hooks {
             runtime = clock.observe(gained, Stamp(T0 + seconds * 1000), *mark, THRESHOLD);
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn an_edited_state_restarts_the_clock_from_its_figures() {
-        let mut clock = Clock::starting(Stamp(T0));
+        let mut clock = starting();
         clock.observe(&[call(1)], Stamp(T0 + 10_000), HookKind::Running, THRESHOLD);
         let kept = Clock::restore(Some(clock.clone()), 10_000, Stamp(T0 + 10_000));
         assert_eq!(kept, clock);
@@ -373,7 +373,7 @@ mod tests {
             let end = hooks.last().map_or(0, |(s, _)| s + 1);
             let mut total = vec![];
             for lag in [false, true] {
-                let (mut clock, mut read, mut before, mut vouched) = (Clock::starting(Stamp(T0)), 0, 0, false);
+                let (mut clock, mut read, mut before, mut vouched) = (starting(), 0, 0, false);
                 for (index, (seconds, mark)) in hooks.iter().chain([&(end, HookKind::Running)]).enumerate() {
                     let held = if lag && index < hooks.len() { lags[index] } else { 0 };
                     let upto = visible_at(*seconds).saturating_sub(held).max(read);
@@ -399,7 +399,7 @@ mod tests {
             hooks in prop::collection::vec(
                 (0i64..5000, 0..3u8, prop::collection::vec((-100i64..6000, 0..6u8, 0..3u8), 0..6)), 1..12),
         ) {
-            let (mut clock, mut now, mut before) = (Clock::starting(Stamp(T0)), 0, 0);
+            let (mut clock, mut now, mut before) = (starting(), 0, 0);
             for (gap, mark, entries) in hooks {
                 let gained: Vec<_> = entries.iter().map(|(offset, kind, id)| {
                     let id = id.to_string();

@@ -88,10 +88,9 @@ impl TrustedFields {
         session: &str,
         stored: StoredLoop,
     ) -> Result<ArmedLoop> {
-        let mut run = continued(world, project, session, stored, self.commands)?;
+        let mut run = load_parts(world, project, session, stored, (self.commands, self.limits))?;
         run.given.set_by_user(self.given);
         run.pending.answers = self.answers;
-        run.limits = self.limits;
         Ok(run)
     }
 }
@@ -100,10 +99,11 @@ const MAX_RECORD_BYTES: u64 = 1 << 20;
 
 /// Makes a new loop, with a fresh breaker. It counts once it is armed and in the state file.
 pub fn begin(stored: StoredLoop, commands: Map<String, Value>) -> ArmedLoop {
-    ArmedLoop::attach(stored, Circuit::default(), commands)
+    ArmedLoop::attach(stored, Circuit::default(), commands, None)
 }
 
-/// Makes a loop of a record that the user's own folder holds, with its breaker if that is kept.
+/// Makes a loop that is not armed now of a record that the user's own folder holds, with its breaker if that is kept. Its
+/// limits are taken anew when it is armed.
 pub fn continued(
     world: &World,
     project: &Project,
@@ -111,8 +111,18 @@ pub fn continued(
     stored: StoredLoop,
     commands: Map<String, Value>,
 ) -> Result<ArmedLoop> {
+    load_parts(world, project, session, stored, (commands, None))
+}
+
+fn load_parts(
+    world: &World,
+    project: &Project,
+    session: &str,
+    stored: StoredLoop,
+    (commands, limits): (Map<String, Value>, Option<Map<String, Value>>),
+) -> Result<ArmedLoop> {
     let circuit = circuit::load(world, project, session, &stored.run_id)?;
-    Ok(ArmedLoop::attach(stored, circuit, commands))
+    Ok(ArmedLoop::attach(stored, circuit, commands, limits))
 }
 
 /// Records that this user armed the loop, in the place of another one of the session. The caller holds the lock of the

@@ -36,7 +36,7 @@ impl Case {
             timing: Timing { armed_at: START, ..Timing::default() },
             ..StoredLoop::default()
         };
-        let run = ArmedLoop::attach(stored, Circuit::default(), serde_json::Map::new());
+        let run = ArmedLoop::attach(stored, Circuit::default(), serde_json::Map::new(), None);
         let turn = Turn { message: Some("Next I read the parser.".into()), ..Turn::default() };
         Case { run, turn, settings: Settings::default() }
     }

@@ -309,3 +309,16 @@ fn a_closed_stdout_does_not_end_the_run() {
     assert_eq!(env.run_with(script, &["x"]).spawn_unread().wait().code, Some(0));
     assert_eq!(env.outcomes(), ["ok", "ok", "complete"]);
 }
+
+#[test]
+fn a_commit_of_the_checks_is_not_that_of_the_iteration() {
+    let env = Env::git();
+    env.write(".git/refs/heads/main", format!("{}\n", "a".repeat(40)));
+    let check = "printf '%040d\\n' 7 > .git/refs/heads/main";
+    let run = env.run_with("promise COMPLETE", &["--verify", check, "x"]).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(env.read(".git/refs/heads/main").contains('7'), "the check has run");
+    let rows = env.read("ralph/logs/summary.csv");
+    let row = rows.lines().nth(1).unwrap();
+    assert_eq!(row.split(',').nth(3), Some(""), "{row}");
+}

@@ -183,32 +183,20 @@ fn what_a_check_prints_is_bounded_and_harmless() {
 
 #[test]
 fn what_a_check_changes_is_not_progress_of_the_agent() {
-    let commit = "printf '%040d\
-' $(wc -l < log.txt) > .git/refs/heads/main";
-    for (name, change) in [("a file", ":"), ("a commit", commit)] {
+    let commit = "printf '%040d\\n' $(wc -l < log.txt) > .git/refs/heads/main";
+    // Whatever changes the loop meanwhile, the agent's turn ended before.
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let limit = format!("{commit}; {ralph} config loop_limits.max_hours $((9 + $(wc -l < log.txt)))");
+    for (name, change) in [("a file", ":"), ("a commit", commit), ("a limit", &limit)] {
         let env = Env::git();
-        env.write(
-            ".git/refs/heads/main",
-            format!(
-                "{}
-",
-                "a".repeat(40)
-            ),
-        );
+        env.write(".git/refs/heads/main", format!("{}\n", "a".repeat(40)));
         env.write("a.txt", "1");
         env.start("task", &["--verify", &format!("echo x >> log.txt; {change}; exit 1")]);
         for (turn, part) in ["one", "two", "three", "four"].iter().enumerate() {
-            let message = format!(
-                "Looked at part {part} of it all.
-<promise>COMPLETE</promise>"
-            );
+            let message = format!("Looked at part {part} of it all.\n<promise>COMPLETE</promise>");
             env.at(10 * (turn as i64 + 1)).turn(SESSION, &message).continues();
         }
-        let answer = env.at(90).turn(
-            SESSION,
-            "Another look at the whole.
-<promise>COMPLETE</promise>",
-        );
+        let answer = env.at(90).turn(SESSION, "Another look at the whole.\n<promise>COMPLETE</promise>");
         assert!(answer.ended("stuck").contains("without progress"), "{name}: {answer:?}");
         assert_eq!(env.read("log.txt").lines().count(), 5, "{name}: the check ran at each claim");
     }
