@@ -202,7 +202,8 @@ fn answer(call: &Invocation) -> CommandOutput {
         "uninstall" => uninstall::uninstall(call),
         "relay" => slash::relay(call),
         "slash" => slash::command(call),
-        _ => call.value("command").map_or_else(|| Ok(help::text()), help::of_command),
+        "help" => call.value("command").map_or_else(|| Ok(help::text()), help::of_command),
+        other => Err(Failure::internal(format!("the command has no code: {other}"))),
     };
     // These colour what they print, and clean what they quote; JSON escapes it.
     let is_done =

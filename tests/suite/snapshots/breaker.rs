@@ -2,6 +2,7 @@
 
 use super::{Page, start};
 use crate::env::{Answer, Env, Run, SESSION};
+use ralph::core::circuit;
 
 /// What an agent does in its nth turn.
 type Turn = fn(&Env, i64) -> Answer;
@@ -34,6 +35,8 @@ const CONDITIONS: [(&str, &str, Turn); 7] = [
 
 #[test]
 fn conditions() {
+    let keys = circuit::condition::CONDITIONS.iter().map(|condition| condition.name().to_uppercase());
+    assert_eq!(CONDITIONS.map(|(setting, ..)| setting.to_owned()).to_vec(), keys.collect::<Vec<_>>());
     let mut page = Page::new();
     for (setting, limit, turn) in CONDITIONS {
         let env = Env::new();
