@@ -66,7 +66,8 @@ fn tree(folder: &Path, left_out: &[&str]) -> BTreeMap<PathBuf, String> {
 fn an_installed_plugin_runs_loops_and_is_removed_without_traces() {
     let Some(program) = Client::find() else { return };
     let api = Api::start(finished());
-    let session = Session::new(&program, &api).allow("Bash");
+    // The limits of the round trip stand still.
+    let (session, _clock) = with_clock(Session::new(&program, &api).allow("Bash"));
     let settings = session.claude_config().join("settings.json");
     fs::write(&settings, "{\n  \"theme\": \"dark\",\n  \"env\": {}\n}\n").unwrap();
     // Claude Code keeps these records of every start.

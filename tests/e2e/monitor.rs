@@ -107,7 +107,9 @@ fn press_every_key(session: &Session, monitor: &Screen, task: &str, other: &str)
     monitor.wait_for("It was ok", SOON);
     monitor.key("o");
     monitor.wait_for_words("opened /", SOON);
-    let opened = fs::read_to_string(session.home().join("opened")).unwrap();
+    let opened = clock::wait_for("the program that opens it", || {
+        fs::read_to_string(session.home().join("opened")).ok().filter(|path| !path.is_empty())
+    });
     assert!(fs::read_to_string(opened).unwrap().contains(task));
 }
 

@@ -68,7 +68,7 @@ fn a_minimum_holds_a_finish_back() {
     let output = session.print("/ralph:start polish it --min-hours 1 --max-iterations 2");
 
     let told = output.system_messages().join("\n");
-    assert!(told.contains("completion rejected: minimum runtime") && told.contains("s of 1h)"), "{told}");
+    assert!(told.contains("completion rejected: minimum runtime") && told.contains(" of 1h)"), "{told}");
     assert!(told.contains("Ralph ended (max-iterations)"), "{told}");
     let second = api.requests()[1].last_user_text();
     assert!(

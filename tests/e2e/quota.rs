@@ -66,7 +66,7 @@ fn a_run_passes_50_92_and_100_percent_of_the_plan() {
     );
 
     clock.advance(HOUR + 60);
-    running.wait_until(|output| output.stdout.contains("usage limit reached; continuing in 4h 59m"));
+    running.wait_until(|output| output.stdout.contains("usage limit reached; continuing in 4h 5"));
     clock.advance(5 * HOUR);
     let output = running.wait();
     assert_eq!(output.code, Some(0), "{output:?}");

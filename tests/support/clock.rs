@@ -96,14 +96,16 @@ impl Clock {
     }
 
     /// Advances so slowly that a runner sees nearly every step, until the condition holds. It takes more than five
-    /// seconds between two looks for a pause of the machine, in which no output could have been read.
+    /// seconds between two looks for a pause of the machine, in which no output could have been read. Where that does
+    /// not suffice, the machine is slow and gets more time.
     pub fn advance_slowly_until(&self, what: &str, mut done: impl FnMut() -> bool) {
-        let mut last = Instant::now();
+        const STEPS_OF_A_SPEED: u32 = 30;
+        let (mut last, mut steps) = (Instant::now(), 0);
         wait_until(what, || {
             done() || {
-                if last.elapsed() > Duration::from_millis(300) {
+                if last.elapsed() > Duration::from_millis(300) * (1 << (steps / STEPS_OF_A_SPEED)) {
                     self.advance(4);
-                    last = Instant::now();
+                    (last, steps) = (Instant::now(), steps + 1);
                 }
                 false
             }

@@ -19,7 +19,7 @@ pub const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 
 const POLL: Duration = Duration::from_millis(50);
 
-const PRESS_AGAIN: Duration = Duration::from_secs(5);
+const PRESS_AGAIN: Duration = Duration::from_secs(15);
 
 /// What the prompt shows in place of a text of more than about 800 characters.
 const LONG_TEXT: &str = "[Pastedtext";

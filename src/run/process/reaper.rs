@@ -155,7 +155,7 @@ impl ReaperGuard {
     /// Returns whether it ended although we are here, as in a container that stopped; `soon` waits a moment for that.
     pub fn ends(&mut self, soon: bool) -> bool {
         const POLL: Duration = Duration::from_millis(20);
-        const MAX_POLLS: usize = 100;
+        const MAX_POLLS: usize = 250;
         let polls = if soon { MAX_POLLS } else { 0 };
         for _ in 0..polls {
             if !matches!(self.0.try_wait(), Ok(None)) {
