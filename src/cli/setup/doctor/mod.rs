@@ -24,7 +24,7 @@ use crate::core::record::ArmedLoop;
 use crate::core::settings::Resolved;
 use crate::store::config;
 use crate::store::process::interrupt::Interrupt;
-use crate::store::process::program::{self, Said};
+use crate::store::process::program::{self, ProgramOutput};
 use crate::store::world::Instant;
 use crate::view;
 use crate::view::paint::Paint;
@@ -111,9 +111,9 @@ impl<'a> CheckContext<'a> {
         alive(self.world, self.project).loops
     }
 
-    fn run(&self, command: &mut Command, input: &[u8], limit: Duration) -> Said {
+    fn run(&self, command: &mut Command, input: &[u8], limit: Duration) -> ProgramOutput {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        program::ask(command, input, limit.min(left), &|| self.interrupt.is_set())
+        program::run_cancellable(command, input, limit.min(left), &|| self.interrupt.is_set())
     }
 }
 
