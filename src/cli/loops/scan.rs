@@ -11,13 +11,13 @@ use crate::view;
 use crate::view::paint::Paint;
 use crate::view::progress::{self, ProgressLine};
 
-pub fn now(world: &World, project: &Project, shows: bool) -> Scan {
+pub fn scan_project(world: &World, project: &Project, shows: bool) -> Scan {
     let work_tree = project.work_tree(&world.working_dir);
-    shown(world, &work_tree, &config::load(world, project), ScanBudget::Command, shows)
+    scan_with_progress(world, &work_tree, &config::load(world, project), ScanBudget::Command, shows)
 }
 
 /// Scans, and on a terminal shows how far it is.
-pub fn shown(
+pub fn scan_with_progress(
     world: &World,
     work_tree: &Project,
     resolved: &Resolved,
@@ -47,7 +47,7 @@ pub fn command(call: &Invocation) -> CommandOutput {
 
 /// Returns the text and the exit code.
 pub fn run(world: &World, project: &Project, least: Severity, format: Format, shows: bool) -> (String, Exit) {
-    let mut scan = now(world, project, shows);
+    let mut scan = scan_project(world, project, shows);
     let allowed_ids = allowed_findings(world, project);
     scan.findings.retain(|finding| finding.severity >= least);
     let stands =

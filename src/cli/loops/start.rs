@@ -479,5 +479,5 @@ pub fn scan_before_start(
     if request.skip_constraint_scan || !resolved.is_on("scan.enabled") {
         return None;
     }
-    Some(super::scan::shown(world, work_tree, &resolved, ScanBudget::Start, true))
+    Some(super::scan::scan_with_progress(world, work_tree, &resolved, ScanBudget::Start, true))
 }
