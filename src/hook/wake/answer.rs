@@ -13,7 +13,7 @@ use std::time::Duration;
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Waits for the answer and resumes the loop with it. Without an open question this is one look.
-pub(super) fn received(watch: &Watch) -> Option<String> {
+pub(super) fn wait_for_answer(watch: &Watch) -> Option<String> {
     let Watch { world, project, session, .. } = *watch;
     let open = reply::load(world, project, session)?;
     // Later turns of this session bring more of us.

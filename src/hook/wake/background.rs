@@ -13,7 +13,7 @@ use crate::store::state::Locked;
 use crate::store::user::armed;
 
 /// Waits until the time for background commands is up. Returns the prompt that continues the loop.
-pub(super) fn overdue(watch: &Watch, run: &ArmedLoop, until: Stamp) -> Option<String> {
+pub(super) fn wait_for_limit(watch: &Watch, run: &ArmedLoop, until: Stamp) -> Option<String> {
     let mut probe = SessionProbe::start(run);
     loop {
         std::thread::sleep(POLL);

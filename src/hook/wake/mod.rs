@@ -65,15 +65,16 @@ fn watch() -> Option<String> {
     let watch = Watch { world, project, session, input, is_interactive };
     let is_armed = armed::exists(world, project, session).ok()?;
     if matches!(input.event, HookEvent::StopFailure { .. }) {
-        return if is_armed && is_interactive { service::tried_again(&watch) } else { None };
+        return if is_armed && is_interactive { service::wait_for_attempt(&watch) } else { None };
     }
     (is_interactive || (is_armed && watch.may_outlast_the_client())).then_some(())?;
-    let Some(run) = is_armed.then(|| queue::allowed_stop(&watch)).flatten() else {
-        return reset::passed(&watch).or_else(|| is_interactive.then(|| answer::received(&watch)).flatten());
+    let Some(run) = is_armed.then(|| queue::wait_for_decision(&watch)).flatten() else {
+        return reset::wait_for_reset(&watch)
+            .or_else(|| is_interactive.then(|| answer::wait_for_answer(&watch)).flatten());
     };
     match background::limit(&run) {
-        Some(until) => background::overdue(&watch, &run, until),
-        None if is_interactive => queue::drained(&watch, &run),
+        Some(until) => background::wait_for_limit(&watch, &run, until),
+        None if is_interactive => queue::wait_for_queue(&watch, &run),
         None => None,
     }
 }

@@ -21,12 +21,12 @@ const QUEUE_DEADLINE: Duration = Duration::from_secs(10);
 const DEADLINE: Duration = Duration::from_secs(3600);
 
 /// Waits for the Stop hook's decision. Returns the loop if the stop was allowed for the user or for background commands.
-pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
+pub(super) fn wait_for_decision(watch: &Watch) -> Option<ArmedLoop> {
     let began = Instant::now();
     loop {
         std::thread::sleep(POLL);
         let run = watch.running_loop()?;
-        let decided = watch.is_decided(&run) || reset::awaited(&run).is_some();
+        let decided = watch.is_decided(&run) || reset::pending_reset(&run).is_some();
         let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
         // A wait for background work that an earlier stop began may still be noted.
         if matches!(waiting, Some(WaitingFor::User(_) | WaitingFor::Compaction))
@@ -42,7 +42,7 @@ pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
 }
 
 /// Waits until the queue is empty and the session idle. Returns the prompt that continues the loop.
-pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
+pub(super) fn wait_for_queue(watch: &Watch, run: &ArmedLoop) -> Option<String> {
     let began = Instant::now();
     let mut probe = SessionProbe::start(run);
     while began.elapsed() < DEADLINE {

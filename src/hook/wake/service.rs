@@ -28,7 +28,7 @@ const NOTE_DEADLINE: Duration = Duration::from_secs(60);
 const CLIENT_CONTINUES_MS: i64 = 300_000;
 
 /// Waits for the next attempt. Returns the prompt that continues the loop.
-pub(super) fn tried_again(watch: &Watch) -> Option<String> {
+pub(super) fn wait_for_attempt(watch: &Watch) -> Option<String> {
     let began = Instant::now();
     let last = watch.world.now.plus_ms(MAX_WATCH_MS);
     let mut probe = None;
