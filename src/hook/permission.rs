@@ -230,14 +230,14 @@ impl Prompt<'_> {
             }
             Err(error) => notes.push(format!("could not note the denial: {error:#}")),
         }
-        let way = permission::way_to_allow(&[self.tool.rule()]);
+        let hint = permission::allow_hint(&[self.tool.rule()]);
         if count == MAX_DENIALS {
             let denied = format!("denied {count} times: {}", self.tool.shown());
-            self.notify(&format!("{denied}; {way}"));
+            self.notify(&format!("{denied}; {hint}"));
         }
         let told = match self.tool.question() {
             Some(_) => format!("the agent's question was not answered ({})", reason.words()),
-            None => format!("denied {}: {}; {way}", self.tool.shown(), reason.words()),
+            None => format!("denied {}: {}; {hint}", self.tool.shown(), reason.words()),
         };
         notes.insert(0, told);
         let denial = permission::denial(&self.tool, reason, count);
