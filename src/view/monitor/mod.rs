@@ -14,7 +14,7 @@ mod text;
 mod theme;
 
 pub use footer::Banner;
-pub use keys::{Act, KeyAction, RunRef};
+pub use keys::{KeyAction, LoopAction, RunRef};
 pub use runs::{ProjectView, RunView};
 pub use theme::{Theme, Tone};
 
@@ -85,7 +85,7 @@ enum InputMode {
     /// A text for this.
     Ask(TextPurpose, TextInput),
     /// An act that waits for `y`.
-    Confirm(Act),
+    Confirm(LoopAction),
 }
 
 /// What a text is typed for.
