@@ -81,7 +81,7 @@ pub fn start(
     run_id: Option<&str>,
     exited: impl FnOnce(io::Result<ExitStatus>) + Send + 'static,
 ) -> io::Result<RunningProgram> {
-    group::lead(command);
+    group::make_group_leader(command);
     let marking = run_id.and_then(Marking::begin);
     let mut child = spawn(command)?;
     marking.inspect(|marking| marking.fix(child.id()));
