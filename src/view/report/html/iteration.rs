@@ -1,6 +1,6 @@
 //! Each iteration, with its details on demand.
 
-use super::course::clock;
+use super::timeline::clock;
 use super::{none, state};
 use crate::core::event;
 use crate::core::event::account::{AccountEntry, EntryKind};
