@@ -4,7 +4,7 @@ use crate::cli::{CommandOutput, Invocation, Project, World};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::outcome::Exit;
 use crate::core::settings::Resolved;
-use crate::scan::{self, Counter, Scan, ScanBudget};
+use crate::scan::{self, FileCounter, Scan, ScanBudget};
 use crate::store::user::given_guidance;
 use crate::store::{config, state};
 use crate::view;
@@ -24,7 +24,7 @@ pub fn scan_with_progress(
     budget: ScanBudget,
     shows: bool,
 ) -> Scan {
-    let counter = Counter::default();
+    let counter = FileCounter::default();
     let count = counter.clone();
     let line = move || format!("scanning… {} files", progress::grouped(count.files()));
     let _progress = ProgressLine::show(shows, line);

@@ -1,7 +1,7 @@
 //! The reset of a window of the user's plan, for which the loop waits after its agent has landed. A turn that was cut off
 //! by the limit itself brings no Stop: see `service`.
 
-use super::{POLL, Watch};
+use super::{POLL, WakeContext};
 use crate::claude::client::sessions;
 use crate::core::decide::quota::CLOCK_MARGIN_MS;
 use crate::core::record::{ArmedLoop, ClientStatus, QuotaWait, WaitingFor};
@@ -21,7 +21,7 @@ pub(super) fn pending_reset(run: &ArmedLoop) -> Option<&QuotaWait> {
 
 /// Waits for the reset and returns the prompt that continues the loop; nothing if the loop does not wait for one. The
 /// earliest hook of a session watches, also over turns of the user's in between.
-pub(super) fn wait_for_reset(watch: &Watch) -> Option<String> {
+pub(super) fn wait_for_reset(watch: &WakeContext) -> Option<String> {
     pending_reset(&watch.running_loop()?)?;
     let _watch = figures::watch(watch.world, watch.session)?;
     let began = watch.world.now;

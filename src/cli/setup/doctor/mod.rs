@@ -18,7 +18,7 @@ use crate::claude::client::Client;
 use crate::claude::settings::{ClientSettings, managed_folder};
 use crate::cli::loops::alive;
 use crate::cli::{CommandOutput, Invocation, Project, World};
-use crate::core::diagnosis::{Check, CheckNote, Diagnosis};
+use crate::core::diagnosis::{CheckNote, Diagnosis, DoctorCheck};
 use crate::core::outcome::Exit;
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Resolved;
@@ -117,6 +117,6 @@ impl<'a> CheckContext<'a> {
     }
 }
 
-fn skipped(id: &'static str, why: &str) -> Check {
-    Check::one(id, CheckNote::skipped(why))
+fn skipped(id: &'static str, why: &str) -> DoctorCheck {
+    DoctorCheck::one(id, CheckNote::skipped(why))
 }
