@@ -4,7 +4,7 @@
 //! to then.
 
 use super::chosen_run;
-use super::sources::{self, AccountSource, Bytes, Line};
+use super::sources::{self, AgentLogSource, Bytes, Line};
 use crate::cli::{CommandOutput, Failure, Invocation, World};
 use crate::core::event::{Event, EventKind, IterationEnded};
 use crate::core::outcome::Exit;
@@ -83,7 +83,7 @@ struct LogReader<'a, W: Write> {
     cleans: bool,
     paint: Paint,
     out: W,
-    source: Option<AccountSource>,
+    source: Option<AgentLogSource>,
     /// A runner's log, of which every byte is wanted.
     bytes: Option<Bytes>,
     /// The iteration that what comes next belongs to.
@@ -266,7 +266,7 @@ impl<W: Write> LogReader<'_, W> {
         let Ok(path) = self.run.project().file(&path) else { return };
         match self.raw && !self.cleans {
             true => self.bytes = Some(Bytes::new(&path)),
-            false => self.source = Some(AccountSource::log(&path, self.raw)),
+            false => self.source = Some(AgentLogSource::log(&path, self.raw)),
         }
     }
 
@@ -275,7 +275,7 @@ impl<W: Write> LogReader<'_, W> {
         if self.run.started.engine == Engine::Runner {
             return;
         }
-        let present = self.source.as_ref().map(AccountSource::path);
+        let present = self.source.as_ref().map(AgentLogSource::path);
         if present
             .is_some_and(|path| told.is_none_or(|told| *told == *path.to_string_lossy()) && path.is_file())
         {
@@ -287,7 +287,7 @@ impl<W: Write> LogReader<'_, W> {
             return;
         };
         if present != Some(path.as_path()) {
-            self.source = Some(AccountSource::transcript(&path, self.last_at, self.raw));
+            self.source = Some(AgentLogSource::transcript(&path, self.last_at, self.raw));
         }
     }
 
@@ -314,7 +314,7 @@ impl<W: Write> LogReader<'_, W> {
     }
 
     /// Tells what of the source is not shown: its beginning, and the lines that were too long since `known` of them.
-    fn tell_skipped(&mut self, source: &AccountSource, known: u64) -> Result<(), Failure> {
+    fn tell_skipped(&mut self, source: &AgentLogSource, known: u64) -> Result<(), Failure> {
         let long = source.long_lines().saturating_sub(known);
         if long > 0 && !self.raw && self.is_wanted() {
             let lines = if long == 1 { "1 line".to_owned() } else { format!("{long} lines") };
