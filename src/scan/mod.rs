@@ -86,7 +86,7 @@ const MAX_NAMED: usize = 3;
 /// How far a scan may be over its deadline before its result is not waited for.
 const GRACE: Duration = Duration::from_millis(100);
 /// How long to wait before the clock is looked at again.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Scans the project within the budget. A rule of the project's own cannot be interrupted, so with such rules the scan
 /// runs in a thread, and one that is late is left to itself: what an earlier scan found still counts.
@@ -120,7 +120,7 @@ pub fn scan_counted(
 fn receive(scan: &Receiver<Scan>, until: Instant) -> Option<Scan> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        match scan.recv_timeout(left.min(LOOK)) {
+        match scan.recv_timeout(left.min(POLL_INTERVAL)) {
             Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
             result => return result.ok(),
         }

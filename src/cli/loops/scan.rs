@@ -50,9 +50,9 @@ pub fn run(world: &World, project: &Project, least: Severity, format: Format, sh
     let mut scan = scan_project(world, project, shows);
     let allowed_ids = allowed_findings(world, project);
     scan.findings.retain(|finding| finding.severity >= least);
-    let stands =
+    let blocks_start =
         |finding: &Finding| finding.severity == Severity::Critical && !allowed_ids.contains(&finding.id);
-    let exit = if scan.findings.iter().any(stands) { Exit::Blocked } else { Exit::Success };
+    let exit = if scan.findings.iter().any(blocks_start) { Exit::Blocked } else { Exit::Success };
     (format(&scan, &allowed_ids), exit)
 }
 
