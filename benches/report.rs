@@ -73,7 +73,7 @@ fn read(world: &World, project: &Project, heads: &[String]) -> Outcome<()> {
     for number in timeline.iterations.keys() {
         let path = project.root.join(format!("ralph/logs/iteration-{number:03}.log"));
         Follower::from_end(&path, LOG_BYTES)
-            .poll(|line| lines += ralph::claude::account::entries(line).len())?;
+            .poll(|line| lines += ralph::claude::agent_log::entries(line).len())?;
     }
     let (first, last) = (heads.first().ok_or("no head")?, heads.last().ok_or("no head")?);
     let commits = commits::between(project, first, last)?;

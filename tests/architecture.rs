@@ -330,14 +330,14 @@ fn views_print_what_they_are_given() {
 }
 
 #[test]
-fn only_the_claude_agent_and_its_account_know_claudes_stream() {
+fn only_the_claude_agent_and_its_log_know_claudes_stream() {
     let knows = |path: &str| {
-        path.starts_with("run/agent/") || path.starts_with("claude/stream/") || path == "claude/account.rs"
+        path.starts_with("run/agent/") || path.starts_with("claude/stream/") || path == "claude/agent_log.rs"
     };
     let others: Vec<_> = sources().into_iter().filter(|source| !knows(&source.path)).collect();
     refuse(
         &others,
-        &["claude::stream", "stream::Lines", "stream::events", "super::stream", "account::of_stream"],
+        &["claude::stream", "stream::Lines", "stream::events", "super::stream", "agent_log::of_stream"],
         "src/run/agent is the seam for agents: what Claude Code prints becomes our own events and entries there, and \
          nothing else depends on it",
     );

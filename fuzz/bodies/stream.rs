@@ -1,6 +1,6 @@
 //! What an agent prints: cut anywhere it gives the same events, and what is shown of it is safe.
 
-use ralph::claude::account;
+use ralph::claude::agent_log;
 use ralph::claude::stream::{Lines, StreamEvent, events};
 
 pub fn check(bytes: &[u8]) {
@@ -16,7 +16,7 @@ pub fn check(bytes: &[u8]) {
             );
         }
     }
-    for entry in bytes.split(|&byte| byte == b'\n').flat_map(account::entries) {
+    for entry in bytes.split(|&byte| byte == b'\n').flat_map(agent_log::entries) {
         let is_safe = |c: char| matches!(c, '\n' | '\t') || !c.is_control();
         assert!(entry.text.chars().all(is_safe), "not safe to show: {entry:?}");
     }

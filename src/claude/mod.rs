@@ -1,6 +1,6 @@
 //! Everything that knows Claude Code's formats.
 
-pub mod account;
+pub mod agent_log;
 pub mod client;
 pub mod hook;
 mod object;

@@ -56,21 +56,21 @@ impl CheckNote {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct DoctorCheck {
     /// Stays the same in every release, for scripts.
     pub id: &'static str,
     pub notes: Vec<CheckNote>,
 }
 
-impl Check {
+impl DoctorCheck {
     /// Returns a check with these problems, or with `ok` if there are none.
-    pub fn of(id: &'static str, problems: Vec<CheckNote>, ok: impl AsRef<str>) -> Check {
+    pub fn of(id: &'static str, problems: Vec<CheckNote>, ok: impl AsRef<str>) -> DoctorCheck {
         let notes = if problems.is_empty() { vec![CheckNote::ok(ok)] } else { problems };
-        Check { id, notes }
+        DoctorCheck { id, notes }
     }
 
-    pub fn one(id: &'static str, note: CheckNote) -> Check {
-        Check { id, notes: vec![note] }
+    pub fn one(id: &'static str, note: CheckNote) -> DoctorCheck {
+        DoctorCheck { id, notes: vec![note] }
     }
 
     pub fn verdict(&self) -> Health {
@@ -80,12 +80,12 @@ impl Check {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    pub checks: Vec<Check>,
+    pub checks: Vec<DoctorCheck>,
 }
 
 impl Diagnosis {
     pub fn verdict(&self) -> Health {
-        self.checks.iter().map(Check::verdict).max().unwrap_or(Health::Skipped)
+        self.checks.iter().map(DoctorCheck::verdict).max().unwrap_or(Health::Skipped)
     }
 
     pub fn is_healthy(&self) -> bool {
@@ -123,14 +123,14 @@ mod tests {
 
     #[test]
     fn the_worst_note_decides() {
-        let report = |notes: Vec<CheckNote>| Diagnosis { checks: vec![Check { id: "x", notes }] };
+        let report = |notes: Vec<CheckNote>| Diagnosis { checks: vec![DoctorCheck { id: "x", notes }] };
         assert!(report(vec![]).is_healthy());
         assert!(report(vec![CheckNote::ok("a"), CheckNote::warning("b", "c")]).is_healthy());
         let failed = report(vec![CheckNote::failure("a", "b"), CheckNote::ok("c"), CheckNote::skipped("d")]);
         assert!(!failed.is_healthy());
         assert_eq!(failed.count(Health::Failure), 1);
-        assert_eq!(Check::of("x", vec![], "fine").verdict(), Health::Ok);
-        assert_eq!(Check::of("x", vec![CheckNote::skipped("no")], "fine").verdict(), Health::Skipped);
+        assert_eq!(DoctorCheck::of("x", vec![], "fine").verdict(), Health::Ok);
+        assert_eq!(DoctorCheck::of("x", vec![CheckNote::skipped("no")], "fine").verdict(), Health::Skipped);
     }
 
     #[test]

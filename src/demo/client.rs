@@ -1,7 +1,7 @@
 //! Plays Claude Code: writes a transcript and calls the hooks, on a clock of its own.
 
 use super::sandbox::Sandbox;
-use super::screen::Screen;
+use super::screen::DemoScreen;
 use crate::core::text::clean;
 use crate::core::time::Stamp;
 use crate::store::file;
@@ -88,7 +88,7 @@ impl<'s> DemoClient<'s> {
     /// Shows and plays a turn of the agent, and returns the Stop hook's answer. Without a file to write it uses no tool.
     pub fn turn(
         &mut self,
-        screen: &Screen,
+        screen: &DemoScreen,
         minutes: i64,
         file: Option<&str>,
         says: &str,

@@ -16,7 +16,7 @@ use crate::core::time::Stamp;
 use crate::store::process::interrupt::Interrupt;
 use anyhow::{Result, anyhow};
 use sandbox::Sandbox;
-use screen::Screen;
+use screen::DemoScreen;
 use std::io::ErrorKind;
 
 /// Plays the demo, whose story ends at `now`, and returns the exit code. `fast` is without pauses for reading, `keep`
@@ -24,7 +24,7 @@ use std::io::ErrorKind;
 pub fn play(now: Stamp, fast: bool, keep: bool) -> Result<Exit> {
     let interrupt = Interrupt::listen();
     let sandbox = Sandbox::create(interrupt.clone())?;
-    let mut screen = Screen::new(fast, interrupt.clone());
+    let mut screen = DemoScreen::new(fast, interrupt.clone());
     let played = scenes::play(&sandbox, &mut screen, now);
     let (is_installed, programs) = (sandbox.has_all_programs(), sandbox.programs());
     let kept = sandbox.close(keep)?;

@@ -112,7 +112,8 @@ impl Sandbox {
 
     /// Runs a program and returns its stdout. Fails if the program fails or writes to stderr.
     pub fn run(&self, command: &mut Command, input: &str) -> Result<String> {
-        let answer = program::ask(command, input.as_bytes(), TIMEOUT, &|| self.interrupt.is_set());
+        let answer =
+            program::run_cancellable(command, input.as_bytes(), TIMEOUT, &|| self.interrupt.is_set());
         ensure!(!self.interrupt.is_set(), "interrupted");
         let program = command.get_program().to_string_lossy();
         ensure!(answer.passed() && answer.stderr.is_empty(), "{program} failed: {}", answer.complaint());

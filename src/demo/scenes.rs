@@ -2,7 +2,7 @@
 
 use super::client::{DemoClient, unexpected};
 use super::sandbox::{CHECK, Sandbox};
-use super::screen::Screen;
+use super::screen::DemoScreen;
 use crate::core::time::Stamp;
 use crate::store::process::names::GUIDANCE;
 use anyhow::{Context, Result, ensure};
@@ -30,7 +30,7 @@ const LEFT_OUT: [&str; 9] = [
     "Log",
 ];
 
-pub fn play(sandbox: &Sandbox, screen: &mut Screen, now: Stamp) -> Result<()> {
+pub fn play(sandbox: &Sandbox, screen: &mut DemoScreen, now: Stamp) -> Result<()> {
     screen.remark(
         "A whole loop in a temporary project. Claude Code and the agent are scripted: no key, no network. Lines after \
          │ are real output.",
@@ -40,7 +40,7 @@ pub fn play(sandbox: &Sandbox, screen: &mut Screen, now: Stamp) -> Result<()> {
     scenes.iter().try_for_each(|scene| scene(screen, &mut client))
 }
 
-fn start(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
+fn start(screen: &mut DemoScreen, client: &mut DemoClient) -> Result<()> {
     screen.scene("Give it a task, and a check that must pass before it may finish.")?;
     let text = format!("{TASK} --verify \"{}\" --max-idle 2", CHECK.2);
     screen.you(&format!("/ralph:start {text}"))?;
@@ -49,7 +49,7 @@ fn start(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
     screen.ralph(answer.message.lines().next().unwrap_or_default())
 }
 
-fn constraint(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
+fn constraint(screen: &mut DemoScreen, client: &mut DemoClient) -> Result<()> {
     screen.scene("The agent stops early. The Stop hook scans its work and keeps it going.")?;
     client.sandbox.write("tea.txt", "boil water\nadd tea\n")?;
     client.sandbox.write("Makefile", "tea:\n\t/Users/sam/bin/kettle --on\n")?;
@@ -60,7 +60,7 @@ fn constraint(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
     screen.ralph(&format!("{}\n{}", answer.message, forbidden(prompt)?))
 }
 
-fn guidance(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
+fn guidance(screen: &mut DemoScreen, client: &mut DemoClient) -> Result<()> {
     screen.scene("While it works, add guidance from another terminal.")?;
     client.advance(1);
     let output = type_command(screen, client, GUIDANCE, &["forbid", FORBIDDEN])?;
@@ -76,7 +76,7 @@ fn guidance(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
     screen.remark("The next prompt has your guidance. The path is fixed, so it is gone.")
 }
 
-fn night(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
+fn night(screen: &mut DemoScreen, client: &mut DemoClient) -> Result<()> {
     screen.scene("You close the laptop for the night. That counts as wall time, not runtime.")?;
     client.advance(NIGHT_MINUTES);
     let answer = client.resume()?;
@@ -86,7 +86,7 @@ fn night(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
     screen.ralph(&answer.message)
 }
 
-fn idle(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
+fn idle(screen: &mut DemoScreen, client: &mut DemoClient) -> Result<()> {
     screen.scene("The agent talks instead of working.")?;
     let says = "What is tea, if not patience? Let me think about that for a while.";
     let answer = client.turn(screen, 1, None, says)?;
@@ -95,7 +95,7 @@ fn idle(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
     screen.ralph(&answer.message)
 }
 
-fn check_fails(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
+fn check_fails(screen: &mut DemoScreen, client: &mut DemoClient) -> Result<()> {
     screen.scene("The agent claims to be done. The check fails.")?;
     client.sandbox.write("tea.txt", "boil water\nadd tea\nwait four minutes\n")?;
     let says = "Perfect tea!\n\n<promise>COMPLETE</promise>";
@@ -106,7 +106,7 @@ fn check_fails(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
     screen.ralph(&format!("{}\n{output}", answer.message))
 }
 
-fn check_passes(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
+fn check_passes(screen: &mut DemoScreen, client: &mut DemoClient) -> Result<()> {
     screen.scene("The agent fixes it. The check passes, and the loop ends.")?;
     client.sandbox.write("tea.txt", "warm the pot\nboil water\nadd tea\nwait four minutes\n")?;
     let says = "The pot is warm, and so is the tea.\n\n<promise>COMPLETE</promise>";
@@ -116,7 +116,7 @@ fn check_passes(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
     screen.ralph(&answer.message)
 }
 
-fn runner(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
+fn runner(screen: &mut DemoScreen, client: &mut DemoClient) -> Result<()> {
     screen.scene("The same for nights and CI: `ralph run` starts a fresh agent per iteration.")?;
     let agent = client.sandbox.agent();
     let args = ["run", "bake scones for two", "--verify", CHECK.2, "--delay", "0", "--agent-command", &agent];
@@ -129,7 +129,7 @@ fn runner(screen: &mut Screen, client: &mut DemoClient) -> Result<()> {
 }
 
 /// Prints the end: where the project is, and how to start for real.
-pub fn end(screen: &mut Screen, kept: Option<&Path>, is_installed: bool) -> Result<()> {
+pub fn end(screen: &mut DemoScreen, kept: Option<&Path>, is_installed: bool) -> Result<()> {
     match kept {
         None => screen.heading("", "Done. The temporary project was removed."),
         Some(folder) => {
@@ -158,7 +158,7 @@ fn expect(happened: bool, expected: &str, output: &str) -> Result<()> {
 }
 
 /// Shows a command as one would type it, and returns its output.
-fn type_command(screen: &Screen, client: &DemoClient, program: &str, args: &[&str]) -> Result<String> {
+fn type_command(screen: &DemoScreen, client: &DemoClient, program: &str, args: &[&str]) -> Result<String> {
     let word = |word: &&str| if word.contains(' ') { format!(" \"{word}\"") } else { format!(" {word}") };
     screen.you(&format!("{program}{}", args.iter().map(word).collect::<String>()))?;
     client.sandbox.run(client.sandbox.command(program, client.now).args(args), "")

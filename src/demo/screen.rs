@@ -18,7 +18,7 @@ const LABEL: usize = 6;
 /// The narrowest text; narrower terminals wrap by themselves.
 const MIN_COLUMNS: usize = 16;
 
-pub struct Screen {
+pub struct DemoScreen {
     paint: Paint,
     columns: usize,
     fast: bool,
@@ -28,12 +28,12 @@ pub struct Screen {
     pub title: String,
 }
 
-impl Screen {
-    pub fn new(fast: bool, interrupt: Interrupt) -> Screen {
+impl DemoScreen {
+    pub fn new(fast: bool, interrupt: Interrupt) -> DemoScreen {
         let paint = Paint::for_stdout();
         // One column less: some terminals start a new line after a full one.
         let columns = paint::columns().saturating_sub(1).min(99);
-        Screen { paint, columns, fast, interrupt, scenes: 0, title: "the beginning".into() }
+        DemoScreen { paint, columns, fast, interrupt, scenes: 0, title: "the beginning".into() }
     }
 
     pub fn scene(&mut self, title: &str) -> Result<()> {

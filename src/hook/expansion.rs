@@ -3,7 +3,7 @@
 //! Without a loop in this session the command is answered at once, without a model call. In a loop that would end the
 //! loop's turn, so the user is shown the answer and the command itself prompts the agent to continue.
 
-use super::Call;
+use super::HookCall;
 use super::submission::{self, EXPANDED, SUBMITTED};
 use crate::claude::hook::answer::HookOutput;
 use crate::claude::settings::{self, ClientSettings, permissions};
@@ -19,8 +19,8 @@ use crate::store::user::{armed, given_guidance, handoff};
 use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
-pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
-    let Call { world, session, .. } = *call;
+pub fn expand(call: &HookCall, command: &str, text: &str) -> Result<HookOutput> {
+    let HookCall { world, session, .. } = *call;
     let Some(command) = command.strip_prefix("ralph:").and_then(slash::find) else {
         return Ok(HookOutput::silent());
     };
@@ -47,8 +47,8 @@ pub fn expand(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
 }
 
 /// Returns what a command has for the agent as context, which the client would cut without regard to its guidance.
-pub fn in_context(call: &Call, for_agent: String) -> String {
-    let Call { project, session, .. } = *call;
+pub fn in_context(call: &HookCall, for_agent: String) -> String {
+    let HookCall { project, session, .. } = *call;
     let state = project.state();
     let place = format!("the user's message, or {}, the loop of session {session}", state.display());
     prompt::in_context(for_agent, &place)
@@ -63,8 +63,8 @@ pub struct SlashResult {
     pub failed: bool,
 }
 
-pub fn run(call: &Call, command: &str, text: &str) -> Result<SlashResult> {
-    let Call { world, project, session, .. } = *call;
+pub fn run(call: &HookCall, command: &str, text: &str) -> Result<SlashResult> {
+    let HookCall { world, project, session, .. } = *call;
     if armed::exists(world, project, session)? {
         note_interruption(call)?;
     }
@@ -86,7 +86,7 @@ pub fn run(call: &Call, command: &str, text: &str) -> Result<SlashResult> {
 }
 
 /// Returns what to add if the agent of this session may edit nothing without an answer.
-fn permission_note(call: &Call) -> String {
+fn permission_note(call: &HookCall) -> String {
     let Some(mode) = call.input.permission_mode.as_deref() else { return String::new() };
     let settings = ClientSettings::read(call.world, call.project, settings::managed_folder());
     match permissions::mode_without_edits(&settings, Some(mode)).as_deref() {
@@ -102,8 +102,8 @@ fn permission_note(call: &Call) -> String {
 }
 
 /// Pauses the loop if the transcript shows that the user pressed Esc, for which the client runs no hook.
-fn note_interruption(call: &Call) -> Result<()> {
-    let Call { world, project, session, input, .. } = *call;
+fn note_interruption(call: &HookCall) -> Result<()> {
+    let HookCall { world, project, session, input, .. } = *call;
     let Some(path) = input.transcript.as_deref() else { return Ok(()) };
     let seen = |run: &ArmedLoop| transcript::read(path, run).and_then(|gained| gained.interrupted_at);
     pause_if_interrupted(world, project, session, seen).map(drop)

@@ -58,7 +58,7 @@ fn read_stdin() -> std::io::Result<Vec<u8>> {
 
 /// One hook call, with its project and session.
 #[derive(Clone, Copy)]
-struct Call<'a> {
+struct HookCall<'a> {
     world: &'a World,
     project: &'a Project,
     /// The checkout in which the agent works.
@@ -80,7 +80,7 @@ fn handle(world: &World, input: &HookInput) -> Result<HookOutput> {
         return Ok(HookOutput::silent());
     }
     let project = Project::find(world, input.cwd.as_deref());
-    let mut call = Call { world, project: &project, work_tree: &project, session, input };
+    let mut call = HookCall { world, project: &project, work_tree: &project, session, input };
     if let HookEvent::Expansion { command, arguments } = &input.event {
         return expansion::expand(&call, command, arguments);
     }

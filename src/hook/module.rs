@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
 }
 
 /// One event, with its project.
-struct Call<'a> {
+struct ModuleCall<'a> {
     world: &'a World,
     project: &'a Project,
     input: &'a ModuleInput,
@@ -80,7 +80,7 @@ fn answer(bytes: &[u8]) -> Option<ModuleOutput> {
         return None;
     }
     let project = Project::find(&world, None);
-    let call = Call { world: &world, project: &project, input: &input };
+    let call = ModuleCall { world: &world, project: &project, input: &input };
     let answer = match &input.event {
         ModuleEvent::Session => {
             ModuleOutput { pin: Some(!has_status_line(&world)), ..ModuleOutput::default() }
@@ -95,7 +95,7 @@ fn answer(bytes: &[u8]) -> Option<ModuleOutput> {
     Some(ModuleOutput { watch, state: Some(project.state()), ..answer })
 }
 
-impl Call<'_> {
+impl ModuleCall<'_> {
     /// Returns the guidance that is new for the agent, if a turn is running.
     fn news(&self) -> Option<String> {
         let ModuleInput { session_id, running, .. } = self.input;
@@ -105,7 +105,7 @@ impl Call<'_> {
 
     /// Returns whether the agent has written its handover, and the loop waits for the context that reads it.
     fn waits_for_compaction(&self) -> bool {
-        let Call { world, project, input } = *self;
+        let ModuleCall { world, project, input } = *self;
         let run = || -> Option<ArmedLoop> {
             let document = state::peek(project).ok()??;
             armed::load_armed(world, project, &input.session_id, &document).ok()?
@@ -139,8 +139,8 @@ fn has_status_line(world: &World) -> bool {
 
 /// Pauses the loop at Esc. A turn that the user cuts short to run a queued command ends in the same way, but without the
 /// client's note of an interruption, and the loop continues.
-fn aborted(call: &Call, last: &str) -> ModuleOutput {
-    let Call { world, project, input } = *call;
+fn aborted(call: &ModuleCall, last: &str) -> ModuleOutput {
+    let ModuleCall { world, project, input } = *call;
     let is_looping = || armed::exists(world, project, &input.session_id).unwrap_or(false);
     let told = if transcript::is_interruption(last) && is_looping() {
         expansion::pause_if_interrupted(world, project, &input.session_id, |_| Some(world.now)).ok().flatten()
@@ -151,8 +151,8 @@ fn aborted(call: &Call, last: &str) -> ModuleOutput {
 }
 
 /// Runs a command at once.
-fn command(call: &Call, name: &str, text: &str) -> ModuleOutput {
-    let Call { world, project, input } = *call;
+fn command(call: &ModuleCall, name: &str, text: &str) -> ModuleOutput {
+    let ModuleCall { world, project, input } = *call;
     let Some(name) = COMMANDS.into_iter().find(|command| *command == name) else {
         return ModuleOutput::default();
     };

@@ -1,6 +1,6 @@
 //! Guidance that the agent has not read, for the turn that is running: it need not wait for the turn's end.
 
-use super::Call;
+use super::HookCall;
 use crate::claude::hook::answer::HookOutput;
 use crate::core::event::EventKind;
 use crate::core::guidance::merge::GuidanceLists;
@@ -13,8 +13,8 @@ use crate::store::{Project, World, config, events};
 use anyhow::Result;
 
 /// Answers a batch of tools of the main agent. What fails here is told at the end of the turn.
-pub fn after_tools(call: &Call) -> HookOutput {
-    let Call { world, project, session, .. } = *call;
+pub fn after_tools(call: &HookCall) -> HookOutput {
+    let HookCall { world, project, session, .. } = *call;
     // The prompts of a runner's agent have its guidance.
     let news = if world.run_id.is_none() { take(world, project, session) } else { Ok(None) };
     let context = news.ok().flatten().map(|text| ("PostToolBatch", text));

@@ -1,6 +1,6 @@
 //! The client waits for the user, and no turn ends meanwhile: in a session with a running loop the user is told elsewhere.
 
-use super::Call;
+use super::HookCall;
 use crate::claude::hook::answer::HookOutput;
 use crate::core::event::notice::Notice;
 use crate::core::event::{self, EventKind, WaitEvent};
@@ -14,8 +14,8 @@ use anyhow::Result;
 const WAITING: [&str; 3] = ["permission_prompt", "elicitation_dialog", "agent_needs_input"];
 
 /// Tells of a prompt of the client; `kind` is empty in an old client, whose words alone say what it is.
-pub fn notified(call: &Call, kind: &str, words: &str) -> Result<HookOutput> {
-    let Call { world, project, session, .. } = *call;
+pub fn notified(call: &HookCall, kind: &str, words: &str) -> Result<HookOutput> {
+    let HookCall { world, project, session, .. } = *call;
     if !(WAITING.contains(&kind) || (kind.is_empty() && words.contains("permission"))) {
         return Ok(HookOutput::silent());
     }

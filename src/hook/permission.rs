@@ -5,7 +5,7 @@
 //! client's own file about the session, and the loop. Killed at any moment, it leaves at most a note of what it waited for,
 //! which views check against the client and the next Stop removes.
 
-use super::Call;
+use super::HookCall;
 use crate::claude::client::sessions;
 use crate::claude::hook::answer::{HookOutput, PermissionAnswer as Decision};
 use crate::core::decide::permission::{self, MAX_DENIALS, Reason, ToolCall};
@@ -31,7 +31,7 @@ const DIALOG_OPENS_WITHIN: Duration = Duration::from_secs(3);
 
 /// One prompt in a session with a running loop.
 struct Prompt<'a> {
-    call: &'a Call<'a>,
+    call: &'a HookCall<'a>,
     run_id: &'a str,
     tool: ToolCall,
     resolved: &'a Resolved,
@@ -48,8 +48,8 @@ enum End {
 }
 
 /// Allows what a rule of the user's allows, else waits for the user and then denies.
-pub fn requested(call: &Call, tool: &str, input: &Value, by_subagent: bool) -> Result<HookOutput> {
-    let Call { world, project, session, .. } = *call;
+pub fn requested(call: &HookCall, tool: &str, input: &Value, by_subagent: bool) -> Result<HookOutput> {
+    let HookCall { world, project, session, .. } = *call;
     let Ok(Some(document)) = state::peek(project) else { return Ok(HookOutput::silent()) };
     let own = armed::load_armed(world, project, session, &document)?;
     let Some(run) = own.filter(|run| run.state == LoopState::Running) else {
@@ -117,7 +117,7 @@ impl Prompt<'_> {
     /// Notes in the state what the loop waits for. The dialogs of the main agent come one after the other; one of a subagent
     /// must not hide them.
     fn note_wait(&self) -> Result<Option<Waiting>> {
-        let Call { project, .. } = *self.call;
+        let HookCall { project, .. } = *self.call;
         let world = &self.now();
         let mut state = Locked::open(project, world.now)?;
         let Some(mut run) = self.own_loop(&state)? else { return Ok(None) };
@@ -182,14 +182,14 @@ impl Prompt<'_> {
 
     /// Returns what the loop waits for, while it runs.
     fn peek(&self) -> Option<Option<Waiting>> {
-        let Call { world, project, session, .. } = *self.call;
+        let HookCall { world, project, session, .. } = *self.call;
         let document = state::peek(project).ok()??;
         let run = armed::load_armed(world, project, session, &document).ok()??;
         (run.state == LoopState::Running && run.run_id == self.run_id).then(|| run.session.waiting.clone())
     }
 
     fn own_loop(&self, state: &Locked) -> Result<Option<ArmedLoop>> {
-        let Call { world, project, session, .. } = *self.call;
+        let HookCall { world, project, session, .. } = *self.call;
         let run = armed::load_armed(world, project, session, &state.document)?;
         Ok(run.filter(|run| run.state == LoopState::Running && run.run_id == self.run_id))
     }
@@ -230,14 +230,14 @@ impl Prompt<'_> {
             }
             Err(error) => notes.push(format!("could not note the denial: {error:#}")),
         }
-        let way = permission::way_to_allow(&[self.tool.rule()]);
+        let hint = permission::allow_hint(&[self.tool.rule()]);
         if count == MAX_DENIALS {
             let denied = format!("denied {count} times: {}", self.tool.shown());
-            self.notify(&format!("{denied}; {way}"));
+            self.notify(&format!("{denied}; {hint}"));
         }
         let told = match self.tool.question() {
             Some(_) => format!("the agent's question was not answered ({})", reason.words()),
-            None => format!("denied {}: {}; {way}", self.tool.shown(), reason.words()),
+            None => format!("denied {}: {}; {hint}", self.tool.shown(), reason.words()),
         };
         notes.insert(0, told);
         let denial = permission::denial(&self.tool, reason, count);
@@ -263,7 +263,7 @@ impl Prompt<'_> {
     }
 
     fn notify(&self, words: &str) {
-        let Call { project, session, .. } = *self.call;
+        let HookCall { project, session, .. } = *self.call;
         let world = &self.now();
         let Ok(Some(document)) = state::peek(project) else { return };
         let Ok(Some(run)) = armed::load_armed(world, project, session, &document) else { return };

@@ -1,6 +1,6 @@
 //! A session starts, ends, or a turn of it fails with an error.
 
-use super::Call;
+use super::HookCall;
 use crate::claude::hook::answer::HookOutput;
 use crate::claude::hook::failure;
 use crate::claude::transcript;
@@ -24,8 +24,8 @@ use crate::store::user::{armed, figures, given_guidance, ledger};
 use crate::store::{World, config, events, world};
 use anyhow::Result;
 
-pub fn started(call: &Call, source: &str) -> Result<HookOutput> {
-    let Call { world, project, session, .. } = *call;
+pub fn started(call: &HookCall, source: &str) -> Result<HookOutput> {
+    let HookCall { world, project, session, .. } = *call;
     let settings = config::load(world, project).settings();
     if !anything_to_do(call, source, &settings)? {
         return Ok(HookOutput::silent());
@@ -70,8 +70,8 @@ pub fn started(call: &Call, source: &str) -> Result<HookOutput> {
     Ok(answer)
 }
 
-fn purge_guidance(call: &Call, document: &mut Document) -> Result<Vec<String>> {
-    let Call { world, project, .. } = *call;
+fn purge_guidance(call: &HookCall, document: &mut Document) -> Result<Vec<String>> {
+    let HookCall { world, project, .. } = *call;
     let mut guidance = given_guidance::guidance(world, project, document)?;
     if guidance.is_empty() {
         return Ok(Vec::new());
@@ -97,13 +97,13 @@ fn reopen(run: &mut ArmedLoop, source: &str) {
 /// Counts the time until now, brings guidance and constraints up to date, and returns what the agent is told: it
 /// may have lost the task.
 fn reopen_running(
-    call: &Call,
+    call: &HookCall,
     run: &mut ArmedLoop,
     source: &str,
     document: &mut Document,
     told: &mut Vec<String>,
 ) -> Result<String> {
-    let Call { world, project, work_tree, session, .. } = *call;
+    let HookCall { world, project, work_tree, session, .. } = *call;
     let resolved = config::load_for(world, project, run);
     let settings = resolved.settings();
     let compacted = source == "compact";
@@ -131,8 +131,8 @@ fn reopen_running(
 
 /// Returns whether there is a reason to take the lock. A state file that cannot be read matters only to a session with
 /// an armed loop; a damaged one is moved aside under the lock.
-fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool> {
-    let Call { world, project, session, .. } = *call;
+fn anything_to_do(call: &HookCall, source: &str, settings: &Settings) -> Result<bool> {
+    let HookCall { world, project, session, .. } = *call;
     let own = armed::exists(world, project, session)?;
     let seen = match state::peek(project) {
         Ok(None) => return Ok(false),
@@ -162,8 +162,8 @@ fn anything_to_do(call: &Call, source: &str, settings: &Settings) -> Result<bool
 }
 
 /// Describes the loops of other sessions after `/clear`, so that the cleared one can be adopted.
-fn orphans(call: &Call, document: &Document) -> Result<Vec<String>> {
-    let Call { world, project, session, .. } = *call;
+fn orphans(call: &HookCall, document: &Document) -> Result<Vec<String>> {
+    let HookCall { world, project, session, .. } = *call;
     let mut told = Vec::new();
     for (id, run) in armed::load_all(world, project, document).loops {
         if id == session || !run.is_alive() {
@@ -182,7 +182,7 @@ fn orphans(call: &Call, document: &Document) -> Result<Vec<String>> {
     Ok(told)
 }
 
-pub fn ended(call: &Call, reason: &str) -> Result<HookOutput> {
+pub fn ended(call: &HookCall, reason: &str) -> Result<HookOutput> {
     with_own_running_loop(call, |run, settings| {
         observe(call, run, HookKind::Running, settings);
         run.session.waiting = None;
@@ -196,7 +196,7 @@ pub fn ended(call: &Call, reason: &str) -> Result<HookOutput> {
 
 /// Handles a turn that ended with an API error. If the error is temporary, the asynchronous hook wakes the agent for
 /// another attempt; any other error ends the loop.
-pub fn turn_failed(call: &Call, error: &str, message: &str) -> Result<HookOutput> {
+pub fn turn_failed(call: &HookCall, error: &str, message: &str) -> Result<HookOutput> {
     with_own_running_loop(call, |run, settings| {
         // A turn began, so what the loop had waited for is over.
         run.session.waiting = None;
@@ -250,10 +250,10 @@ fn wait_for_service(world: &World, run: &mut ArmedLoop, passing: Passing, words:
 
 /// Changes the loop of this session if it runs, and notes what happened to it.
 fn with_own_running_loop(
-    call: &Call,
+    call: &HookCall,
     change: impl FnOnce(&mut ArmedLoop, &Settings) -> Option<EventKind>,
 ) -> Result<HookOutput> {
-    let Call { world, project, session, .. } = *call;
+    let HookCall { world, project, session, .. } = *call;
     let seen = match state::peek(project) {
         // A Stop or a start moves it aside and says so.
         Err(StateError::Damaged(..)) => None,
@@ -293,8 +293,8 @@ fn with_own_running_loop(
 }
 
 /// Returns what the user is told of an outage that lasts, once.
-fn notice_of_outage(call: &Call, run: &mut ArmedLoop) -> Option<Notice> {
-    let Call { world, project, session, .. } = *call;
+fn notice_of_outage(call: &HookCall, run: &mut ArmedLoop) -> Option<Notice> {
+    let HookCall { world, project, session, .. } = *call;
     let mut outage = run.session.outage?;
     let lasted_ms = outage.lasted_ms(world.now, world.slept_ms.unwrap_or(0));
     outage.is_news(lasted_ms).then_some(())?;
@@ -304,7 +304,7 @@ fn notice_of_outage(call: &Call, run: &mut ArmedLoop) -> Option<Notice> {
     Some(notice.in_session(session))
 }
 
-fn observe(call: &Call, run: &mut ArmedLoop, hook: HookKind, settings: &Settings) {
+fn observe(call: &HookCall, run: &mut ArmedLoop, hook: HookKind, settings: &Settings) {
     let gained = call.input.transcript.as_deref().and_then(|path| transcript::read(path, run));
     let carried = gained.as_ref().map(|gained| CarriedToolCounts {
         tools_used: gained.tools_used,

@@ -1,6 +1,6 @@
 //! A turn ended: load the armed loop, gather facts, decide, record, answer.
 
-use super::{Call, wake};
+use super::{HookCall, wake};
 use crate::claude::hook::answer::HookOutput;
 use crate::claude::hook::input::{HookEvent, HookInput};
 use crate::claude::transcript;
@@ -24,7 +24,7 @@ use crate::store::user::{armed, figures, given_guidance, handoff, ledger};
 use crate::store::{Project, World, config, events, tasks};
 use anyhow::Result;
 
-pub fn stop(call: &Call, kill_switch: bool) -> Result<HookOutput> {
+pub fn stop(call: &HookCall, kill_switch: bool) -> Result<HookOutput> {
     if is_gone(call.project)? && !can_be_restored(call)? {
         stops::clear_kill_switch(call.project);
         return Ok(end_lost(call, "is missing")?.map_or_else(HookOutput::silent, |(answer, _)| answer));
@@ -50,14 +50,14 @@ pub fn stop(call: &Call, kill_switch: bool) -> Result<HookOutput> {
     Ok(answer(&recorded, &facts.settings, &decision, call.world.now))
 }
 
-fn load(call: &Call, state: &Locked) -> Result<Option<ArmedLoop>> {
+fn load(call: &HookCall, state: &Locked) -> Result<Option<ArmedLoop>> {
     armed::load_armed(call.world, call.project, call.session, &state.document)
 }
 
 /// Gathers what the hook's input, the transcript and the project tell. A loop that is paused or about to be
 /// killed needs no look at the project.
-fn gather(call: &Call, run: ArmedLoop, state: &Locked, kill_switch: bool) -> Result<Facts> {
-    let Call { world, project, work_tree, input, .. } = *call;
+fn gather(call: &HookCall, run: ArmedLoop, state: &Locked, kill_switch: bool) -> Result<Facts> {
+    let HookCall { world, project, work_tree, input, .. } = *call;
     let turn = told_by_client(world, input, &run, kill_switch)?;
     let figures = figures::load(world, call.session);
     let can_compact = super::is_interactive() && figures.as_ref().is_some_and(|figures| figures.has_module);
@@ -76,8 +76,8 @@ fn gather(call: &Call, run: ArmedLoop, state: &Locked, kill_switch: bool) -> Res
 }
 
 /// Runs the check commands until they end or the loop is stopped.
-fn run_checks(call: &Call, facts: &Facts) -> Vec<CheckRun> {
-    let Call { world, project, session, .. } = *call;
+fn run_checks(call: &HookCall, facts: &Facts) -> Vec<CheckRun> {
+    let HookCall { world, project, session, .. } = *call;
     let stopped = || {
         let run = state::peek(project).ok().flatten().and_then(|document| document.loop_of(session));
         stops::kill_switch(project)
@@ -89,7 +89,7 @@ fn run_checks(call: &Call, facts: &Facts) -> Vec<CheckRun> {
 
 /// Returns the facts about the loop as it is after the checks ran.
 fn after_checks(
-    call: &Call,
+    call: &HookCall,
     before: Facts,
     (run, state): (ArmedLoop, &Locked),
     checks: &[CheckRun],
@@ -126,13 +126,13 @@ struct Recorded {
 
 /// Records the decision, saves the state, releases the lock, and notifies the user.
 fn record(
-    call: &Call,
+    call: &HookCall,
     mut state: Locked,
     facts: &Facts,
     mut after: ArmedLoop,
     decision: &Decision,
 ) -> Result<Recorded> {
-    let Call { world, project, session, .. } = *call;
+    let HookCall { world, project, session, .. } = *call;
     let Facts { run: before, resolved, settings, turn, .. } = facts;
     let ends_now = before.is_alive() && !after.is_alive();
     let counts = matches!(decision, Decision::Continue(_) | Decision::Wait);
@@ -199,7 +199,7 @@ fn record(
 
 /// Notifies the user of a loop that continues and needs a look. Returns what could not be sent.
 fn notify_user(
-    call: &Call,
+    call: &HookCall,
     run: &ArmedLoop,
     hands_over: bool,
     without_progress: Option<i64>,
@@ -240,8 +240,8 @@ fn answer(recorded: &Recorded, settings: &Settings, decision: &Decision, now: St
 }
 
 /// Answers for a session whose loop is not in the state: one that is armed has ended by that.
-fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<HookOutput> {
-    let Call { world, project, session, .. } = *call;
+fn without_loop(call: &HookCall, mut state: Locked, kill_switch: bool) -> Result<HookOutput> {
+    let HookCall { world, project, session, .. } = *call;
     let is_armed = armed::exists(world, project, session)?;
     if is_armed {
         state.keep_unreadable(session, world.now)?;
@@ -266,15 +266,15 @@ fn without_loop(call: &Call, mut state: Locked, kill_switch: bool) -> Result<Hoo
 }
 
 /// Returns whether the run that is armed for this session is alive in another one.
-fn is_elsewhere(call: &Call, state: &Locked) -> Result<bool> {
+fn is_elsewhere(call: &HookCall, state: &Locked) -> Result<bool> {
     let own = armed::load_from_record(call.world, call.project, call.session)?;
     let alive = || state.document.loops().filter(|(_, run)| run.is_alive());
     Ok(own.is_some_and(|own| alive().any(|(id, run)| id != call.session && run.run_id == own.run_id)))
 }
 
 /// Saves the state and releases the lock. For a kill switch, it first ends the loops of the other sessions.
-fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
-    let Call { world, project, session, .. } = *call;
+fn save(call: &HookCall, mut state: Locked, kill_switch: bool) -> Result<()> {
+    let HookCall { world, project, session, .. } = *call;
     if kill_switch {
         return ending::obey_kill_switch(world, project, Some(session), state);
     }
@@ -284,8 +284,8 @@ fn save(call: &Call, mut state: Locked, kill_switch: bool) -> Result<()> {
 }
 
 /// Ends a loop that is armed but not in the state file. What is known of it is how it was started.
-fn end_lost(call: &Call, how: &str) -> Result<Option<(HookOutput, ArmedLoop)>> {
-    let Call { world, project, session, .. } = *call;
+fn end_lost(call: &HookCall, how: &str) -> Result<Option<(HookOutput, ArmedLoop)>> {
+    let HookCall { world, project, session, .. } = *call;
     let Some(mut run) = armed::load_from_record(world, project, session)? else { return Ok(None) };
     let reason =
         format!("{} {how}; iterations and runtime since its start are lost", project.state().display());
@@ -309,7 +309,7 @@ pub fn kill(world: &World, project: &Project) -> Result<()> {
 }
 
 /// Returns whether an armed loop has lost its state file, and not the folder of that.
-fn can_be_restored(call: &Call) -> Result<bool> {
+fn can_be_restored(call: &HookCall) -> Result<bool> {
     Ok(call.project.claude_dir().is_dir() && armed::exists(call.world, call.project, call.session)?)
 }
 

@@ -1,7 +1,7 @@
 //! What the user submits, before the agent reads it: a pasted command that the client takes for text, or a reply to the
 //! question with which a loop ended. Nothing else concerns us.
 
-use super::Call;
+use super::HookCall;
 use super::expansion::{self, SlashResult};
 use super::module;
 use crate::claude::hook::answer::HookOutput;
@@ -46,7 +46,7 @@ pub fn classify_prompt<'a>(world: &World, session: &str, prompt: &'a str) -> Opt
 }
 
 /// Answers a prompt that concerns us.
-pub fn submitted(call: &Call, concern: PromptKind) -> Result<HookOutput> {
+pub fn submitted(call: &HookCall, concern: PromptKind) -> Result<HookOutput> {
     match concern {
         PromptKind::Command(name, text) => match slash::find(name) {
             Some(command) => run_pasted(call, command, text),
@@ -95,7 +95,7 @@ fn pasted_command(prompt: &str) -> Option<(&str, &str)> {
 
 /// Runs a pasted command. If the client takes it for a command after all, it expands too, before or after this event;
 /// the id of the prompt tells that.
-fn run_pasted(call: &Call, command: &str, text: &str) -> Result<HookOutput> {
+fn run_pasted(call: &HookCall, command: &str, text: &str) -> Result<HookOutput> {
     if was_run(call, EXPANDED, text) {
         return Ok(HookOutput::silent());
     }
@@ -126,23 +126,23 @@ fn say_how_to_type(command: &str) -> HookOutput {
 }
 
 /// Notes that the command of this prompt was run at this event.
-pub fn note_run(call: &Call, event: &str, text: &str) {
+pub fn note_run(call: &HookCall, event: &str, text: &str) {
     let _ = handoff::save(call.world, call.session, event, prompt_of(call, text));
 }
 
 /// Returns whether the command of this prompt was run at this event.
-pub fn was_run(call: &Call, event: &str, text: &str) -> bool {
+pub fn was_run(call: &HookCall, event: &str, text: &str) -> bool {
     handoff::take(call.world, call.session, event).as_deref() == Some(prompt_of(call, text))
 }
 
 /// Returns what tells this prompt from others: its id, or the text of its command if the client gives none.
-fn prompt_of<'a>(call: &Call<'a>, text: &'a str) -> &'a str {
+fn prompt_of<'a>(call: &HookCall<'a>, text: &'a str) -> &'a str {
     call.input.prompt_id.as_deref().unwrap_or(text.trim())
 }
 
 /// Has the agent ask whether a reply is the answer to the question with which the loop of this session ended.
-fn ask_about(call: &Call, reply: &str) -> Result<HookOutput> {
-    let Call { world, project, session, .. } = *call;
+fn ask_about(call: &HookCall, reply: &str) -> Result<HookOutput> {
+    let HookCall { world, project, session, .. } = *call;
     let Some(open) = answer::of_session(world, project, session)? else {
         let told = |other| {
             HookOutput::message(format!(
@@ -172,8 +172,8 @@ fn ask_about(call: &Call, reply: &str) -> Result<HookOutput> {
 }
 
 /// Saves the reply that the user was asked about, and resumes the loop.
-fn take_answer(call: &Call, reply: &str) -> Result<HookOutput> {
-    let Call { world, project, session, .. } = *call;
+fn take_answer(call: &HookCall, reply: &str) -> Result<HookOutput> {
+    let HookCall { world, project, session, .. } = *call;
     match answer::in_session(world, project, session, reply, false, "session") {
         Ok(SlashReply { user, agent }) => {
             let context = agent.map(|agent| ("UserPromptSubmit", expansion::in_context(call, agent)));

@@ -26,8 +26,8 @@ use crate::store::process::program::ProgramEnd;
 use crate::store::project::{Project, git};
 use crate::store::runner::logs::{self, Log};
 use crate::store::runner::run_lock::HeldProject;
-use crate::store::runner::runner_guard;
 use crate::store::runner::snapshot::{self, TaskListSnapshot, TaskRules};
+use crate::store::runner::task_list_guard;
 use crate::store::state::{self, Locked, StateError};
 use crate::store::tasks;
 use crate::store::user::{armed, given_guidance, ledger, stalls};
@@ -177,7 +177,7 @@ impl Runner<'_> {
             }
         };
         if let Some(before) = earlier {
-            let problems = runner_guard::list_problems(self.project, &before);
+            let problems = task_list_guard::list_problems(self.project, &before);
             if !problems.is_empty() {
                 self.require(&problems);
                 return Some(before).filter(|before| !before.text.is_empty());
@@ -429,7 +429,7 @@ impl Runner<'_> {
         let before = snapshot::load(self.world, self.project, &self.run.run_id);
         let violations = match before {
             Ok(before) => {
-                before.map_or_else(Vec::new, |before| runner_guard::list_problems(self.project, &before))
+                before.map_or_else(Vec::new, |before| task_list_guard::list_problems(self.project, &before))
             }
             Err(error) => vec![format!("the task list cannot be compared: {error:#}")],
         };

@@ -25,7 +25,7 @@ use notify::Progress;
 use pace::{Wait, Waited};
 use process::target::{Reap, Target};
 use saved::RunOptions;
-use screen::Screen;
+use screen::RunOutput;
 use trouble::TroubleCount;
 
 use crate::core::decide::turn::CheckResult;
@@ -39,7 +39,7 @@ use crate::core::time::outage::Outage;
 use crate::engine;
 use crate::store::project::Project;
 use crate::store::runner::run_lock::HeldProject;
-use crate::store::runner::{runner_guard, snapshot, summary};
+use crate::store::runner::{snapshot, summary, task_list_guard};
 use crate::store::state::ending;
 use crate::store::state::{self, Locked, StateError, stop as stops};
 use crate::store::world::{Instant, World};
@@ -79,7 +79,7 @@ pub struct Runner<'a> {
     run: ArmedLoop,
     /// The loop as it was last recorded.
     recorded: ArmedLoop,
-    screen: Screen,
+    screen: RunOutput,
     /// What was logged since the logs were last looked at.
     logged_bytes: u64,
     inbox: Inbox,
@@ -175,7 +175,7 @@ impl<'a> Runner<'a> {
         project: &'a Project,
         plan: RunPlan,
         held: HeldProject,
-        screen: Screen,
+        screen: RunOutput,
     ) -> Result<Runner<'a>> {
         let inbox = Inbox::new();
         inbox.watch_signals()?;
@@ -366,12 +366,12 @@ impl<'a> Runner<'a> {
             Err(error) => return self.screen.warn(&format!("could not check the task list: {error:#}")),
         };
         let reviews = matches!(self.run.outcome, Some(Outcome::Blocked | Outcome::Decide));
-        match runner_guard::restore(self.project, &before, reviews, world.now) {
+        match task_list_guard::restore(self.project, &before, reviews, world.now) {
             Ok(note) => note.iter().for_each(|note| self.screen.note(note)),
             Err(error) => self.screen.warn(&format!("could not restore the task list: {error:#}")),
         }
         let is_complete = self.run.outcome == Some(Outcome::Complete);
-        if is_complete || runner_guard::list_problems(self.project, &before).is_empty() {
+        if is_complete || task_list_guard::list_problems(self.project, &before).is_empty() {
             snapshot::forget(world, self.project);
         }
     }
@@ -410,7 +410,7 @@ impl<'a> Runner<'a> {
             // It stays armed, so that the next call ends it in the state too.
             Err(error) => self.screen.warn(&format!("could not save the ending: {error:#}")),
         }
-        runner_guard::forget_blocks(&world);
+        task_list_guard::forget_blocks(&world);
         if self.run.outcome == Some(Outcome::Complete) {
             saved::forget(&world, self.project);
         } else {

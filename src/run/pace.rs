@@ -48,7 +48,7 @@ const MAX_AWAY_MS: i64 = 10 * 60_000;
 /// How often a paused run looks whether it was resumed.
 const PAUSE_POLL: Duration = Duration::from_millis(250);
 /// How often a wait looks at the clocks.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a wait is reported where there is no status line, and its record refreshed.
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 
@@ -135,7 +135,7 @@ impl Wait {
                 runner.screen.say(&format!("Ralph: {reason}; {} left", span(left)));
                 runner.refresh()?;
             }
-            match runner.inbox.wait_briefly(left.min(LOOK_INTERVAL)) {
+            match runner.inbox.wait_briefly(left.min(POLL_INTERVAL)) {
                 Some(Interruption::Key) => {
                     runner.screen.entered();
                     return Ok(Waited::Skipped);

@@ -14,7 +14,7 @@ use crate::engine;
 use crate::store::process::program::ProgramEnd;
 use crate::store::project::git;
 use crate::store::runner::summary::{self, SummaryRow};
-use crate::store::runner::{logs, runner_guard};
+use crate::store::runner::{logs, task_list_guard};
 use crate::store::state::{Locked, StateError};
 use crate::store::tasks;
 use crate::store::user::ledger;
@@ -25,7 +25,7 @@ impl Runner<'_> {
     /// that the agent left.
     pub(super) fn record(&mut self, iteration: &Iteration, head: Option<&str>) -> Result<()> {
         if let (Some(before), true) = (&iteration.prepared.before, self.run.is_alive())
-            && let Ok(approved) = runner_guard::cap_reviews(self.project, before)
+            && let Ok(approved) = task_list_guard::cap_reviews(self.project, before)
             && !approved.is_empty()
         {
             self.screen.note(&format!("approved automatically at the review cap: {}", approved.join(", ")));

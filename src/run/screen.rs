@@ -37,7 +37,7 @@ impl Style {
     }
 }
 
-pub struct Screen {
+pub struct RunOutput {
     world: World,
     style: Style,
     colour: bool,
@@ -55,10 +55,10 @@ const MAX_CHECK_LINES: usize = 5;
 /// Clears the line of the cursor.
 const ERASE: &str = "\r\u{1b}[K";
 
-impl Screen {
-    pub fn new(world: &World, style: Style, colour: bool, run_id: &str) -> Screen {
+impl RunOutput {
+    pub fn new(world: &World, style: Style, colour: bool, run_id: &str) -> RunOutput {
         let (world, run_id) = (world.clone(), run_id.to_owned());
-        Screen { world, style, colour, position: String::new(), status_shown: false, iteration: 0, run_id }
+        RunOutput { world, style, colour, position: String::new(), status_shown: false, iteration: 0, run_id }
     }
 
     /// Returns whether the agent's output is shown.

@@ -60,7 +60,7 @@ impl TroubleCount {
                 permission::blocked(
                     tools,
                     &format!("{count} iterations"),
-                    &permission::to_allow(&agent.flags_to_allow(tools)),
+                    &permission::flags_hint(&agent.flags_to_allow(tools)),
                 ),
             )),
         }
@@ -70,8 +70,8 @@ impl TroubleCount {
     pub fn news(&mut self, tools: &[String], agent: &dyn AgentProgram) -> Option<String> {
         let new: Vec<String> = tools.iter().filter(|tool| !self.told.contains(tool)).cloned().collect();
         self.told.extend(new.iter().cloned());
-        let way = || permission::to_allow(&agent.flags_to_allow(&new));
-        (!new.is_empty()).then(|| format!("{}; {}", permission::was_denied(&new), way()))
+        let hint = || permission::flags_hint(&agent.flags_to_allow(&new));
+        (!new.is_empty()).then(|| format!("{}; {}", permission::was_denied(&new), hint()))
     }
 }
 

@@ -48,9 +48,9 @@ pub struct Scan {
 
 /// How many files a scan has compared so far.
 #[derive(Clone, Debug, Default)]
-pub struct Counter(Arc<AtomicU64>);
+pub struct FileCounter(Arc<AtomicU64>);
 
-impl Counter {
+impl FileCounter {
     fn add(&self, files: usize) {
         self.0.fetch_add(files as u64, Ordering::Relaxed);
     }
@@ -86,12 +86,12 @@ const MAX_NAMED: usize = 3;
 /// How far a scan may be over its deadline before its result is not waited for.
 const GRACE: Duration = Duration::from_millis(100);
 /// How long to wait before the clock is looked at again.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Scans the project within the budget. A rule of the project's own cannot be interrupted, so with such rules the scan
 /// runs in a thread, and one that is late is left to itself: what an earlier scan found still counts.
 pub fn scan(world: &World, project: &Project, resolved: &Resolved, budget: ScanBudget) -> Scan {
-    scan_counted(world, project, resolved, budget, &Counter::default())
+    scan_counted(world, project, resolved, budget, &FileCounter::default())
 }
 
 /// Scans as [`scan`] does, and counts the files meanwhile.
@@ -100,7 +100,7 @@ pub fn scan_counted(
     project: &Project,
     resolved: &Resolved,
     budget: ScanBudget,
-    counter: &Counter,
+    counter: &FileCounter,
 ) -> Scan {
     let deadline = Instant::now() + budget.duration();
     if resolved.list("scan.rules").is_empty() {
@@ -120,7 +120,7 @@ pub fn scan_counted(
 fn receive(scan: &Receiver<Scan>, until: Instant) -> Option<Scan> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        match scan.recv_timeout(left.min(LOOK)) {
+        match scan.recv_timeout(left.min(POLL_INTERVAL)) {
             Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
             result => return result.ok(),
         }
@@ -132,7 +132,7 @@ fn scan_until(
     project: &Project,
     resolved: &Resolved,
     deadline: Instant,
-    counter: &Counter,
+    counter: &FileCounter,
 ) -> Scan {
     let rules = Rules::new(world.home.as_deref(), resolved);
     let (snapshot, complete) = refresh::refresh(world, project, &rules, deadline, (file_clock(), counter));

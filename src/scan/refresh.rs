@@ -1,7 +1,7 @@
 //! Brings the snapshot up to date: lists the directories that changed, then compares every file and reads those
 //! that changed.
 
-use super::Counter;
+use super::FileCounter;
 use super::directory::OpenDirectory;
 use super::fingerprint::Stat;
 use super::ignore_budget::IgnoreBudget;
@@ -31,7 +31,7 @@ pub fn refresh(
     project: &Project,
     rules: &Rules,
     deadline: Instant,
-    (now, counter): (i64, &Counter),
+    (now, counter): (i64, &FileCounter),
 ) -> (Snapshot, bool) {
     let user_ignores = ignores::of_user(world, &project.root);
     let root = project.root.as_path();
@@ -72,7 +72,7 @@ struct Refresh<'a> {
     late: AtomicBool,
     /// In all files together.
     findings: AtomicUsize,
-    counter: &'a Counter,
+    counter: &'a FileCounter,
 }
 
 impl Refresh<'_> {
@@ -419,7 +419,13 @@ mod tests {
 
         fn refresh_in(&self, budget: Duration, now: i64) -> (Snapshot, bool) {
             let rules = Rules::new(None, &settings::resolve(&[]));
-            refresh(&self.world, &self.project, &rules, Instant::now() + budget, (now, &Counter::default()))
+            refresh(
+                &self.world,
+                &self.project,
+                &rules,
+                Instant::now() + budget,
+                (now, &FileCounter::default()),
+            )
         }
 
         /// Returns when something was last written, which is now on a machine that is fast enough.

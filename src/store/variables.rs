@@ -57,8 +57,8 @@ pub fn ignored() -> Vec<String> {
 
 fn is_foreign(name: &str) -> bool {
     foreign().iter().any(|file| match &file.sets {
-        Sets::Named(names) => names.contains(name),
-        Sets::Any(_) => true,
+        ProjectVariables::Named(names) => names.contains(name),
+        ProjectVariables::Any(_) => true,
     })
 }
 
@@ -91,10 +91,10 @@ fn projects() -> Vec<Project> {
 /// A file of the project's settings that sets variables of ours.
 struct ProjectEnvFile {
     path: PathBuf,
-    sets: Sets,
+    sets: ProjectVariables,
 }
 
-enum Sets {
+enum ProjectVariables {
     Named(BTreeSet<String>),
     /// Why the file could not be read whole: the client may read what we do not.
     Any(String),
@@ -108,13 +108,13 @@ impl ProjectEnvFile {
         let sets = match file::read_bounded(&path, MAX_FILE_BYTES).map(|bytes| bytes.unwrap_or_default()) {
             Ok(bytes) if bytes.trim_ascii().is_empty() => return None,
             Ok(bytes) => match serde_json::from_slice::<SettingsEnv>(&bytes) {
-                Ok(settings) => Sets::Named(settings.env.unwrap_or_default().names),
-                Err(error) => Sets::Any(format!("Ralph cannot read its line {}", error.line())),
+                Ok(settings) => ProjectVariables::Named(settings.env.unwrap_or_default().names),
+                Err(error) => ProjectVariables::Any(format!("Ralph cannot read its line {}", error.line())),
             },
             Err(_) if path.metadata().is_err() => return None,
-            Err(_) => Sets::Any("Ralph cannot read it".into()),
+            Err(_) => ProjectVariables::Any("Ralph cannot read it".into()),
         };
-        let sets_none = matches!(&sets, Sets::Named(names) if names.is_empty());
+        let sets_none = matches!(&sets, ProjectVariables::Named(names) if names.is_empty());
         (!sets_none).then_some(ProjectEnvFile { path, sets })
     }
 
@@ -122,12 +122,12 @@ impl ProjectEnvFile {
     fn note(&self) -> Option<String> {
         let path = self.path.display();
         match &self.sets {
-            Sets::Any(_) if names().next().is_none() => None,
-            Sets::Any(why) => Some(format!(
+            ProjectVariables::Any(_) if names().next().is_none() => None,
+            ProjectVariables::Any(why) => Some(format!(
                 "{path} may set RALPH_* variables for Claude Code ({why}): all of them are ignored there, because a project \
                  must not change your variables; repair the file"
             )),
-            Sets::Named(names) => {
+            ProjectVariables::Named(names) => {
                 let more = names.len().saturating_sub(MAX_NAMED);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 let names: Vec<_> = names.iter().take(MAX_NAMED).map(String::as_str).collect();

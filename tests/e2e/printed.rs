@@ -118,8 +118,8 @@ fn text_only_turns_end_with_our_reason_before_the_clients_cap() {
     assert!(told.contains("turns in a row without a tool call"), "{told}");
     assert!(output.answer().contains("still thinking"), "the client's own cap leaves an empty result");
     assert_eq!(api.requests().len(), 5);
-    let pivot = api.requests()[4].last_user_text();
-    assert!(pivot.contains("one more ends the loop"), "{pivot}");
+    let warning = api.requests()[4].last_user_text();
+    assert!(warning.contains("one more ends the loop"), "{warning}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ pub mod sessions;
 pub mod version;
 
 use crate::store::process::lookup;
-use crate::store::process::program::{self, Said};
+use crate::store::process::program::{self, ProgramOutput};
 use crate::store::world::World;
 use anyhow::{Context, Result, ensure};
 use plugins::{InstalledPlugin, Marketplace};
@@ -111,7 +111,7 @@ impl Client {
     }
 
     /// Runs outside of any project: what is registered belongs to the user.
-    fn run(&self, args: &[impl AsRef<OsStr>], limit: Duration) -> Said {
+    fn run(&self, args: &[impl AsRef<OsStr>], limit: Duration) -> ProgramOutput {
         program::run(self.command(args, &std::env::temp_dir()), b"", limit)
     }
 }

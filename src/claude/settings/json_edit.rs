@@ -17,12 +17,12 @@ pub fn parse(text: &str) -> Result<Map<String, Value>, String> {
 
 /// Returns the text of a member's value.
 pub fn get(text: &str, name: &str) -> Option<String> {
-    Some(Document::read(text).ok()?.member(name)?.value()?.to_string())
+    Some(JsonText::read(text).ok()?.member(name)?.value()?.to_string())
 }
 
 /// Returns the text with this member replaced, or appended.
 pub fn set(text: &str, name: &str, value: &str) -> Result<String, String> {
-    let document = Document::read(text)?;
+    let document = JsonText::read(text)?;
     let member = document.member(name).unwrap_or_else(|| document.object.append(name, CstInputValue::Null));
     // A string literal is the only node that takes raw text, which keeps the value exactly as given.
     member.set_value(CstInputValue::String(String::new()));
@@ -33,19 +33,19 @@ pub fn set(text: &str, name: &str, value: &str) -> Result<String, String> {
 
 /// Returns the text without this member; `None` if there is none.
 pub fn remove(text: &str, name: &str) -> Option<String> {
-    let document = Document::read(text).ok()?;
+    let document = JsonText::read(text).ok()?;
     document.member(name)?.remove();
     Some(document.print())
 }
 
-struct Document {
+struct JsonText {
     byte_order_mark: &'static str,
     root: CstRootNode,
     object: CstObject,
 }
 
-impl Document {
-    fn read(text: &str) -> Result<Document, String> {
+impl JsonText {
+    fn read(text: &str) -> Result<JsonText, String> {
         parse(text)?;
         let (byte_order_mark, json) = match text.strip_prefix(BYTE_ORDER_MARK) {
             Some(json) => (BYTE_ORDER_MARK, json),
@@ -53,7 +53,7 @@ impl Document {
         };
         let root = CstRootNode::parse(json, &ParseOptions::default()).map_err(|error| error.to_string())?;
         let object = root.object_value().ok_or("it is not an object")?;
-        Ok(Document { byte_order_mark, root, object })
+        Ok(JsonText { byte_order_mark, root, object })
     }
 
     /// Returns the last member of this name, as JSON readers do.

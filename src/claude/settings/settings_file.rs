@@ -28,7 +28,7 @@ pub struct SettingsFile {
 /// What was there before our first change.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Before {
+struct OriginalSettings {
     /// There was no file.
     created: bool,
     /// The records of Claude Code that were not there yet.
@@ -105,12 +105,12 @@ impl SettingsFile {
         }
         let missing = PLUGIN_RECORDS.iter().filter(|name| json_edit::get(self.text(), name).is_none());
         let missing = missing.map(|name| (*name).to_owned()).collect();
-        save(world, &Before { created: self.text.is_none(), missing, status_line: None })
+        save(world, &OriginalSettings { created: self.text.is_none(), missing, status_line: None })
     }
 
     /// Records the status line that ours replaces.
     pub fn record_status_line(&self, world: &World, value: String) -> Result<()> {
-        save(world, &Before { status_line: Some(value), ..recorded(world) })
+        save(world, &OriginalSettings { status_line: Some(value), ..recorded(world) })
     }
 
     /// Writes a change, unless the file was changed since it was read.
@@ -157,11 +157,11 @@ fn record_path(world: &World) -> Result<PathBuf> {
     Ok(crate::claude::plugin::marketplace::folder(world)?.join("before.json"))
 }
 
-fn recorded(world: &World) -> Before {
+fn recorded(world: &World) -> OriginalSettings {
     record_path(world).ok().and_then(|path| file::read_json(&path, MAX_BYTES)).unwrap_or_default()
 }
 
-fn save(world: &World, before: &Before) -> Result<()> {
+fn save(world: &World, before: &OriginalSettings) -> Result<()> {
     let path = record_path(world)?;
     file::create_dir(path.parent().unwrap_or(&path))?;
     file::replace_locked(&path, serde_json::to_string(before)?.as_bytes(), Privacy::Private)

@@ -2,7 +2,7 @@
 //!
 //! [`Lines`] cuts the pipe into lines, [`events`] reads one of them. Every field may be absent, null or of an odd
 //! type, and new types come with every version: what is not known is [`Event::Other`]. Tool results may be
-//! megabytes and are skipped unread. Only `run::agent::claude` and `account` know this module.
+//! megabytes and are skipped unread. Only `run::agent::claude` and `agent_log` know this module.
 
 use crate::core::decide::figures::Window;
 use crate::core::record::Usage;

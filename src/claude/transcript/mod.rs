@@ -67,7 +67,7 @@ fn read_until(path: &Path, run: &StoredLoop, deadlines: Deadlines) -> Option<Tra
     };
     // A session that moves into another checkout takes its transcript along, under the same name.
     let is_known = Path::new(&known.path).file_name() == path.file_name();
-    reader.gained.reading = if is_known { known.clone() } else { known.anew() };
+    reader.gained.reading = if is_known { known.clone() } else { known.restarted() };
     // A hook within the turn has read these, and they are not counted yet.
     let carried = std::mem::take(&mut reader.gained.reading.carried);
     reader.gained.tools_used = carried.tools_used;

@@ -1,5 +1,6 @@
 //! `ralph-guidance`: what the user encourages, forbids and allows.
 
+use super::scan::scan_project;
 use crate::cli::{Failure, Project, World};
 use crate::core::event::changes;
 use crate::core::guidance::finding::Finding;
@@ -371,7 +372,7 @@ fn find(world: &World, project: &Project, known: &[Finding], id: &str) -> Result
         let mut matching = findings.iter().filter(|finding| !id.is_empty() && finding.id.starts_with(id));
         matching.next().filter(|first| first.id == id || matching.next().is_none()).cloned()
     };
-    pick(known).or_else(|| pick(&super::scan::now(world, project, false).findings)).ok_or_else(|| {
+    pick(known).or_else(|| pick(&scan_project(world, project, false).findings)).ok_or_else(|| {
         Failure::refused(format!("no such finding: '{}'", clean::excerpt(id, 60)))
             .hint("`ralph scan` lists the findings with their ids")
     })

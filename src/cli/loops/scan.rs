@@ -4,27 +4,27 @@ use crate::cli::{CommandOutput, Invocation, Project, World};
 use crate::core::guidance::finding::{Finding, Severity};
 use crate::core::outcome::Exit;
 use crate::core::settings::Resolved;
-use crate::scan::{self, Counter, Scan, ScanBudget};
+use crate::scan::{self, FileCounter, Scan, ScanBudget};
 use crate::store::user::given_guidance;
 use crate::store::{config, state};
 use crate::view;
 use crate::view::paint::Paint;
 use crate::view::progress::{self, ProgressLine};
 
-pub fn now(world: &World, project: &Project, shows: bool) -> Scan {
+pub fn scan_project(world: &World, project: &Project, shows: bool) -> Scan {
     let work_tree = project.work_tree(&world.working_dir);
-    shown(world, &work_tree, &config::load(world, project), ScanBudget::Command, shows)
+    scan_with_progress(world, &work_tree, &config::load(world, project), ScanBudget::Command, shows)
 }
 
 /// Scans, and on a terminal shows how far it is.
-pub fn shown(
+pub fn scan_with_progress(
     world: &World,
     work_tree: &Project,
     resolved: &Resolved,
     budget: ScanBudget,
     shows: bool,
 ) -> Scan {
-    let counter = Counter::default();
+    let counter = FileCounter::default();
     let count = counter.clone();
     let line = move || format!("scanning… {} files", progress::grouped(count.files()));
     let _progress = ProgressLine::show(shows, line);
@@ -47,12 +47,12 @@ pub fn command(call: &Invocation) -> CommandOutput {
 
 /// Returns the text and the exit code.
 pub fn run(world: &World, project: &Project, least: Severity, format: Format, shows: bool) -> (String, Exit) {
-    let mut scan = now(world, project, shows);
+    let mut scan = scan_project(world, project, shows);
     let allowed_ids = allowed_findings(world, project);
     scan.findings.retain(|finding| finding.severity >= least);
-    let stands =
+    let blocks_start =
         |finding: &Finding| finding.severity == Severity::Critical && !allowed_ids.contains(&finding.id);
-    let exit = if scan.findings.iter().any(stands) { Exit::Blocked } else { Exit::Success };
+    let exit = if scan.findings.iter().any(blocks_start) { Exit::Blocked } else { Exit::Success };
     (format(&scan, &allowed_ids), exit)
 }
 

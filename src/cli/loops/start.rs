@@ -52,7 +52,7 @@ struct StartPlan {
     /// The tripped breaker that is reset.
     tripped: Option<circuit::BreakerRecord>,
     /// What the user should know of the day's budget.
-    told: Option<String>,
+    budget_note: Option<String>,
 }
 
 pub fn command(call: &Invocation) -> Result<String, Failure> {
@@ -66,18 +66,18 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
     Ok(start(&call.world, &call.project, &session, &request, false)?.user)
 }
 
-/// Starts or resumes a loop. `told` says that the agent is going to read [`Reply::agent`]; otherwise it gets the
-/// whole task at its next turn.
+/// Starts or resumes a loop. `agent_gets_prompt` says that the agent is going to read [`Reply::agent`]; otherwise it gets
+/// the whole task at its next turn.
 pub fn start(
     world: &World,
     project: &Project,
     session: &str,
     request: &StartRequest,
-    told: bool,
+    agent_gets_prompt: bool,
 ) -> Result<SlashReply, Failure> {
     check_session(session)?;
     let question = answer::refuse_unanswered(world, project, request)?;
-    start_with(world, project, session, request, told, question)
+    start_with(world, project, session, request, agent_gets_prompt, question)
 }
 
 /// Does the same with this answer to an earlier question, whatever else is open.
@@ -86,7 +86,7 @@ pub fn start_with(
     project: &Project,
     session: &str,
     request: &StartRequest,
-    told: bool,
+    agent_gets_prompt: bool,
     question: Option<Question>,
 ) -> Result<SlashReply, Failure> {
     let mut request = request.clone();
@@ -104,7 +104,7 @@ pub fn start_with(
     let mut plan = plan(&start, &state.document, import)?;
     plan.tripped = plan.tripped.or(tripped);
     plan.question = question;
-    let handed = prepare(&start, &mut plan, told)?;
+    let handed = prepare(&start, &mut plan, agent_gets_prompt)?;
     plan.run.session.work_tree = project.name_of(&work_tree);
     let place = plan.run.session.work_tree.clone();
     plan.run.circuit.move_to(&place);
@@ -122,7 +122,14 @@ pub fn start_with(
         too_much = guidance.full(Some(session));
         state.document.set_guidance(&guidance)?;
     }
-    let context = BriefingContext { world, project, session, run: &plan.run, resolved: &plan.resolved, told };
+    let context = BriefingContext {
+        world,
+        project,
+        session,
+        run: &plan.run,
+        resolved: &plan.resolved,
+        told: agent_gets_prompt,
+    };
     let brief = briefing::prepare(&context, &mut state.document, scan)?;
     if !request.skip_constraint_scan {
         refusals::critical(&brief.critical)?;
@@ -135,7 +142,7 @@ pub fn start_with(
             .map(|full| format!("not all guidance fits in a prompt: {full}; remove some with --remove N")),
     );
     notes.extend(stops::odd_kill_switch(project).map(|error| format!("{error:#}; it does not stop a loop")));
-    notes.extend(plan.told.take());
+    notes.extend(plan.budget_note.take());
     notes.extend(refusals::known_quota(figures::load(world, session), &plan.settings, world.now));
     notes.extend(given_guidance::foreign_note(world, project, &state.document));
     notes.extend(question::foreign_notes(world, project));
@@ -211,7 +218,7 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
     if verb != "started" {
         refusals::at_limit(&run, &settings)?;
     }
-    let told = refusals::spent_day(world, &settings)?;
+    let budget_note = refusals::spent_day(world, &settings)?;
     Ok(StartPlan {
         run,
         resolved,
@@ -222,12 +229,12 @@ fn plan(start: &Start, document: &Document, import: Option<Import>) -> Result<St
         adopted_from,
         replaced,
         tripped,
-        told,
+        budget_note,
     })
 }
 
 /// Completes the loop's record.
-fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<Vec<String>> {
+fn prepare(start: &Start, plan: &mut StartPlan, agent_gets_prompt: bool) -> anyhow::Result<Vec<String>> {
     let StartPlan { run, resolved, settings, question, .. } = plan;
     config::freeze(run, resolved);
     let warnings = resolved.warnings.iter().map(|warning| format!("settings: {warning}"));
@@ -235,7 +242,7 @@ fn prepare(start: &Start, plan: &mut StartPlan, told: bool) -> anyhow::Result<Ve
     run.told.limits = Some((settings.max_iterations, settings.max_runtime_ms));
     run.given.files = resolved.files.clone();
     let notes = answer::hand_over(start.world, start.project, run, question.as_ref())?;
-    run.pending.repeat_task = !told;
+    run.pending.repeat_task = !agent_gets_prompt;
     // What the session has cost until now is not the loop's.
     run.session.counted_usd = figures::load(start.world, start.session).and_then(|figures| figures.spent_usd);
     Ok(notes)
@@ -479,5 +486,5 @@ pub fn scan_before_start(
     if request.skip_constraint_scan || !resolved.is_on("scan.enabled") {
         return None;
     }
-    Some(super::scan::shown(world, work_tree, &resolved, ScanBudget::Start, true))
+    Some(super::scan::scan_with_progress(world, work_tree, &resolved, ScanBudget::Start, true))
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::{Failure, Invocation};
 use crate::core::text::clean;
-use crate::store::project::layout::{self, Made};
+use crate::store::project::layout::{self, TemplateResult};
 use crate::store::runner::run_lock;
 
 pub fn init(call: &Invocation) -> Result<String, Failure> {
@@ -21,15 +21,15 @@ pub fn init(call: &Invocation) -> Result<String, Failure> {
         format!("{} in {}\n", clean::excerpt(&name, 80), clean::line(&project.root.to_string_lossy()));
     for (path, made) in &made {
         let what = match (path.as_str(), made) {
-            (".gitignore", Made::Replaced) => "lines added",
-            (_, Made::Created) => "created",
-            (_, Made::Kept) => "kept",
-            (_, Made::Replaced) => "replaced",
-            (_, Made::Unchanged) => "unchanged",
+            (".gitignore", TemplateResult::Replaced) => "lines added",
+            (_, TemplateResult::Created) => "created",
+            (_, TemplateResult::Kept) => "kept",
+            (_, TemplateResult::Replaced) => "replaced",
+            (_, TemplateResult::Unchanged) => "unchanged",
         };
         text.push_str(&format!("  {path:<20} {what}\n"));
     }
-    text.push_str(if made.iter().any(|(_, made)| *made == Made::Kept) {
+    text.push_str(if made.iter().any(|(_, made)| *made == TemplateResult::Kept) {
         "--force replaces what was kept.\n"
     } else {
         "Next: describe in ralph/prd.md what you want, then `ralph run`. Its first story turns that into a task list.\n"

@@ -14,7 +14,7 @@ use crate::core::outcome::Outcome;
 use crate::core::record::Engine;
 use crate::core::settings::SettingSource;
 use crate::core::text::clean;
-use crate::run::screen::Screen;
+use crate::run::screen::RunOutput;
 use crate::run::{self, Context, RunPlan, Runner, SESSION};
 use crate::store::project::git;
 use crate::store::{config, events, state};
@@ -43,13 +43,13 @@ pub fn run(call: &Invocation) -> CommandOutput {
         planned.notes.insert(0, "ended an agent that an earlier run had left running".into());
     }
     planned.notes.extend(left.unended);
-    let mut screen = Screen::new(world, style, colour, &planned.plan.run.run_id);
+    let mut screen = RunOutput::new(world, style, colour, &planned.plan.run.run_id);
     report_start(world, project, &planned, &mut screen);
     Ok((String::new(), Runner::new(world, project, planned.plan, held, screen)?.run()))
 }
 
 /// Says everything the run works by: its position, checks, limits and task.
-fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mut Screen) {
+fn report_start(world: &World, project: &Project, planned: &Planned, screen: &mut RunOutput) {
     let RunPlan { run, options, .. } = &planned.plan;
     let resolved = config::load_for(world, project, run);
     let settings = resolved.settings_for(Engine::Runner);

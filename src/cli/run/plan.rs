@@ -280,7 +280,7 @@ impl Planned {
         let expired = expiry::close(world, project, SESSION, &mut state.document, expiration_ms)?;
         state.document.set_loop(SESSION, run)?;
         armed::arm(world, project, SESSION, run, self.replaced.as_ref())?;
-        held.tell(options.target.told(RunLock::of_this_process(&run.run_id, world.now)))?;
+        held.publish(options.target.told(RunLock::of_this_process(&run.run_id, world.now)))?;
         state.save()?;
         given_guidance::prune(world, project, &state.document);
         Ok(expired)

@@ -3,7 +3,7 @@
 use crate::cli::loops::alive;
 use crate::cli::{Failure, Invocation, Project, World};
 use crate::core::record::{ArmedLoop, Engine, LoopState};
-use crate::core::settings::loosening::Loosens;
+use crate::core::settings::loosening::LooseningRule;
 use crate::core::settings::{self, KEYS, SettingKey, SettingRow, SettingSource};
 use crate::core::text::clean;
 use crate::store::state::Locked;
@@ -84,7 +84,7 @@ fn record_limit(
     value: Option<&Value>,
 ) -> Result<(), Failure> {
     let loops = alive(world, project).loops;
-    if loops.is_empty() || key.loosens == Loosens::Never {
+    if loops.is_empty() || key.loosens == LooseningRule::Never {
         return Ok(());
     }
     let _lock = Locked::open(project, world.now)?;

@@ -4,7 +4,7 @@
 //! to then.
 
 use super::chosen_run;
-use super::sources::{self, AccountSource, Bytes, Line};
+use super::sources::{self, AgentLogSource, Bytes, Line};
 use crate::cli::{CommandOutput, Failure, Invocation, World};
 use crate::core::event::{Event, EventKind, IterationEnded};
 use crate::core::outcome::Exit;
@@ -83,7 +83,7 @@ struct LogReader<'a, W: Write> {
     cleans: bool,
     paint: Paint,
     out: W,
-    source: Option<AccountSource>,
+    source: Option<AgentLogSource>,
     /// A runner's log, of which every byte is wanted.
     bytes: Option<Bytes>,
     /// The iteration that what comes next belongs to.
@@ -164,7 +164,7 @@ impl<W: Write> LogReader<'_, W> {
             let news = self.events.poll(|line| events.extend(Event::parse(line)))?;
             if self.events.skipped_bytes > 0 && !std::mem::replace(&mut self.events_skipped, true) {
                 let path = self.events.path().to_owned();
-                self.tell_left_out(&path, self.events.skipped_bytes)?;
+                self.print_left_out(&path, self.events.skipped_bytes)?;
             }
             for event in events {
                 is_news = true;
@@ -176,7 +176,7 @@ impl<W: Write> LogReader<'_, W> {
         }
         if self.is_open {
             self.find_transcript(None);
-            self.tell_source(None)?;
+            self.print_source(None)?;
         }
         Ok(is_news)
     }
@@ -187,7 +187,7 @@ impl<W: Write> LogReader<'_, W> {
             self.find_transcript(facts.transcript.as_deref());
         }
         if self.is_open {
-            self.tell_source(Some(at))?;
+            self.print_source(Some(at))?;
         }
         match &event.what {
             EventKind::Started(started) => {
@@ -266,7 +266,7 @@ impl<W: Write> LogReader<'_, W> {
         let Ok(path) = self.run.project().file(&path) else { return };
         match self.raw && !self.cleans {
             true => self.bytes = Some(Bytes::new(&path)),
-            false => self.source = Some(AccountSource::log(&path, self.raw)),
+            false => self.source = Some(AgentLogSource::log(&path, self.raw)),
         }
     }
 
@@ -275,7 +275,7 @@ impl<W: Write> LogReader<'_, W> {
         if self.run.started.engine == Engine::Runner {
             return;
         }
-        let present = self.source.as_ref().map(AccountSource::path);
+        let present = self.source.as_ref().map(AgentLogSource::path);
         if present
             .is_some_and(|path| told.is_none_or(|told| *told == *path.to_string_lossy()) && path.is_file())
         {
@@ -287,18 +287,18 @@ impl<W: Write> LogReader<'_, W> {
             return;
         };
         if present != Some(path.as_path()) {
-            self.source = Some(AccountSource::transcript(&path, self.last_at, self.raw));
+            self.source = Some(AgentLogSource::transcript(&path, self.last_at, self.raw));
         }
     }
 
-    fn tell_source(&mut self, until: Option<Stamp>) -> Result<(), Failure> {
+    fn print_source(&mut self, until: Option<Stamp>) -> Result<(), Failure> {
         if let Some(bytes) = &mut self.bytes {
             self.told |= bytes.copy(&mut self.out).map_err(|_| Failure::refused(GONE))? > 0;
         }
         let Some(mut source) = self.source.take() else { return Ok(()) };
         let known = source.long_lines();
         let told = source.tell(until, |line| self.line(&line));
-        self.tell_skipped(&source, known)?;
+        self.print_skipped(&source, known)?;
         self.source = Some(source);
         told
     }
@@ -307,14 +307,14 @@ impl<W: Write> LogReader<'_, W> {
         if self.run.started.engine == Engine::InSession {
             return Ok(());
         }
-        self.tell_source(None)?;
+        self.print_source(None)?;
         self.bytes = None;
         let Some(mut source) = self.source.take() else { return Ok(()) };
         source.finish(|line| self.line(&line))
     }
 
     /// Tells what of the source is not shown: its beginning, and the lines that were too long since `known` of them.
-    fn tell_skipped(&mut self, source: &AccountSource, known: u64) -> Result<(), Failure> {
+    fn print_skipped(&mut self, source: &AgentLogSource, known: u64) -> Result<(), Failure> {
         let long = source.long_lines().saturating_sub(known);
         if long > 0 && !self.raw && self.is_wanted() {
             let lines = if long == 1 { "1 line".to_owned() } else { format!("{long} lines") };
@@ -324,11 +324,11 @@ impl<W: Write> LogReader<'_, W> {
         let bytes = source.skipped_bytes();
         match bytes == 0 || std::mem::replace(&mut self.skipped, true) {
             true => Ok(()),
-            false => self.tell_left_out(source.path(), bytes),
+            false => self.print_left_out(source.path(), bytes),
         }
     }
 
-    fn tell_left_out(&mut self, path: &Path, bytes: u64) -> Result<(), Failure> {
+    fn print_left_out(&mut self, path: &Path, bytes: u64) -> Result<(), Failure> {
         if self.raw {
             return Ok(());
         }

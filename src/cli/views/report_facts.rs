@@ -1,9 +1,9 @@
 //! What a report is made from: events, history, git, the task list, the question, and the logs.
 
 use super::report::ReportedRun;
-use crate::claude::account;
+use crate::claude::agent_log;
 use crate::cli::{Project, World};
-use crate::core::event::account::AccountEntry;
+use crate::core::event::agent_log::AgentLogEntry;
 use crate::core::event::timeline::Timeline;
 use crate::core::event::{self, Check, Event, EventKind, RunEnded, RunStarted};
 use crate::core::outcome::Outcome;
@@ -40,7 +40,7 @@ pub(super) fn gather(world: &World, chosen: ReportedRun) -> Result<ReportInput> 
     let later = |run: &&RunFile| run.run_id != run_id && run.started_at > started_at;
     let is_newest = !siblings.iter().any(|run| later(&run));
     let engine = timeline.started.as_ref().map_or_else(Engine::default, |started| started.engine);
-    let accounts = match engine {
+    let agent_logs = match engine {
         Engine::Runner => {
             let next = siblings.iter().filter(later).filter(|run| run.started.engine == Engine::Runner);
             of_logs(&project, &timeline, next.map(|run| run.started_at).min())
@@ -52,7 +52,7 @@ pub(super) fn gather(world: &World, chosen: ReportedRun) -> Result<ReportInput> 
         commits: of_git(&project, &timeline),
         tasks: tasks(&project, &timeline, is_newest),
         question: question(world, &project, &timeline),
-        accounts,
+        agent_logs,
         is_newest,
         is_alive: timeline.ended.is_none() && is_alive(world, &project, engine, &run_id),
         has_events,
@@ -151,7 +151,7 @@ fn is_alive(world: &World, project: &Project, engine: Engine, run_id: &str) -> b
 }
 
 /// Returns the end of each iteration's log.
-fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTreeMap<u64, Vec<AccountEntry>> {
+fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTreeMap<u64, Vec<AgentLogEntry>> {
     let started = timeline.started_at.unwrap_or_default();
     let Ok(Some(folder)) = logs::folder_of(project, started, next) else { return BTreeMap::new() };
     let tail = |number: &u64| {
@@ -161,8 +161,8 @@ fn of_logs(project: &Project, timeline: &Timeline, next: Option<Stamp>) -> BTree
     timeline.iterations.keys().filter_map(tail).collect()
 }
 
-fn end_of(path: &Path) -> Option<Vec<AccountEntry>> {
-    let mut last: VecDeque<AccountEntry> = VecDeque::with_capacity(LOG_ENTRIES + 1);
+fn end_of(path: &Path) -> Option<Vec<AgentLogEntry>> {
+    let mut last: VecDeque<AgentLogEntry> = VecDeque::with_capacity(LOG_ENTRIES + 1);
     let mut follower = Follower::from_end(path, LOG_BYTES);
     follower
         .poll(|line| agent::log_entries(line).into_iter().for_each(|entry| push(&mut last, entry)))
@@ -170,7 +170,7 @@ fn end_of(path: &Path) -> Option<Vec<AccountEntry>> {
     Some(last.into())
 }
 
-fn push(last: &mut VecDeque<AccountEntry>, mut entry: AccountEntry) {
+fn push(last: &mut VecDeque<AgentLogEntry>, mut entry: AgentLogEntry) {
     if entry.text.chars().count() > LOG_CHARS {
         entry.text = entry.text.chars().take(LOG_CHARS).chain(['…']).collect();
     }
@@ -181,7 +181,7 @@ fn push(last: &mut VecDeque<AccountEntry>, mut entry: AccountEntry) {
 }
 
 /// Returns the end of each iteration in the transcripts of its session, by the times in it.
-fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<AccountEntry>> {
+fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<AgentLogEntry>> {
     let ends: Vec<(Stamp, u64)> =
         timeline.iterations.iter().map(|(number, it)| (it.ended_at, *number)).collect();
     let started = timeline.started_at.unwrap_or_default();
@@ -189,11 +189,11 @@ fn of_transcript(timeline: &Timeline) -> BTreeMap<u64, Vec<AccountEntry>> {
         timeline.iterations.values().filter_map(|it| it.facts.transcript.as_deref()).collect();
     paths.sort_unstable();
     paths.dedup();
-    let mut found: BTreeMap<u64, VecDeque<AccountEntry>> = BTreeMap::new();
+    let mut found: BTreeMap<u64, VecDeque<AgentLogEntry>> = BTreeMap::new();
     for path in paths {
         let mut follower = Follower::from_end(Path::new(path), TRANSCRIPT_BYTES);
         let read = follower.poll(|line| {
-            for entry in account::entries(line) {
+            for entry in agent_log::entries(line) {
                 let Some(at) = entry.at.filter(|at| *at >= started) else { continue };
                 let place = ends.partition_point(|(end, _)| *end < at);
                 if let Some((_, number)) = ends.get(place) {

@@ -1,8 +1,8 @@
 //! Where the account of a run comes from: the logs of a runner's iterations, or the transcript of a session.
 
-use crate::claude::{account, transcript};
+use crate::claude::{agent_log, transcript};
 use crate::cli::{Failure, World};
-use crate::core::event::account::AccountEntry;
+use crate::core::event::agent_log::AgentLogEntry;
 use crate::core::event::timeline::Timeline;
 use crate::core::record::Engine;
 use crate::core::time::Stamp;
@@ -54,12 +54,12 @@ pub fn transcript_at(world: &World, known: Option<&str>, session: &str) -> Optio
 /// One line of a log or a transcript.
 pub struct Line {
     pub at: Option<Stamp>,
-    pub entries: Vec<AccountEntry>,
+    pub entries: Vec<AgentLogEntry>,
     pub bytes: Vec<u8>,
 }
 
 /// A log or transcript that is read up to a moment.
-pub struct AccountSource {
+pub struct AgentLogSource {
     follower: Follower,
     lines: VecDeque<Line>,
     has_more: bool,
@@ -72,19 +72,19 @@ pub struct AccountSource {
     keeps_bytes: bool,
 }
 
-impl AccountSource {
+impl AgentLogSource {
     /// Reads the log of a runner's iteration.
-    pub fn log(path: &Path, keeps_bytes: bool) -> AccountSource {
-        AccountSource { is_plain: true, keeps_bytes, ..AccountSource::new(path) }
+    pub fn log(path: &Path, keeps_bytes: bool) -> AgentLogSource {
+        AgentLogSource { is_plain: true, keeps_bytes, ..AgentLogSource::new(path) }
     }
 
     /// Reads a transcript from this moment on.
-    pub fn transcript(path: &Path, floor: Stamp, keeps_bytes: bool) -> AccountSource {
-        AccountSource { floor: Some(floor), leaves_out: true, keeps_bytes, ..AccountSource::new(path) }
+    pub fn transcript(path: &Path, floor: Stamp, keeps_bytes: bool) -> AgentLogSource {
+        AgentLogSource { floor: Some(floor), leaves_out: true, keeps_bytes, ..AgentLogSource::new(path) }
     }
 
-    fn new(path: &Path) -> AccountSource {
-        AccountSource {
+    fn new(path: &Path) -> AgentLogSource {
+        AgentLogSource {
             follower: Follower::new(path),
             lines: VecDeque::new(),
             has_more: true,
@@ -163,9 +163,9 @@ impl AccountSource {
     }
 
     fn line(&self, bytes: &[u8]) -> Line {
-        let entries = if self.is_plain { agent::log_entries(bytes) } else { account::entries(bytes) };
+        let entries = if self.is_plain { agent::log_entries(bytes) } else { agent_log::entries(bytes) };
         let at = entries.first().and_then(|entry| entry.at);
-        let at = at.or_else(|| account::time_of(bytes).filter(|_| self.keeps_bytes));
+        let at = at.or_else(|| agent_log::time_of(bytes).filter(|_| self.keeps_bytes));
         Line { at, entries, bytes: if self.keeps_bytes { bytes.to_vec() } else { Vec::new() } }
     }
 }

@@ -78,7 +78,7 @@ pub struct TurnFacts<'a> {
 pub enum BreakerVerdict {
     Fine,
     /// One more such turn trips it: the agent is told.
-    Pivot(String),
+    Warn(String),
     Trip(Outcome, String),
 }
 
@@ -96,7 +96,7 @@ impl Circuit {
         }
         let before = self.counters;
         self.count(turn, settings);
-        let mut pivot = None;
+        let mut warning = None;
         for (condition, setting) in settings.iter() {
             let (limit, count) = (condition.limit(setting), self.counters.get(condition.name()));
             let found = || condition.found(count, setting, &self.error);
@@ -104,11 +104,11 @@ impl Circuit {
                 return self.trip(condition.outcome, found());
             }
             // Told when the count arrives there, and not again while it stays.
-            if pivot.is_none() && count > before.get(condition.name()) && count.saturating_add(1) == limit {
-                pivot = Some(format!("{}; one more ends the loop. {}", found(), condition.advice));
+            if warning.is_none() && count > before.get(condition.name()) && count.saturating_add(1) == limit {
+                warning = Some(format!("{}; one more ends the loop. {}", found(), condition.advice));
             }
         }
-        pivot.map_or(BreakerVerdict::Fine, BreakerVerdict::Pivot)
+        warning.map_or(BreakerVerdict::Fine, BreakerVerdict::Warn)
     }
 
     /// Takes up the baseline of the checkout in which the agent works: one checkout is never compared with another,
@@ -335,9 +335,9 @@ mod tests {
         let turns = [vec![still.clone(); 4], vec![Told::default(); 3], vec![still]].concat();
         let (circuit, verdicts) = judge(&turns, &defaults());
         let warned: Vec<_> =
-            (0..turns.len()).filter(|&at| matches!(verdicts[at], BreakerVerdict::Pivot(_))).collect();
+            (0..turns.len()).filter(|&at| matches!(verdicts[at], BreakerVerdict::Warn(_))).collect();
         assert_eq!(warned, [3]);
-        let BreakerVerdict::Pivot(text) = &verdicts[3] else { panic!() };
+        let BreakerVerdict::Warn(text) = &verdicts[3] else { panic!() };
         assert!(text.starts_with("4 turns in a row without progress"), "{text}");
         assert!(text.contains("one more ends the loop"), "{text}");
         assert!(matches!(&verdicts[7], BreakerVerdict::Trip(Outcome::Stuck, _)) && circuit.is_tripped());

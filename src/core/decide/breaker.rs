@@ -76,8 +76,8 @@ pub fn judge(
         (_, BreakerVerdict::Trip(outcome, reason)) => run.circuit.trip(outcome, reason),
         (trip @ BreakerVerdict::Trip(..), _) => trip,
         // Files changed as well as not committed: the breaker's warning does not say that.
-        (BreakerVerdict::Pivot(first), BreakerVerdict::Pivot(second)) if progress != Some(false) => {
-            BreakerVerdict::Pivot(format!("{first} {second}"))
+        (BreakerVerdict::Warn(first), BreakerVerdict::Warn(second)) if progress != Some(false) => {
+            BreakerVerdict::Warn(format!("{first} {second}"))
         }
         (BreakerVerdict::Fine, verdict) | (verdict, _) => verdict,
     }
@@ -98,7 +98,7 @@ fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: boo
                 Some(_) => "Commit each verified step, or signal that you are done or blocked.",
                 None => "Change something, or signal that you are done or blocked.",
             };
-            BreakerVerdict::Pivot(format!("{found}; one more ends the loop. {advice}"))
+            BreakerVerdict::Warn(format!("{found}; one more ends the loop. {advice}"))
         }
         _ => BreakerVerdict::Fine,
     }
@@ -110,21 +110,21 @@ mod tests {
 
     #[test]
     fn max_stuck_warns_one_iteration_before_and_names_files_without_a_commit() {
-        let pivot = |count, max, committed, changed| match judge_stuck(count, max, committed, changed) {
-            BreakerVerdict::Pivot(text) => text,
+        let warn = |count, max, committed, changed| match judge_stuck(count, max, committed, changed) {
+            BreakerVerdict::Warn(text) => text,
             verdict => format!("{verdict:?}"),
         };
         for (count, max) in [(0, 3), (1, 3), (0, 1), (2, 0), (99, 0)] {
             assert_eq!(judge_stuck(count, max, Some(false), true), BreakerVerdict::Fine, "{count} of {max}");
         }
-        let warning = pivot(2, 3, Some(false), true);
+        let warning = warn(2, 3, Some(false), true);
         for part in
             ["2 iterations in a row without a commit", "files change, nothing is committed", "one more ends"]
         {
             assert!(warning.contains(part), "{part}: {warning}");
         }
-        assert!(!pivot(2, 3, Some(false), false).contains("files change"));
-        assert!(pivot(2, 3, None, true).contains("without a change in the work tree;"));
+        assert!(!warn(2, 3, Some(false), false).contains("files change"));
+        assert!(warn(2, 3, None, true).contains("without a change in the work tree;"));
         let trip = "3 iterations in a row without a commit (files change, nothing is committed)";
         assert_eq!(judge_stuck(3, 3, Some(false), true), BreakerVerdict::Trip(Outcome::Stuck, trip.into()));
     }

@@ -56,7 +56,7 @@ pub struct Note {
     /// Why its signal does not count.
     pub ignored: Option<Ignored>,
     /// The breaker's warning, one step before it trips.
-    pub pivot: Option<String>,
+    pub warning: Option<String>,
     /// Advice from an earlier turn whose stop was allowed, so that it could not be given there.
     pub earlier_advice: Option<String>,
     pub next_turn: NextTurn,
@@ -98,7 +98,7 @@ impl Note {
     pub fn advice(&self) -> Option<String> {
         let advice = self.rejected.iter().map(Rejection::advice);
         let advice = advice.chain(self.ignored.iter().map(Ignored::advice));
-        let advice: Vec<String> = advice.chain(self.pivot.clone()).chain(self.next_turn.advice()).collect();
+        let advice: Vec<String> = advice.chain(self.warning.clone()).chain(self.next_turn.advice()).collect();
         (!advice.is_empty()).then(|| advice.join("\n"))
     }
 }
@@ -203,7 +203,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     let verdict = breaker::judge(&mut run, turn, status.as_ref(), gave_signal, &note, settings);
     match verdict {
         BreakerVerdict::Fine => {}
-        BreakerVerdict::Pivot(text) => note.pivot = Some(text),
+        BreakerVerdict::Warn(text) => note.warning = Some(text),
         BreakerVerdict::Trip(outcome, reason) => {
             return end(run, outcome, reason, &note, now);
         }
@@ -557,8 +557,8 @@ mod tests {
             let Decision::Continue(next) = decision else { panic!("{decision:?}") };
             note = *next;
         }
-        let pivot = note.pivot.unwrap();
-        assert!(pivot.contains("testing only") && pivot.contains("nothing is committed"), "{pivot}");
+        let warning = note.warning.unwrap();
+        assert!(warning.contains("testing only") && warning.contains("nothing is committed"), "{warning}");
     }
 
     #[test]

@@ -188,18 +188,18 @@ pub fn end_turn(run: &mut StoredLoop, progress: Option<bool>) -> Option<String> 
     if denied.is_empty() || denials.turns_in_a_row < MAX_DENIALS {
         return None;
     }
-    let reason = blocked(&denied, &format!("{} turns", denials.turns_in_a_row), &way_to_allow(&rules));
+    let reason = blocked(&denied, &format!("{} turns", denials.turns_in_a_row), &allow_hint(&rules));
     run.session.flags_to_allow = Some(flags(&rules.into_iter().flatten().collect::<Vec<_>>()));
     Some(reason)
 }
 
 /// Says how to allow calls, each by its rule or, without one, in the client.
-pub fn way_to_allow(rules: &[Option<String>]) -> String {
+pub fn allow_hint(rules: &[Option<String>]) -> String {
     let flags = flags(&rules.iter().flatten().cloned().collect::<Vec<_>>());
     match (flags.is_empty(), rules.contains(&None)) {
         (true, _) => "no tool rule can allow exactly this; use /permissions in Claude Code".into(),
-        (false, true) => format!("{}; for the rest use /permissions in Claude Code", to_allow(&flags)),
-        (false, false) => to_allow(&flags),
+        (false, true) => format!("{}; for the rest use /permissions in Claude Code", flags_hint(&flags)),
+        (false, false) => flags_hint(&flags),
     }
 }
 
@@ -218,15 +218,15 @@ pub fn flag(name: &str, value: &str) -> String {
 }
 
 /// Says that a loop is blocked by what it was denied.
-pub fn blocked(denied: &[String], times: &str, way: &str) -> String {
-    format!("{}, {times} in a row; {way}", was_denied(denied))
+pub fn blocked(denied: &[String], times: &str, hint: &str) -> String {
+    format!("{}, {times} in a row; {hint}", was_denied(denied))
 }
 
 pub fn was_denied(denied: &[String]) -> String {
     format!("the agent was denied {}", denied.join(", "))
 }
 
-pub fn to_allow(flags: &str) -> String {
+pub fn flags_hint(flags: &str) -> String {
     if flags.is_empty() {
         "allow it in the agent's own settings".into()
     } else {
@@ -355,7 +355,7 @@ mod tests {
             Some("--allow-tool 'Bash(npm publish)' --allow-tool Edit")
         );
         // A call that no rule names exactly is not answered by a rule for every command.
-        for (denied, way, flags) in [
+        for (denied, hint, flags) in [
             (&["ls *.rs"][..], "no tool rule can allow exactly this; use /permissions in Claude Code", ""),
             (
                 &[rule, "a\nb"],
@@ -365,7 +365,7 @@ mod tests {
         ] {
             let run = &mut other.clone();
             let reason = turn(run, denied, none).unwrap();
-            assert!(reason.ends_with(&format!("3 turns in a row; {way}")), "{reason}");
+            assert!(reason.ends_with(&format!("3 turns in a row; {hint}")), "{reason}");
             assert_eq!(run.session.flags_to_allow.as_deref(), Some(flags));
         }
     }

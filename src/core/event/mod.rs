@@ -2,7 +2,7 @@
 //!
 //! Both engines write these events. What people look at afterwards is folded from them, see [`timeline`].
 
-pub mod account;
+pub mod agent_log;
 pub mod changes;
 pub mod notice;
 pub mod timeline;

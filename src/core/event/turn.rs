@@ -39,8 +39,8 @@ pub fn state_change_events(
     let breaker =
         |step, reason: &str| EventKind::Breaker(BreakerStep { step, iteration, reason: text(reason) });
     let mut events = Vec::new();
-    if let Some(pivot) = note.and_then(|note| note.pivot.as_ref()) {
-        events.push(breaker(BreakerAction::Warned, pivot));
+    if let Some(warning) = note.and_then(|note| note.warning.as_ref()) {
+        events.push(breaker(BreakerAction::Warned, warning));
     }
     if after.circuit.is_tripped() && !before.circuit.is_tripped() {
         events.push(breaker(BreakerAction::Tripped, after.circuit.reason.as_deref().unwrap_or_default()));

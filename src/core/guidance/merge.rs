@@ -60,12 +60,12 @@ impl GuidanceLists {
     /// forbidden one if they are equally old.
     pub fn merge(guidance: &Guidance, session: &str, findings: &[Finding]) -> Self {
         let allowed_ids: HashSet<&str> = guidance.allowed.iter().map(|entry| entry.text.as_str()).collect();
-        let stands = |finding: &&Finding| {
+        let is_enforced = |finding: &&Finding| {
             finding.severity >= Severity::High && !allowed_ids.contains(finding.id.as_str())
         };
-        let mut standing: Vec<&Finding> = findings.iter().filter(stands).collect();
-        standing.sort_by_key(|finding| finding.rank());
-        let subjects = Subjects::new(&standing);
+        let mut enforced: Vec<&Finding> = findings.iter().filter(is_enforced).collect();
+        enforced.sort_by_key(|finding| finding.rank());
+        let subjects = Subjects::new(&enforced);
 
         let line = |entry: &Entry| GuidanceLine {
             entry: entry.id(),
@@ -94,7 +94,7 @@ impl GuidanceLists {
             }
         }
         let mut seen: HashSet<String> = lists.forbidden.iter().map(|line| line.entry.0.clone()).collect();
-        lists.findings = standing.into_iter().map(sentence).collect();
+        lists.findings = enforced.into_iter().map(sentence).collect();
         lists.findings.retain(|sentence| seen.insert(key(sentence)));
         lists
     }

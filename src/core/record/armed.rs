@@ -70,7 +70,7 @@ impl ArmedLoop {
         self.timing =
             Timing { armed_at: now, clock: None, slept_mark_ms: None, ..std::mem::take(&mut self.timing) };
         self.session = Session {
-            transcript: self.session.transcript.anew(),
+            transcript: self.session.transcript.restarted(),
             unscanned: self.session.unscanned,
             work_tree: std::mem::take(&mut self.session.work_tree),
             background: std::mem::take(&mut self.session.background),

@@ -340,7 +340,7 @@ pub struct CarriedToolCounts {
 
 impl TranscriptPosition {
     /// Returns a position that starts again, for another file or after a pause.
-    pub fn anew(&self) -> TranscriptPosition {
+    pub fn restarted(&self) -> TranscriptPosition {
         TranscriptPosition { extra: self.extra.clone(), ..TranscriptPosition::default() }
     }
 }

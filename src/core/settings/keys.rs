@@ -1,7 +1,7 @@
 //! Every setting: its key, flags, kind of value, default and help.
 
 use super::command;
-use super::loosening::Loosens;
+use super::loosening::LooseningRule;
 use super::tool_rule::ToolRule;
 use crate::core::circuit::condition::{CONDITIONS, Condition};
 use crate::core::event::notice::address::Address;
@@ -112,7 +112,7 @@ pub struct SettingKey {
     pub run_flag: Option<&'static str>,
     pub kind: ValueKind,
     /// What a project's file may not do to a loop that runs.
-    pub loosens: Loosens,
+    pub loosens: LooseningRule,
     default: DefaultValue,
     /// The highest number of its unit.
     most: f64,
@@ -126,7 +126,7 @@ const fn key(
     name: &'static str,
     kind: ValueKind,
     default: DefaultValue,
-    loosens: Loosens,
+    loosens: LooseningRule,
     help: &'static str,
 ) -> SettingKey {
     SettingKey { name, flag: None, run_flag: None, kind, loosens, default, most: MAX_NUMBER, help }
@@ -147,7 +147,7 @@ impl SettingKey {
 }
 
 use DefaultValue::{EmptyList, Number, On, Unset};
-use Loosens::{Added, Higher, HigherOrZero, Lower, LowerNotZero, Never, Off, Removed, To};
+use LooseningRule::{Added, Higher, HigherOrZero, Lower, LowerNotZero, Never, Off, Removed, To};
 use ValueKind::{Count, Duration, PositiveDuration};
 
 /// Every setting but those of the breaker's conditions.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// Which change of a setting gives the agent more freedom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loosens {
+pub enum LooseningRule {
     /// A higher number.
     Higher,
     /// A higher number, and 0 most of all: it means no limit.
@@ -29,30 +29,30 @@ pub enum Loosens {
     Never,
 }
 
-impl Loosens {
+impl LooseningRule {
     /// Returns what counts of a changed value: as much of it as is not looser.
     fn strictest(self, value: &Value, before: &Value) -> Value {
         let number = |value: &Value| value.as_f64().unwrap_or(0.0);
         let or_infinite = |value: &Value| if number(value) == 0.0 { f64::INFINITY } else { number(value) };
         let elements = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let is_looser = match self {
-            Loosens::Higher => number(value) > number(before),
-            Loosens::HigherOrZero => or_infinite(value) > or_infinite(before),
-            Loosens::Lower => number(value) < number(before),
-            Loosens::LowerNotZero => or_infinite(value) < or_infinite(before),
-            Loosens::Off => value == &Value::Bool(false),
-            Loosens::To(word) => value == word && before != word,
-            Loosens::Added => {
+            LooseningRule::Higher => number(value) > number(before),
+            LooseningRule::HigherOrZero => or_infinite(value) > or_infinite(before),
+            LooseningRule::Lower => number(value) < number(before),
+            LooseningRule::LowerNotZero => or_infinite(value) < or_infinite(before),
+            LooseningRule::Off => value == &Value::Bool(false),
+            LooseningRule::To(word) => value == word && before != word,
+            LooseningRule::Added => {
                 let (value, before) = (elements(value), elements(before));
                 return value.into_iter().filter(|element| before.contains(element)).collect();
             }
-            Loosens::Removed => {
+            LooseningRule::Removed => {
                 let (value, mut all) = (elements(value), elements(before));
                 let new: Vec<_> = value.into_iter().filter(|element| !all.contains(element)).collect();
                 all.extend(new);
                 return all.into();
             }
-            Loosens::Never => false,
+            LooseningRule::Never => false,
         };
         if is_looser { before.clone() } else { value.clone() }
     }
@@ -61,7 +61,7 @@ impl Loosens {
     fn is_looser(self, value: &Value, before: &Value) -> bool {
         match self {
             // The order of a list means nothing.
-            Loosens::Added | Loosens::Removed => {
+            LooseningRule::Added | LooseningRule::Removed => {
                 let (kept, value) = (self.strictest(value, before), value.as_array());
                 let kept = kept.as_array().map_or(&[][..], Vec::as_slice);
                 let value = value.map_or(&[][..], Vec::as_slice);
@@ -84,7 +84,7 @@ impl SettingRow {
 
     /// Returns whether the project's file could have decided it; what comes from flags and variables is the user's.
     fn is_open(&self) -> bool {
-        self.key.loosens != Loosens::Never && self.source <= SettingSource::Project
+        self.key.loosens != LooseningRule::Never && self.source <= SettingSource::Project
     }
 }
 
@@ -190,7 +190,7 @@ impl Resolved {
                 continue;
             }
             let (variable, shown_before) = (&given.place, shown(&before));
-            if loosens == Loosens::Never {
+            if loosens == LooseningRule::Never {
                 notes
                     .push(format!("{variable} ignored: {name} stays {shown_before}, the value at the start"));
                 continue;
@@ -242,16 +242,16 @@ mod tests {
     #[test]
     fn each_direction_tells_looser_from_stricter() {
         for (loosens, before, looser, stricter) in [
-            (Loosens::Higher, json!(5), json!(6), json!(0)),
-            (Loosens::HigherOrZero, json!(5), json!(6), json!(4)),
-            (Loosens::HigherOrZero, json!(5), json!(0), json!(1)),
-            (Loosens::HigherOrZero, json!(5.5), Value::Null, json!(5)),
-            (Loosens::Lower, json!(5), json!(0), json!(6)),
-            (Loosens::LowerNotZero, json!(5), json!(4), json!(0)),
-            (Loosens::LowerNotZero, json!(0), json!(4), json!(0)),
-            (Loosens::Off, json!(true), json!(false), json!(true)),
-            (Loosens::Added, json!(["a"]), json!(["b", "a"]), json!([])),
-            (Loosens::Removed, json!(["a", "b"]), json!(["b"]), json!(["b", "c", "a"])),
+            (LooseningRule::Higher, json!(5), json!(6), json!(0)),
+            (LooseningRule::HigherOrZero, json!(5), json!(6), json!(4)),
+            (LooseningRule::HigherOrZero, json!(5), json!(0), json!(1)),
+            (LooseningRule::HigherOrZero, json!(5.5), Value::Null, json!(5)),
+            (LooseningRule::Lower, json!(5), json!(0), json!(6)),
+            (LooseningRule::LowerNotZero, json!(5), json!(4), json!(0)),
+            (LooseningRule::LowerNotZero, json!(0), json!(4), json!(0)),
+            (LooseningRule::Off, json!(true), json!(false), json!(true)),
+            (LooseningRule::Added, json!(["a"]), json!(["b", "a"]), json!([])),
+            (LooseningRule::Removed, json!(["a", "b"]), json!(["b"]), json!(["b", "c", "a"])),
         ] {
             assert!(loosens.is_looser(&looser, &before), "{loosens:?} {looser}");
             assert!(!loosens.is_looser(&stricter, &before), "{loosens:?} {stricter}");
@@ -262,18 +262,18 @@ mod tests {
     #[test]
     fn of_a_mixed_change_the_stricter_part_counts() {
         let list = json!(["a", "b"]);
-        assert_eq!(Loosens::Added.strictest(&json!(["b", "c"]), &list), json!(["b"]));
-        assert_eq!(Loosens::Removed.strictest(&json!(["b", "c"]), &list), json!(["a", "b", "c"]));
+        assert_eq!(LooseningRule::Added.strictest(&json!(["b", "c"]), &list), json!(["b"]));
+        assert_eq!(LooseningRule::Removed.strictest(&json!(["b", "c"]), &list), json!(["a", "b", "c"]));
     }
 
     #[test]
     fn every_limit_has_a_direction_that_fits_its_kind() {
         for key in &KEYS {
             let fits = match key.loosens {
-                Loosens::Off => key.kind == ValueKind::Switch,
-                Loosens::To(_) => matches!(key.kind, ValueKind::Choice(_)),
-                Loosens::Added | Loosens::Removed => key.kind == ValueKind::List,
-                Loosens::Never => !matches!(
+                LooseningRule::Off => key.kind == ValueKind::Switch,
+                LooseningRule::To(_) => matches!(key.kind, ValueKind::Choice(_)),
+                LooseningRule::Added | LooseningRule::Removed => key.kind == ValueKind::List,
+                LooseningRule::Never => !matches!(
                     key.kind,
                     ValueKind::Count | ValueKind::Dollars | ValueKind::Switch | ValueKind::List
                 ),

@@ -28,8 +28,8 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
     for story in &after.stories {
         let new = Story::default();
         let was = earlier.get(story.id.as_str()).copied();
-        let change = StoryChange { was: was.unwrap_or(&new), is: story };
-        if !change.is_any() {
+        let change = StoryChange { before: was.unwrap_or(&new), after: story };
+        if !change.has_changes() {
             continue;
         }
         let problem = match mode {
@@ -41,7 +41,7 @@ pub fn transitions(before: &TaskList, after: &TaskList, mode: Mode) -> Result<()
             Mode::ReviewFix => change.fixed(),
         };
         problems.extend(problem.map(|problem| format!("story {}{problem}", short_id(&story.id))));
-        if mode != Mode::Implement || change.is_put_forward() {
+        if mode != Mode::Implement || change.is_marked_done() {
             moved.push(short_id(&story.id));
         }
     }
@@ -63,61 +63,61 @@ const FIELDS: &str = "passes, reviewStatus, reviewCount and reviewFeedback";
 
 /// A story before and after an iteration. A problem is returned without "story ID" before it.
 struct StoryChange<'a> {
-    was: &'a Story,
-    is: &'a Story,
+    before: &'a Story,
+    after: &'a Story,
 }
 
 impl StoryChange<'_> {
-    fn is_any(&self) -> bool {
+    fn has_changes(&self) -> bool {
         let fields = |story: &Story| (story.passes, story.review, story.review_count);
-        fields(self.was) != fields(self.is) || self.is.review_feedback != self.was.review_feedback
+        fields(self.before) != fields(self.after) || self.after.review_feedback != self.before.review_feedback
     }
 
-    fn is_put_forward(&self) -> bool {
-        self.is.passes && !self.was.passes
-            || self.is.review == Review::Needed && self.was.review != Review::Needed
+    fn is_marked_done(&self) -> bool {
+        self.after.passes && !self.before.passes
+            || self.after.review == Review::Needed && self.before.review != Review::Needed
     }
 
     /// Checks that an implementing iteration asked for a review at most.
     fn implemented(&self) -> Option<String> {
-        let StoryChange { was, is } = self;
-        if was.review == Review::Approved {
+        let StoryChange { before, after } = self;
+        if before.review == Review::Approved {
             return Some(format!(" is approved: restore {FIELDS}; add a new story for what is missing"));
         }
-        if is.review != was.review && is.review != Review::Needed {
+        if after.review != before.review && after.review != Review::Needed {
             return Some(self.judged());
         }
         self.counted().or_else(|| {
-            let changed = is.review_feedback != was.review_feedback;
+            let changed = after.review_feedback != before.review_feedback;
             changed.then(|| ": reviewFeedback changed, and only a review writes it: restore it".into())
         })
     }
 
     /// Checks that a review gave a verdict and was counted.
     fn reviewed(&self) -> Option<String> {
-        let StoryChange { was, is } = self;
-        if !was.awaits_review() {
+        let StoryChange { before, after } = self;
+        if !before.awaits_review() {
             return Some(format!(" did not need a review: restore its {FIELDS}"));
         }
-        if !matches!(is.review, Review::Approved | Review::ChangesRequested) {
+        if !matches!(after.review, Review::Approved | Review::ChangesRequested) {
             return Some(
                 " has no verdict: set reviewStatus to \"approved\" with passes true, or to \"changes_requested\" with \
                  reviewFeedback, or restore its fields"
                     .into(),
             );
         }
-        let expected = was.review_count.saturating_add(1);
-        let count = is.review_count;
+        let expected = before.review_count.saturating_add(1);
+        let count = after.review_count;
         (count != expected)
             .then(|| format!(": reviewCount is {count}, and a review adds one: set it to {expected}"))
     }
 
     /// Checks that a fix asked for the next review.
     fn fixed(&self) -> Option<String> {
-        if self.was.review != Review::ChangesRequested {
+        if self.before.review != Review::ChangesRequested {
             return Some(format!(" had no changes requested: restore its {FIELDS}"));
         }
-        match self.is.review {
+        match self.after.review {
             Review::Needed => self.counted(),
             Review::ChangesRequested => Some(
                 " still has changes requested: answer all of reviewFeedback and set reviewStatus to \"needs_review\", or \
@@ -129,14 +129,19 @@ impl StoryChange<'_> {
     }
 
     fn judged(&self) -> String {
-        let (was, is, wanted) = (self.was.review.json(), self.is.review.json(), Review::Needed.json());
-        format!(": reviewStatus changed from {was} to {is}, and only a review judges: set it to {wanted}")
+        let (before, after, wanted) =
+            (self.before.review.json(), self.after.review.json(), Review::Needed.json());
+        format!(
+            ": reviewStatus changed from {before} to {after}, and only a review judges: set it to {wanted}"
+        )
     }
 
     fn counted(&self) -> Option<String> {
-        let (was, is) = (self.was.review_count, self.is.review_count);
-        (was != is).then(|| {
-            format!(": reviewCount changed from {was} to {is}, and only a review counts: set it to {was}")
+        let (before, after) = (self.before.review_count, self.after.review_count);
+        (before != after).then(|| {
+            format!(
+                ": reviewCount changed from {before} to {after}, and only a review counts: set it to {before}"
+            )
         })
     }
 }

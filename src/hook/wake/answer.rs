@@ -1,6 +1,6 @@
 //! The user's answer from `notify.answers` to the question with which the loop of this session ended.
 
-use super::{POLL, WOKEN, Watch};
+use super::{POLL, WOKEN, WakeContext};
 use crate::cli::loops::answer;
 use crate::core::text::clean;
 use crate::notify::answers::Topic;
@@ -13,8 +13,8 @@ use std::time::Duration;
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Waits for the answer and resumes the loop with it. Without an open question this is one look.
-pub(super) fn received(watch: &Watch) -> Option<String> {
-    let Watch { world, project, session, .. } = *watch;
+pub(super) fn wait_for_answer(watch: &WakeContext) -> Option<String> {
+    let WakeContext { world, project, session, .. } = *watch;
     let open = reply::load(world, project, session)?;
     // Later turns of this session bring more of us.
     let _watch = reply::watch(world, project, session)?;

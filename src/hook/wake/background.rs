@@ -5,7 +5,7 @@
 //! transcript shows when a command has ended.
 
 use super::probe::{SessionActivity, SessionProbe};
-use super::{POLL, Watch};
+use super::{POLL, WakeContext};
 use crate::core::decide::background;
 use crate::core::record::{ArmedLoop, Waiting, WaitingFor};
 use crate::core::time::Stamp;
@@ -13,7 +13,7 @@ use crate::store::state::Locked;
 use crate::store::user::armed;
 
 /// Waits until the time for background commands is up. Returns the prompt that continues the loop.
-pub(super) fn overdue(watch: &Watch, run: &ArmedLoop, until: Stamp) -> Option<String> {
+pub(super) fn wait_for_limit(watch: &WakeContext, run: &ArmedLoop, until: Stamp) -> Option<String> {
     let mut probe = SessionProbe::start(run);
     loop {
         std::thread::sleep(POLL);
@@ -42,8 +42,8 @@ pub(super) fn limit(run: &ArmedLoop) -> Option<Stamp> {
 }
 
 /// Takes the end of the wait and returns the prompt: the agent is told of each command once.
-fn woken(watch: &Watch, seen: &ArmedLoop) -> Option<String> {
-    let Watch { world, project, session, input, .. } = *watch;
+fn woken(watch: &WakeContext, seen: &ArmedLoop) -> Option<String> {
+    let WakeContext { world, project, session, input, .. } = *watch;
     let mut state = Locked::open(project, world.later().now).ok()?;
     let mut run = armed::load_armed(world, project, session, &state.document).ok()??;
     (run.is_alive() && run.session.waiting == seen.session.waiting).then_some(())?;

@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
 
 /// One session that the waker watches.
 #[derive(Clone, Copy)]
-struct Watch<'a> {
+struct WakeContext<'a> {
     world: &'a World,
     project: &'a Project,
     session: &'a str,
@@ -62,23 +62,24 @@ fn watch() -> Option<String> {
     let session = input.session_id.as_deref()?;
     let world = &World::for_hook().ok()?;
     let project = &Project::find(world, input.cwd.as_deref());
-    let watch = Watch { world, project, session, input, is_interactive };
+    let watch = WakeContext { world, project, session, input, is_interactive };
     let is_armed = armed::exists(world, project, session).ok()?;
     if matches!(input.event, HookEvent::StopFailure { .. }) {
-        return if is_armed && is_interactive { service::tried_again(&watch) } else { None };
+        return if is_armed && is_interactive { service::wait_for_attempt(&watch) } else { None };
     }
     (is_interactive || (is_armed && watch.may_outlast_the_client())).then_some(())?;
-    let Some(run) = is_armed.then(|| queue::allowed_stop(&watch)).flatten() else {
-        return reset::passed(&watch).or_else(|| is_interactive.then(|| answer::received(&watch)).flatten());
+    let Some(run) = is_armed.then(|| queue::wait_for_decision(&watch)).flatten() else {
+        return reset::wait_for_reset(&watch)
+            .or_else(|| is_interactive.then(|| answer::wait_for_answer(&watch)).flatten());
     };
     match background::limit(&run) {
-        Some(until) => background::overdue(&watch, &run, until),
-        None if is_interactive => queue::drained(&watch, &run),
+        Some(until) => background::wait_for_limit(&watch, &run, until),
+        None if is_interactive => queue::wait_for_queue(&watch, &run),
         None => None,
     }
 }
 
-impl Watch<'_> {
+impl WakeContext<'_> {
     /// Returns whether the loop may have to wait for longer than a client that waits for this hook: for a command in the
     /// background, or for a reset. Such a client has no queue.
     fn may_outlast_the_client(&self) -> bool {
@@ -106,7 +107,7 @@ impl Watch<'_> {
 
     /// Returns the prompt that continues the loop.
     fn continuation(&self, run: &ArmedLoop) -> Option<String> {
-        let Watch { world, project, session, .. } = *self;
+        let WakeContext { world, project, session, .. } = *self;
         let document = state::peek(project).ok()??;
         let resolved = &config::load_for(world, project, run);
         let context = BriefingContext { world, project, session, run, resolved, told: true };

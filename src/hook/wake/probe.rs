@@ -1,6 +1,6 @@
 //! What a session does while it is watched: its transcript, and what the client says about itself.
 
-use super::Watch;
+use super::WakeContext;
 use crate::claude::client::sessions;
 use crate::claude::hook::input::HookEvent;
 use crate::claude::transcript;
@@ -41,7 +41,7 @@ impl SessionProbe {
     }
 
     /// Polls it again. A prompt alone is no turn: a command that the client answers itself may leave one.
-    pub(super) fn poll(&mut self, watch: &Watch, run: &ArmedLoop) -> SessionActivity {
+    pub(super) fn poll(&mut self, watch: &WakeContext, run: &ArmedLoop) -> SessionActivity {
         let has_failed = matches!(watch.input.event, HookEvent::StopFailure { .. });
         let path = watch.input.transcript.as_deref().filter(|path| path.symlink_metadata().is_ok());
         // The agent took it along into another checkout, so it is at work. After a failure nothing is at work.

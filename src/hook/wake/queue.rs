@@ -5,7 +5,7 @@
 //! compaction that the module in the client was asked for.
 
 use super::probe::{SessionActivity, SessionProbe};
-use super::{POLL, WOKEN, Watch, background, reset};
+use super::{POLL, WOKEN, WakeContext, background, reset};
 use crate::core::event::notice::Notice;
 use crate::core::message;
 use crate::core::record::{ArmedLoop, WaitingFor};
@@ -21,12 +21,12 @@ const QUEUE_DEADLINE: Duration = Duration::from_secs(10);
 const DEADLINE: Duration = Duration::from_secs(3600);
 
 /// Waits for the Stop hook's decision. Returns the loop if the stop was allowed for the user or for background commands.
-pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
+pub(super) fn wait_for_decision(watch: &WakeContext) -> Option<ArmedLoop> {
     let began = Instant::now();
     loop {
         std::thread::sleep(POLL);
         let run = watch.running_loop()?;
-        let decided = watch.is_decided(&run) || reset::awaited(&run).is_some();
+        let decided = watch.is_decided(&run) || reset::pending_reset(&run).is_some();
         let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
         // A wait for background work that an earlier stop began may still be noted.
         if matches!(waiting, Some(WaitingFor::User(_) | WaitingFor::Compaction))
@@ -42,7 +42,7 @@ pub(super) fn allowed_stop(watch: &Watch) -> Option<ArmedLoop> {
 }
 
 /// Waits until the queue is empty and the session idle. Returns the prompt that continues the loop.
-pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
+pub(super) fn wait_for_queue(watch: &WakeContext, run: &ArmedLoop) -> Option<String> {
     let began = Instant::now();
     let mut probe = SessionProbe::start(run);
     while began.elapsed() < DEADLINE {
@@ -67,8 +67,8 @@ pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
 
 /// Tells the user that the client did not compact the context, which a compaction would have cleared the handover for. The
 /// loop continues in the old one.
-fn tell_if_not_compacted(watch: &Watch, run: &ArmedLoop) {
-    let Watch { world, project, session, .. } = *watch;
+fn tell_if_not_compacted(watch: &WakeContext, run: &ArmedLoop) {
+    let WakeContext { world, project, session, .. } = *watch;
     let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
     if waiting != Some(&WaitingFor::Compaction) || run.session.handover.is_none() {
         return;

@@ -1,7 +1,7 @@
 //! The reset of a window of the user's plan, for which the loop waits after its agent has landed. A turn that was cut off
 //! by the limit itself brings no Stop: see `service`.
 
-use super::{POLL, Watch};
+use super::{POLL, WakeContext};
 use crate::claude::client::sessions;
 use crate::core::decide::quota::CLOCK_MARGIN_MS;
 use crate::core::record::{ArmedLoop, ClientStatus, QuotaWait, WaitingFor};
@@ -13,7 +13,7 @@ use crate::store::user::figures;
 pub(super) const MAX_WATCH_MS: i64 = 23 * 3_600_000;
 
 /// Returns what the loop waits for, if that is a reset.
-pub(super) fn awaited(run: &ArmedLoop) -> Option<&QuotaWait> {
+pub(super) fn pending_reset(run: &ArmedLoop) -> Option<&QuotaWait> {
     let held = run.quota.held.as_ref()?;
     let waiting = run.session.waiting.as_ref()?;
     (waiting.what == WaitingFor::UsageLimit(held.until)).then_some(held)
@@ -21,16 +21,18 @@ pub(super) fn awaited(run: &ArmedLoop) -> Option<&QuotaWait> {
 
 /// Waits for the reset and returns the prompt that continues the loop; nothing if the loop does not wait for one. The
 /// earliest hook of a session watches, also over turns of the user's in between.
-pub(super) fn passed(watch: &Watch) -> Option<String> {
-    awaited(&watch.running_loop()?)?;
+pub(super) fn wait_for_reset(watch: &WakeContext) -> Option<String> {
+    pending_reset(&watch.running_loop()?)?;
     let _watch = figures::watch(watch.world, watch.session)?;
     let began = watch.world.now;
     loop {
         let run = watch.running_loop()?;
-        let QuotaWait { until, words } = awaited(&run)?;
+        let QuotaWait { until, words } = pending_reset(&run)?;
         let now = watch.world.later().now;
         // The user may be in the middle of a turn, whose Stop decides.
-        if now < due(*until, began) || sessions::status(watch.world, watch.session) == ClientStatus::Busy {
+        if now < wake_time(*until, began)
+            || sessions::status(watch.world, watch.session) == ClientStatus::Busy
+        {
             std::thread::sleep(POLL);
             continue;
         }
@@ -45,6 +47,6 @@ pub(super) fn passed(watch: &Watch) -> Option<String> {
 }
 
 /// Returns when the agent is woken by a watch that began then.
-fn due(until: Stamp, began: Stamp) -> Stamp {
+fn wake_time(until: Stamp, began: Stamp) -> Stamp {
     until.plus_ms(CLOCK_MARGIN_MS).min(began.plus_ms(MAX_WATCH_MS))
 }

@@ -4,7 +4,7 @@
 
 use super::probe::{SessionActivity, SessionProbe};
 use super::reset::MAX_WATCH_MS;
-use super::{POLL, Watch};
+use super::{POLL, WakeContext};
 use crate::claude::client::sessions;
 use crate::claude::hook::input::HookEvent;
 use crate::core::decide::quota::UNKNOWN_RESET_MS;
@@ -28,7 +28,7 @@ const NOTE_DEADLINE: Duration = Duration::from_secs(60);
 const CLIENT_CONTINUES_MS: i64 = 300_000;
 
 /// Waits for the next attempt. Returns the prompt that continues the loop.
-pub(super) fn tried_again(watch: &Watch) -> Option<String> {
+pub(super) fn wait_for_attempt(watch: &WakeContext) -> Option<String> {
     let began = Instant::now();
     let last = watch.world.now.plus_ms(MAX_WATCH_MS);
     let mut probe = None;
@@ -65,8 +65,8 @@ pub(super) fn tried_again(watch: &Watch) -> Option<String> {
 }
 
 /// Notes until when a usage limit lasts, if the other hook could not tell: it does not carry the table of time zones.
-fn note_limit(watch: &Watch, seen: &ArmedLoop) -> Result<()> {
-    let Watch { world, input, .. } = *watch;
+fn note_limit(watch: &WakeContext, seen: &ArmedLoop) -> Result<()> {
+    let WakeContext { world, input, .. } = *watch;
     let HookEvent::StopFailure { message, .. } = &input.event else { return Ok(()) };
     let Some(limit) = signal::usage_limit(message) else { return Ok(()) };
     let until = limit.resets.and_then(|reset| zone::moment(&reset, world.now));
@@ -84,8 +84,8 @@ fn is_limit(run: &ArmedLoop) -> bool {
 
 /// Notifies the user if the client asks what to do about a usage limit; until that is answered it takes no prompt. Returns
 /// whether it asks.
-fn tell_of_dialog(watch: &Watch, run: &ArmedLoop) -> bool {
-    let Watch { world, project, session, .. } = *watch;
+fn tell_of_dialog(watch: &WakeContext, run: &ArmedLoop) -> bool {
+    let WakeContext { world, project, session, .. } = *watch;
     if !matches!(sessions::status(world, session), ClientStatus::Asking(_)) {
         return false;
     }
@@ -106,7 +106,7 @@ fn next_attempt(run: &ArmedLoop) -> Option<Stamp> {
 
 /// Takes the attempt and returns its prompt. A prompt of the user's that failed too has brought another of us, and one
 /// attempt is enough.
-fn claim(watch: &Watch, seen: &ArmedLoop) -> Result<Option<String>> {
+fn claim(watch: &WakeContext, seen: &ArmedLoop) -> Result<Option<String>> {
     let Some(run) = change(watch, seen, |run| run.session.waiting = None)? else { return Ok(None) };
     let error = clean::excerpt(seen.session.last_error.as_deref().unwrap_or("unknown"), 100);
     let prompt = watch.continuation(&run);
@@ -115,8 +115,12 @@ fn claim(watch: &Watch, seen: &ArmedLoop) -> Result<Option<String>> {
 }
 
 /// Changes the loop if it still waits for the same; returns it as it is then.
-fn change(watch: &Watch, seen: &ArmedLoop, change: impl FnOnce(&mut ArmedLoop)) -> Result<Option<ArmedLoop>> {
-    let Watch { world, project, session, .. } = *watch;
+fn change(
+    watch: &WakeContext,
+    seen: &ArmedLoop,
+    change: impl FnOnce(&mut ArmedLoop),
+) -> Result<Option<ArmedLoop>> {
+    let WakeContext { world, project, session, .. } = *watch;
     let mut state = Locked::open(project, world.later().now)?;
     let run = armed::load_armed(world, project, session, &state.document)?;
     let is_same = |run: &ArmedLoop| run.is_alive() && run.session.waiting == seen.session.waiting;

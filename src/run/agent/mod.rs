@@ -16,9 +16,9 @@ pub use failure::AgentFailure;
 pub use report::AgentReport;
 
 use super::process::target::Target;
-use crate::claude::account;
+use crate::claude::agent_log;
 use crate::core::decide::figures::Window;
-use crate::core::event::account::{AccountEntry, EntryKind};
+use crate::core::event::agent_log::{AgentLogEntry, EntryKind};
 use crate::core::record::Usage;
 use crate::store::process::lookup;
 use crate::store::process::program::{self, ProgramEnd};
@@ -55,13 +55,13 @@ impl Agent {
 }
 
 /// Returns what a line of an iteration's log says, whichever agent wrote it.
-pub fn log_entries(line: &[u8]) -> Vec<AccountEntry> {
-    account::of_stream(line).unwrap_or_else(|| {
-        let text = account::text(&String::from_utf8_lossy(line));
+pub fn log_entries(line: &[u8]) -> Vec<AgentLogEntry> {
+    agent_log::of_stream(line).unwrap_or_else(|| {
+        let text = agent_log::text(&String::from_utf8_lossy(line));
         if text.is_empty() {
             Vec::new()
         } else {
-            vec![AccountEntry { at: None, kind: EntryKind::Said, text }]
+            vec![AgentLogEntry { at: None, kind: EntryKind::Said, text }]
         }
     })
 }

@@ -130,7 +130,7 @@ impl ReaperGuard {
     fn start(command: &mut Command) -> Result<ReaperGuard, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A signal to our whole group must not end the guard too.
-        group::lead(command);
+        group::make_group_leader(command);
         let mut guard = ReaperGuard(command.spawn().map_err(|error| error.to_string())?);
         let (sender, ready) = channel();
         let (stdout, stderr) = (guard.0.stdout.take(), guard.0.stderr.take());

@@ -8,7 +8,7 @@ use crate::core::time;
 use crate::core::time::heartbeat::{self, Heartbeat, Silence, SilenceReport};
 use crate::run::agent::{AgentEvent, AgentReport, OutputReader};
 use crate::run::inbox::{Inbox, Message, StopSignal};
-use crate::run::screen::Screen;
+use crate::run::screen::RunOutput;
 use crate::store::process::group::Group;
 use crate::store::process::program::{self, ProgramEnd};
 use crate::store::runner::logs::Log;
@@ -105,7 +105,7 @@ pub fn run(
     inbox: &Inbox,
     reader: &mut dyn OutputReader,
     log: &mut Log,
-    screen: &mut Screen,
+    screen: &mut RunOutput,
     observer: &dyn Observer,
 ) -> ProcessOutcome {
     let (number, words) = (launch.number, &launch.words);
@@ -205,7 +205,7 @@ impl Supervisor<'_> {
         reader: &mut dyn OutputReader,
         report: &mut AgentReport,
         log: &mut Log,
-        screen: &mut Screen,
+        screen: &mut RunOutput,
     ) -> AgentEnd {
         loop {
             match inbox.next(POLL) {
@@ -257,7 +257,7 @@ impl Supervisor<'_> {
     }
 
     /// Ends an agent that is silent, out of time, or done without exiting.
-    fn check_limits(&mut self, report: &AgentReport, screen: &mut Screen) {
+    fn check_limits(&mut self, report: &AgentReport, screen: &mut RunOutput) {
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             screen.tick(self.began.elapsed(), self.last_output.elapsed());

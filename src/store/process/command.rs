@@ -48,7 +48,7 @@ pub fn shell(command: &str, dir: &Path) -> Command {
         shell
     };
     shell.current_dir(dir).stdin(Stdio::null());
-    group::lead(&mut shell);
+    group::make_group_leader(&mut shell);
     shell
 }
 
@@ -311,7 +311,7 @@ mod tests {
             let mut us = Command::new(std::env::current_exe().unwrap());
             us.args(["--exact", "store::process::command::tests::killed_in_the_middle"]);
             us.env("RALPH_TEST_KILLED_IN", folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
-            group::lead(&mut us);
+            group::make_group_leader(&mut us);
             let mut us = us.spawn().unwrap();
             let group =
                 || fs::read_to_string(folder.path().join("group")).unwrap_or_default().trim().to_owned();

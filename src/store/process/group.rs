@@ -17,7 +17,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Makes the command the leader of a group of its own, so that signals to our group do not reach it.
-pub fn lead(command: &mut Command) {
+pub fn make_group_leader(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     #[cfg(not(unix))]
@@ -127,7 +127,7 @@ kill -s KILL -- "-$1""#;
         guard.args(["-c", GroupGuard::SCRIPT, "ralph-guard", &leader.to_string(), &tenths.to_string()]);
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // A signal to our whole group must not end the guard too.
-        lead(&mut guard);
+        make_group_leader(&mut guard);
         guard.spawn().ok().map(|guard| GroupGuard(Some(guard)))
     }
 }
@@ -150,7 +150,7 @@ mod tests {
     fn zombies_are_not_waited_for() {
         let mut command = Command::new("sleep");
         command.arg("600").stdin(Stdio::null());
-        lead(&mut command);
+        make_group_leader(&mut command);
         let mut child = command.spawn().unwrap();
         let group = Group::of(&child);
         assert!(!group.is_empty());

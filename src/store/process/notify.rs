@@ -76,7 +76,7 @@ fn start(delivery: &Delivery) -> Result<()> {
     ensure!(job.len() <= MAX_JOB_BYTES, "it is too long");
     let mut program = lookup::command(program()?);
     program.arg(DELIVER).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    group::lead(&mut program);
+    group::make_group_leader(&mut program);
     let mut child = program.spawn().context("could not start ralph")?;
     child.stdin.take().context("its stdin is closed")?.write_all(&job)?;
     Ok(())

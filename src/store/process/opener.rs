@@ -22,7 +22,7 @@ pub fn open(path: &Path) -> Result<(), String> {
     let (name, args) = OPENER;
     let mut command = lookup::command(name);
     command.args(args).arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    group::lead(&mut command);
+    group::make_group_leader(&mut command);
     let mut child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
     let began = Instant::now();
     while began.elapsed() < MAX_WAIT {

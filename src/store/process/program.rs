@@ -1,7 +1,7 @@
 //! Starting another program: in a process group of its own, bounded in time and memory, with nothing left running.
 //!
-//! Every program Ralph starts and waits for goes through [`start`]: [`run`] and [`ask`] for a program that is asked
-//! something, [`super::command`] for a command line of the user, `run::process::supervisor` for the agent.
+//! Every program Ralph starts and waits for goes through [`start`]: [`run`] and [`run_cancellable`] for a program that is
+//! asked something, [`super::command`] for a command line of the user, `run::process::supervisor` for the agent.
 
 use super::group::{self, Group};
 use super::mark::Marking;
@@ -81,7 +81,7 @@ pub fn start(
     run_id: Option<&str>,
     exited: impl FnOnce(io::Result<ExitStatus>) + Send + 'static,
 ) -> io::Result<RunningProgram> {
-    group::lead(command);
+    group::make_group_leader(command);
     let marking = run_id.and_then(Marking::begin);
     let mut child = spawn(command)?;
     marking.inspect(|marking| marking.fix(child.id()));
@@ -299,14 +299,14 @@ impl OutputTail {
 
 /// How a program ended and what it printed, as it printed it: clean it before it is shown.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct ProgramOutput {
     pub ended: ProgramEnd,
     pub stdout: String,
     pub stderr: String,
     pub took: Duration,
 }
 
-impl Said {
+impl ProgramOutput {
     pub fn passed(&self) -> bool {
         self.ended == ProgramEnd::Exit(0)
     }
@@ -320,12 +320,17 @@ impl Said {
 }
 
 /// Runs a program with this input until it ends or its limit is reached.
-pub fn run(mut command: Command, input: &[u8], limit: Duration) -> Said {
-    ask(&mut command, input, limit, &|| false)
+pub fn run(mut command: Command, input: &[u8], limit: Duration) -> ProgramOutput {
+    run_cancellable(&mut command, input, limit, &|| false)
 }
 
 /// Runs a program as [`run`] does, and ends it as soon as `cancelled` returns true.
-pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn Fn() -> bool) -> Said {
+pub fn run_cancellable(
+    command: &mut Command,
+    input: &[u8],
+    limit: Duration,
+    cancelled: &dyn Fn() -> bool,
+) -> ProgramOutput {
     let mut outputs = Vec::new();
     let mut capture = || {
         let (output, writer) = Capture::new(MAX_ANSWER_BYTES)?;
@@ -341,7 +346,7 @@ pub fn ask(command: &mut Command, input: &[u8], limit: Duration, cancelled: &dyn
     };
     let mut texts = outputs.iter().map(|output| String::from_utf8_lossy(&output.take().0).into_owned());
     let (stdout, stderr) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
-    Said { ended, stdout, stderr, took }
+    ProgramOutput { ended, stdout, stderr, took }
 }
 
 #[cfg(test)]
@@ -352,8 +357,8 @@ mod tests {
     /// Longer than anything here takes on a busy machine.
     const MAX_WAIT: Duration = Duration::from_secs(120);
 
-    fn sh(script: &str, input: &str, limit: Duration) -> Said {
-        ask(Command::new("sh").args(["-c", script]), input.as_bytes(), limit, &|| false)
+    fn sh(script: &str, input: &str, limit: Duration) -> ProgramOutput {
+        run_cancellable(Command::new("sh").args(["-c", script]), input.as_bytes(), limit, &|| false)
     }
 
     #[test]
@@ -369,7 +374,7 @@ mod tests {
     fn what_does_not_end_is_ended() {
         let said = sh("sleep 600 & sleep 600", "", Duration::from_millis(10));
         assert!(matches!(said.ended, ProgramEnd::TimedOut(_)), "{said:?}");
-        let said = ask(Command::new("sleep").arg("600"), b"", MAX_WAIT, &|| true);
+        let said = run_cancellable(Command::new("sleep").arg("600"), b"", MAX_WAIT, &|| true);
         assert_eq!(said.ended, ProgramEnd::Cancelled);
         let said = sh("sleep 600 & echo left it behind", "", MAX_WAIT);
         assert_eq!((said.ended, said.stdout.as_str()), (ProgramEnd::Exit(0), "left it behind\n"));
@@ -409,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_says_so() {
-        let said = ask(&mut Command::new("/no/such/program"), b"", MAX_WAIT, &|| false);
+        let said = run_cancellable(&mut Command::new("/no/such/program"), b"", MAX_WAIT, &|| false);
         assert!(matches!(said.ended, ProgramEnd::NotStarted(_)), "{said:?}");
     }
 

@@ -78,7 +78,7 @@ const PLAIN_DIFF: &[&str] = &[
 ];
 
 fn ask(project: &Project, args: &[&str], input: &[u8]) -> Result<String, String> {
-    git_process::ask(&project.root, args, input, MAX_GIT_WAIT)
+    git_process::run_git(&project.root, args, input, MAX_GIT_WAIT)
 }
 
 fn empty_tree(project: &Project) -> Result<String, String> {

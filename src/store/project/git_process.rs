@@ -73,7 +73,7 @@ fn unsafe_file_error(path: &Path) -> String {
 }
 
 /// Asks git in this folder, and returns what it printed.
-pub fn ask(folder: &Path, args: &[&str], input: &[u8], limit: Duration) -> Result<String, String> {
+pub fn run_git(folder: &Path, args: &[&str], input: &[u8], limit: Duration) -> Result<String, String> {
     let mut git = command(folder)?;
     git.args(args);
     finish(git, input, limit)
@@ -164,7 +164,7 @@ fn converted(
     limit: Duration,
 ) -> Result<BTreeSet<String>, String> {
     let (args, input) = (["check-attr", "-z", "--stdin", "filter"], paths.join("\0"));
-    let answer = ask(top, &args, input.as_bytes(), limit.min(MAX_LOOKUP_WAIT))?;
+    let answer = run_git(top, &args, input.as_bytes(), limit.min(MAX_LOOKUP_WAIT))?;
     // Three fields for each path: the path, `filter`, and its name.
     let fields: Vec<&str> = answer.split_terminator('\0').collect();
     let rows = fields.chunks_exact(3).filter(|row| filters.contains(row[2]));
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn a_folder_that_looks_like_a_repository_is_not_asked_in_the_place_of_the_real_one() {
         let folder = tempfile::tempdir().unwrap();
-        let asked = |folder: &Path| ask(folder, &["rev-parse", "--git-dir"], b"", MAX_LOOKUP_WAIT);
-        if ask(folder.path(), &["init", "-q"], b"", MAX_LOOKUP_WAIT).is_err() {
+        let asked = |folder: &Path| run_git(folder, &["rev-parse", "--git-dir"], b"", MAX_LOOKUP_WAIT);
+        if run_git(folder.path(), &["init", "-q"], b"", MAX_LOOKUP_WAIT).is_err() {
             return;
         }
         let inner = folder.path().join("inner");
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn git_is_not_asked_if_it_would_wait_for_an_ignore_file() {
         let folder = tempfile::tempdir().unwrap();
-        if ask(folder.path(), &["init", "-q"], b"", MAX_LOOKUP_WAIT).is_err() {
+        if run_git(folder.path(), &["init", "-q"], b"", MAX_LOOKUP_WAIT).is_err() {
             return;
         }
         std::fs::write(folder.path().join("work"), "").unwrap();

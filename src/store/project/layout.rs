@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum TemplateResult {
     Created,
     /// It existed and differs from the template.
     Kept,
@@ -37,7 +37,7 @@ pub enum Made {
 }
 
 /// Creates the folder and returns what happened to each file. Existing files are kept unless `replace` is set.
-pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(String, Made)>> {
+pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(String, TemplateResult)>> {
     // All paths are checked before anything is written.
     let place = |(file, _): &(&str, &str)| project.file(&project.work_dir().join(file));
     let places = TEMPLATES.iter().map(place).collect::<Result<Vec<_>>>()?;
@@ -48,18 +48,18 @@ pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(Stri
     for ((file, template), path) in TEMPLATES.into_iter().zip(places) {
         let text = filled(file, template, name);
         let made = match file::read_unlinked(&path, MAX_BYTES) {
-            Ok(None) => Made::Created,
-            Ok(Some(bytes)) if bytes == text.as_bytes() => Made::Unchanged,
-            Ok(Some(_)) if replace => Made::Replaced,
+            Ok(None) => TemplateResult::Created,
+            Ok(Some(bytes)) if bytes == text.as_bytes() => TemplateResult::Unchanged,
+            Ok(Some(_)) if replace => TemplateResult::Replaced,
             Err(error) if replace => return Err(error),
-            _ => Made::Kept,
+            _ => TemplateResult::Kept,
         };
-        if matches!(made, Made::Created | Made::Replaced) {
+        if matches!(made, TemplateResult::Created | TemplateResult::Replaced) {
             file::replace(&path, text.as_bytes(), Privacy::Shared)?;
         }
         created.push((format!("ralph/{file}"), made));
     }
-    let made = if logs.is_dir() { Made::Unchanged } else { Made::Created };
+    let made = if logs.is_dir() { TemplateResult::Unchanged } else { TemplateResult::Created };
     file::create_dir(&logs)?;
     created.push(("ralph/logs/".into(), made));
     created.push((".gitignore".into(), add_ignored(&ignore)?));
@@ -67,16 +67,16 @@ pub fn lay_out(project: &Project, name: &str, replace: bool) -> Result<Vec<(Stri
 }
 
 /// Adds the missing lines to `.gitignore`.
-fn add_ignored(path: &std::path::Path) -> Result<Made> {
+fn add_ignored(path: &std::path::Path) -> Result<TemplateResult> {
     let found = file::read_unlinked(path, MAX_BYTES)?;
-    let made = if found.is_some() { Made::Replaced } else { Made::Created };
+    let made = if found.is_some() { TemplateResult::Replaced } else { TemplateResult::Created };
     let mut bytes = found.unwrap_or_default();
     let present = String::from_utf8_lossy(&bytes).into_owned();
     let bare = |line: &str| line.trim().trim_start_matches('/').trim_end_matches('/').to_owned();
     let missing: Vec<_> =
         IGNORED.iter().filter(|line| !present.lines().any(|have| bare(have) == bare(line))).collect();
     if missing.is_empty() {
-        return Ok(Made::Unchanged);
+        return Ok(TemplateResult::Unchanged);
     }
     if !bytes.is_empty() && !bytes.ends_with(b"\n") {
         bytes.push(b'\n');

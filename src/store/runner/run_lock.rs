@@ -67,7 +67,7 @@ pub struct HeldProject {
     project: Project,
     record: PathBuf,
     /// What others are told, once there is a run.
-    told: Option<RunLock>,
+    published: Option<RunLock>,
 }
 
 impl HeldProject {
@@ -81,46 +81,46 @@ impl HeldProject {
             return Ok(Err(read(world, project).unwrap_or_default()));
         };
         let record = path(world, project, "json")?;
-        Ok(Ok(HeldProject { lock, project: project.clone(), record, told: None }))
+        Ok(Ok(HeldProject { lock, project: project.clone(), record, published: None }))
     }
 
     /// Returns the record of a runner that died here before.
     pub fn left_behind(&self) -> Option<RunLock> {
-        file::read_json(&self.record, MAX_FILE_BYTES).filter(|_| self.told.is_none())
+        file::read_json(&self.record, MAX_FILE_BYTES).filter(|_| self.published.is_none())
     }
 
     /// Tells others which run has the project.
-    pub fn tell(&mut self, told: RunLock) -> Result<()> {
-        self.write(&told)?;
-        self.told = Some(told);
+    pub fn publish(&mut self, published: RunLock) -> Result<()> {
+        self.write(&published)?;
+        self.published = Some(published);
         Ok(())
     }
 
     /// Notes the agent process that runs now.
     pub fn note_agent(&self, pid: u32) {
-        if let Some(told) = &self.told {
+        if let Some(published) = &self.published {
             let child = Some(Process { pid, process: pid::start_time(pid) });
-            let _ = self.write(&RunLock { child, ..told.clone() });
+            let _ = self.write(&RunLock { child, ..published.clone() });
         }
     }
 
     /// Keeps the record beyond the end of this run: its agent may still be running.
     pub fn keep_record(&mut self) {
-        self.told = None;
+        self.published = None;
     }
 
     /// Removes the record of a runner that died: nothing of it is left.
     pub fn forget_left_behind(&self) {
-        if self.told.is_none() {
+        if self.published.is_none() {
             let _ = std::fs::remove_file(&self.record);
         }
     }
 
     /// Gives the project back.
     pub fn release(&mut self) {
-        if let Some(told) = self.told.take() {
+        if let Some(published) = self.published.take() {
             let _ = std::fs::remove_file(&self.record);
-            if read_marker(&self.project).is_some_and(|marker| marker.run_id == told.run_id)
+            if read_marker(&self.project).is_some_and(|marker| marker.run_id == published.run_id)
                 && let Ok(path) = self.project.file(&marker(&self.project))
             {
                 let _ = std::fs::remove_file(path);
@@ -129,11 +129,11 @@ impl HeldProject {
         self.lock.release();
     }
 
-    fn write(&self, told: &RunLock) -> Result<()> {
-        let bytes = serde_json::to_vec(told)?;
+    fn write(&self, published: &RunLock) -> Result<()> {
+        let bytes = serde_json::to_vec(published)?;
         // It outlives us, and need not outlive the machine.
         file::replace_unsynced(&self.record, &bytes)?;
-        if told.container.is_some() {
+        if published.container.is_some() {
             file::create_dir(&self.project.folder(&self.project.work_dir())?)?;
             let marker = self.project.file(&marker(&self.project))?;
             file::replace_unsynced(&marker, &bytes)?;
@@ -222,7 +222,7 @@ mod tests {
         let (_dir, world, project) = place();
         assert_eq!(holder(&world, &project), None);
         let mut held = HeldProject::take(&world, &project).unwrap().unwrap();
-        held.tell(RunLock::of_this_process("r", Stamp(5))).unwrap();
+        held.publish(RunLock::of_this_process("r", Stamp(5))).unwrap();
         let named = holder(&world, &project).unwrap();
         assert_eq!((named.pid, named.run_id.as_str(), named.is_alive()), (std::process::id(), "r", true));
         assert_eq!(HeldProject::take(&world, &project).unwrap().unwrap_err(), named);
@@ -278,7 +278,7 @@ mod tests {
         let (_dir, mut world, project) = place();
         let mut held = HeldProject::take(&world, &project).unwrap().unwrap();
         for container in [None, Some("box".to_owned())] {
-            held.tell(RunLock { container: container.clone(), ..RunLock::of_this_process("r", Stamp(5)) })
+            held.publish(RunLock { container: container.clone(), ..RunLock::of_this_process("r", Stamp(5)) })
                 .unwrap();
             for (run_id, expected) in [(None, false), (Some("other"), false), (Some("r"), true)] {
                 world.run_id = run_id.map(str::to_owned);

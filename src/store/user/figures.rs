@@ -53,11 +53,11 @@ fn record(world: &World, session: &str) -> Option<Record> {
 }
 
 /// Keeps what the client told, if it is new.
-pub fn keep(world: &World, session: &str, told: &ClientFigures) -> Result<()> {
-    if told.is_empty() {
+pub fn keep(world: &World, session: &str, reported: &ClientFigures) -> Result<()> {
+    if reported.is_empty() {
         return Ok(());
     }
-    let news = || next(record(world, session).as_ref(), session, told, world.now);
+    let news = || next(record(world, session).as_ref(), session, reported, world.now);
     // Most calls bring nothing new, and need no lock for that.
     if news().is_none() {
         return Ok(());
@@ -122,32 +122,33 @@ fn process(before: &Record, began_at: Option<Stamp>, source: FigureSource, now: 
 
 /// Returns the record after this, or nothing if the client told nothing new: the same again, or something that a later
 /// call has overtaken.
-fn next(before: Option<&Record>, session: &str, told: &ClientFigures, now: Stamp) -> Option<Record> {
-    let began_at = told.began_at.or_else(|| Some(now.plus_ms(told.duration_ms?.checked_neg()?)));
+fn next(before: Option<&Record>, session: &str, reported: &ClientFigures, now: Stamp) -> Option<Record> {
+    let began_at = reported.began_at.or_else(|| Some(now.plus_ms(reported.duration_ms?.checked_neg()?)));
     let mut next = Record {
         session_id: session.to_owned(),
         at: now,
-        source: told.source,
-        has_module: told.source == FigureSource::Module,
+        source: reported.source,
+        has_module: reported.source == FigureSource::Module,
         began_at,
-        cost_usd: told.cost_usd,
-        first_usd: told.cost_usd,
-        spent_usd: told.cost_usd,
-        duration_ms: told.duration_ms,
-        api_duration_ms: told.api_duration_ms,
-        context_percent: told.context_percent,
-        windows: told.windows.iter().map(|window| window.clone().until_its_reset(now)).collect(),
+        cost_usd: reported.cost_usd,
+        first_usd: reported.cost_usd,
+        spent_usd: reported.cost_usd,
+        duration_ms: reported.duration_ms,
+        api_duration_ms: reported.api_duration_ms,
+        context_percent: reported.context_percent,
+        windows: reported.windows.iter().map(|window| window.clone().until_its_reset(now)).collect(),
     };
     let Some(before) = before else { return Some(next) };
     // A client has both, and each tells the same.
     next.has_module |= before.has_module;
-    let process = process(before, began_at, told.source, now);
-    let is_overtaken = before.duration_ms.zip(told.duration_ms).is_some_and(|(known, told)| told < known);
+    let process = process(before, began_at, reported.source, now);
+    let is_overtaken =
+        before.duration_ms.zip(reported.duration_ms).is_some_and(|(known, reported)| reported < known);
     if process == Process::Earlier || (process == Process::Same && is_overtaken) {
         return None;
     }
     (next.first_usd, next.spent_usd) = (before.first_usd, before.spent_usd);
-    match (before.cost_usd, told.cost_usd) {
+    match (before.cost_usd, reported.cost_usd) {
         (Some(earlier), Some(later)) => {
             let is_new = process == Process::New;
             let more = if is_new && later < earlier { later } else { (later - earlier).max(0.0) };
@@ -159,10 +160,10 @@ fn next(before: Option<&Record>, session: &str, told: &ClientFigures, now: Stamp
         (None, later) => (next.first_usd, next.spent_usd) = (later, later),
     }
     // A new process is known by its first cost.
-    if process == Process::Same || told.cost_usd.is_none() {
+    if process == Process::Same || reported.cost_usd.is_none() {
         next.began_at = before.began_at.or(began_at);
-        next.duration_ms = told.duration_ms.or(before.duration_ms);
-        next.api_duration_ms = told.api_duration_ms.or(before.api_duration_ms);
+        next.duration_ms = reported.duration_ms.or(before.duration_ms);
+        next.api_duration_ms = reported.api_duration_ms.or(before.api_duration_ms);
     }
     let (at, source, duration_ms) = (before.at, before.source, before.duration_ms);
     let is_same = Record { at, source, duration_ms, ..next.clone() } == *before;

@@ -16,7 +16,7 @@ pub enum KeyAction {
     Suspend,
     /// Ctrl-L: something else wrote on the screen.
     Redraw,
-    Act(RunRef, Act),
+    Act(RunRef, LoopAction),
 }
 
 /// The run that something is done to.
@@ -28,7 +28,7 @@ pub struct RunRef {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Act {
+pub enum LoopAction {
     Encourage(String),
     Forbid(String),
     Answer(String),
@@ -39,28 +39,31 @@ pub enum Act {
     OpenReport,
 }
 
-impl Act {
+impl LoopAction {
     /// Returns the question before it is done.
     pub fn question(&self) -> &'static str {
         match self {
-            Act::Pause => "Pause this loop when its turn ends?",
-            Act::Resume => "Resume this loop?",
-            Act::Stop => "Stop this loop?",
-            Act::Reset => "Reset the circuit breaker of this loop?",
-            Act::Encourage(_) | Act::Forbid(_) | Act::Answer(_) | Act::OpenReport => "Do it?",
+            LoopAction::Pause => "Pause this loop when its turn ends?",
+            LoopAction::Resume => "Resume this loop?",
+            LoopAction::Stop => "Stop this loop?",
+            LoopAction::Reset => "Reset the circuit breaker of this loop?",
+            LoopAction::Encourage(_)
+            | LoopAction::Forbid(_)
+            | LoopAction::Answer(_)
+            | LoopAction::OpenReport => "Do it?",
         }
     }
 
     /// Returns what is said while it is done.
     pub fn doing(&self) -> &'static str {
         match self {
-            Act::Encourage(_) | Act::Forbid(_) => "giving guidance…",
-            Act::Answer(_) => "answering…",
-            Act::Pause => "pausing…",
-            Act::Resume => "resuming…",
-            Act::Stop => "stopping…",
-            Act::Reset => "resetting…",
-            Act::OpenReport => "writing the report…",
+            LoopAction::Encourage(_) | LoopAction::Forbid(_) => "giving guidance…",
+            LoopAction::Answer(_) => "answering…",
+            LoopAction::Pause => "pausing…",
+            LoopAction::Resume => "resuming…",
+            LoopAction::Stop => "stopping…",
+            LoopAction::Reset => "resetting…",
+            LoopAction::OpenReport => "writing the report…",
         }
     }
 }
@@ -170,18 +173,18 @@ impl Monitor {
                 (self.mode, self.log_scroll) = (InputMode::Log, 0);
                 return None;
             }
-            'o' => return self.act(Act::OpenReport),
+            'o' => return self.act(LoopAction::OpenReport),
             'e' | 'f' if !run.is_alive() => "this run has ended: guidance needs a running loop",
             'e' => return self.ask(TextPurpose::Encourage),
             'f' => return self.ask(TextPurpose::Forbid),
             'a' if run.question.is_none() => "this run has no open question",
             'a' => return self.ask(TextPurpose::Answer),
             'p' | 's' if !run.is_alive() => "this run has ended",
-            'p' if run.state() == Some(LoopState::Paused) => return self.confirm(Act::Resume),
-            'p' => return self.confirm(Act::Pause),
-            's' => return self.confirm(Act::Stop),
+            'p' if run.state() == Some(LoopState::Paused) => return self.confirm(LoopAction::Resume),
+            'p' => return self.confirm(LoopAction::Pause),
+            's' => return self.confirm(LoopAction::Stop),
             'r' if run.shown.is_none() => "no circuit breaker for this run",
-            'r' => return self.confirm(Act::Reset),
+            'r' => return self.confirm(LoopAction::Reset),
             _ => return None,
         };
         self.notice = Some(Banner::info(refused));
@@ -193,12 +196,12 @@ impl Monitor {
         None
     }
 
-    fn confirm(&mut self, act: Act) -> Option<KeyAction> {
+    fn confirm(&mut self, act: LoopAction) -> Option<KeyAction> {
         self.mode = InputMode::Confirm(act);
         None
     }
 
-    fn act(&mut self, act: Act) -> Option<KeyAction> {
+    fn act(&mut self, act: LoopAction) -> Option<KeyAction> {
         let target = self.selected().map(RunView::target)?;
         self.notice = Some(Banner::info(act.doing()));
         Some(KeyAction::Act(target, act))
@@ -224,9 +227,9 @@ impl Monitor {
             KeyCode::Enter if text.is_empty() => return None,
             KeyCode::Enter => {
                 return self.act(match wanted {
-                    TextPurpose::Encourage => Act::Encourage(text),
-                    TextPurpose::Forbid => Act::Forbid(text),
-                    TextPurpose::Answer => Act::Answer(text),
+                    TextPurpose::Encourage => LoopAction::Encourage(text),
+                    TextPurpose::Forbid => LoopAction::Forbid(text),
+                    TextPurpose::Answer => LoopAction::Answer(text),
                 });
             }
             _ => _ = input.edit(key),

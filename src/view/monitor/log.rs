@@ -2,7 +2,7 @@
 
 use super::theme::Tone;
 use super::{Monitor, text};
-use crate::core::event::account::{AccountEntry, EntryKind};
+use crate::core::event::agent_log::{AgentLogEntry, EntryKind};
 use crate::core::time::Stamp;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -36,7 +36,7 @@ impl Monitor {
         shown().map(|entry| self.entry_line(entry, width, with_times)).collect()
     }
 
-    fn entry_line(&self, entry: &AccountEntry, width: usize, with_times: bool) -> Line<'static> {
+    fn entry_line(&self, entry: &AgentLogEntry, width: usize, with_times: bool) -> Line<'static> {
         let (word, tone) = label(entry.kind);
         let mut spans = Vec::new();
         let mut left = width.saturating_sub(6);
@@ -63,7 +63,7 @@ impl Monitor {
         self.draw_scrolled(frame, area, lines, end.saturating_sub(self.log_scroll));
     }
 
-    fn log_lines(&self, entry: &AccountEntry, width: usize) -> Vec<Line<'static>> {
+    fn log_lines(&self, entry: &AgentLogEntry, width: usize) -> Vec<Line<'static>> {
         let (word, tone) = label(entry.kind);
         let time = entry.at.map(clock).unwrap_or_default();
         // On a narrow screen the time costs too much.

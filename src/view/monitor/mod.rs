@@ -14,11 +14,11 @@ mod text;
 mod theme;
 
 pub use footer::Banner;
-pub use keys::{Act, KeyAction, RunRef};
+pub use keys::{KeyAction, LoopAction, RunRef};
 pub use runs::{ProjectView, RunView};
 pub use theme::{Theme, Tone};
 
-use crate::core::event::account::AccountEntry;
+use crate::core::event::agent_log::AgentLogEntry;
 use crate::core::record::LoopState;
 use crate::core::time::Stamp;
 use crate::store::user::history;
@@ -48,7 +48,7 @@ pub struct Monitor {
     pub runs: Vec<RunView>,
     pub projects: HashMap<PathBuf, ProjectView>,
     /// What the agent of the selected run said and did last.
-    pub entries: VecDeque<AccountEntry>,
+    pub entries: VecDeque<AgentLogEntry>,
     pub notice: Option<Banner>,
     selected: Option<String>,
     focus: Focus,
@@ -85,7 +85,7 @@ enum InputMode {
     /// A text for this.
     Ask(TextPurpose, TextInput),
     /// An act that waits for `y`.
-    Confirm(Act),
+    Confirm(LoopAction),
 }
 
 /// What a text is typed for.
@@ -140,7 +140,7 @@ impl Monitor {
     }
 
     /// Adds what the agent of the selected run said or did.
-    pub fn add_entries(&mut self, entries: impl IntoIterator<Item = AccountEntry>) {
+    pub fn add_entries(&mut self, entries: impl IntoIterator<Item = AgentLogEntry>) {
         self.entries.extend(entries);
         self.entries.drain(..self.entries.len().saturating_sub(MAX_ENTRIES));
     }

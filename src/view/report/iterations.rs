@@ -2,7 +2,7 @@
 
 use super::summary::Tone;
 use super::{OfIteration, ReportInput, ReviewSection};
-use crate::core::event::account::AccountEntry;
+use crate::core::event::agent_log::AgentLogEntry;
 use crate::core::event::timeline::TimelineIteration;
 use crate::core::event::{self, Check};
 use crate::core::outcome::IterationOutcome;
@@ -44,7 +44,7 @@ pub struct IterationRow {
     pub changed: OfIteration,
     /// False if no commit of this run is known at all.
     pub knows_changes: bool,
-    pub account: Vec<AccountEntry>,
+    pub agent_log: Vec<AgentLogEntry>,
 }
 
 /// Returns cost and tokens of the run: as its ending says, or else the sum of its iterations.
@@ -109,7 +109,7 @@ pub fn rows(facts: &ReportInput, review: &ReviewSection) -> Vec<IterationRow> {
             checks: iteration.checks.iter().map(shown).collect(),
             changed: review.by_iteration.get(number).cloned().unwrap_or_default(),
             knows_changes: review.commits.is_ok(),
-            account: facts.accounts.get(number).cloned().unwrap_or_default(),
+            agent_log: facts.agent_logs.get(number).cloned().unwrap_or_default(),
         }
     };
     facts.timeline.iterations.iter().map(row).collect()

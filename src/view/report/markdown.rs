@@ -38,7 +38,7 @@ pub fn page(report: &Report) -> String {
     out.push_str(if report.needs.is_empty() { "Nothing.\n\n" } else { "\n" });
     evidence(&mut out, report);
     review(&mut out, report);
-    course(&mut out, report);
+    timeline(&mut out, report);
     iterations(&mut out, report);
     out.push_str("### What next\n\n");
     report.steps.iter().for_each(|step| out.push_str(&format!("- {}: {}\n", step.what, span(&step.command))));
@@ -145,7 +145,7 @@ fn review(out: &mut String, report: &Report) {
     }
 }
 
-fn course(out: &mut String, report: &Report) {
+fn timeline(out: &mut String, report: &Report) {
     out.push_str("### Timeline\n\n");
     let spent = strip::spent(&report.timeline);
     if spent.is_empty() || !report.has_events {

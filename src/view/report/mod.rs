@@ -23,7 +23,7 @@ pub use weakened::Weakened;
 pub use words::{TextSpan, Words};
 
 use crate::core::event;
-use crate::core::event::account::AccountEntry;
+use crate::core::event::agent_log::AgentLogEntry;
 use crate::core::event::timeline::Timeline;
 use crate::core::record::Engine;
 use crate::core::tasks::TaskList;
@@ -46,7 +46,7 @@ pub struct ReportInput {
     pub tasks: Option<TaskList>,
     pub question: QuestionState,
     /// The end of what the agent said and did, by iteration.
-    pub accounts: BTreeMap<u64, Vec<AccountEntry>>,
+    pub agent_logs: BTreeMap<u64, Vec<AgentLogEntry>>,
     /// `ralph run` or `/ralph:start --resume` would continue this run.
     pub is_newest: bool,
     /// The run is at work, as far as this machine knows.

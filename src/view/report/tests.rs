@@ -62,7 +62,7 @@ fn facts(events: impl IntoIterator<Item = (i64, EventKind)>) -> ReportInput {
         commits: Err("no git repository".into()),
         tasks: None,
         question: QuestionState::None,
-        accounts: BTreeMap::new(),
+        agent_logs: BTreeMap::new(),
         is_newest: true,
         is_alive: false,
     }
@@ -335,11 +335,11 @@ fn hostile(text: &str) -> Report {
     commit.subject = text.into();
     run.commits = Ok(Commits { list: vec![commit], patch, is_cut: false });
     run.question = QuestionState::Answered(text.into());
-    run.accounts.insert(
+    run.agent_logs.insert(
         1,
-        vec![AccountEntry {
+        vec![AgentLogEntry {
             at: None,
-            kind: crate::core::event::account::EntryKind::Said,
+            kind: crate::core::event::agent_log::EntryKind::Said,
             text: text.into(),
         }],
     );

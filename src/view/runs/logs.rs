@@ -1,6 +1,6 @@
 //! A readable account of a run: what the agent said and did, and what Ralph noted beside it.
 
-use crate::core::event::account::{AccountEntry, EntryKind};
+use crate::core::event::agent_log::{AgentLogEntry, EntryKind};
 use crate::core::event::{
     BreakerAction, BreakerStep, Check, Event, EventKind, Findings, GuidanceChange, GuidanceStep,
     IterationEnded, Limits, Permission, PermissionDecision, RunEnded, RunStarted, WaitEvent,
@@ -41,7 +41,7 @@ pub fn heading(iteration: u64, mode: &str, is_again: bool, at: Stamp, paint: Pai
     format!("\n{}\n", paint.bold(format!("{line}{rule}")))
 }
 
-pub fn entry(entry: &AccountEntry, paint: Paint) -> String {
+pub fn entry(entry: &AgentLogEntry, paint: Paint) -> String {
     let text = &entry.text;
     match entry.kind {
         EntryKind::Said => lines(entry.at, text, |line| line.to_owned()),

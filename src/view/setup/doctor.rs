@@ -70,15 +70,15 @@ pub fn json(report: &Diagnosis, project: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::diagnosis::{Check, CheckNote};
+    use crate::core::diagnosis::{CheckNote, DoctorCheck};
 
     #[test]
     fn a_report_has_a_line_for_each_note() {
         let notes = vec![CheckNote::failure("two", "do this"), CheckNote::warning("three", "do that")];
         let checks = vec![
-            Check::one("client", CheckNote::ok("one")),
-            Check { id: "hooks", notes },
-            Check::one("docker", CheckNote::skipped("four")),
+            DoctorCheck::one("client", CheckNote::ok("one")),
+            DoctorCheck { id: "hooks", notes },
+            DoctorCheck::one("docker", CheckNote::skipped("four")),
         ];
         let expected = format!(
             "Ralph {} · /p\n\n\

@@ -1,6 +1,6 @@
 //! Checks that Claude Code is there and new enough, and that it has the plugin.
 
-use super::{Check, CheckContext, CheckNote, REINSTALL};
+use super::{CheckContext, CheckNote, DoctorCheck, REINSTALL};
 use crate::claude::client::plugins::{self, InstalledPlugin};
 use crate::claude::client::version::{OLDEST, OLDEST_FOR_PLUGIN, Version};
 use crate::claude::plugin::hooks;
@@ -14,7 +14,7 @@ const INSTALL: &str = "npm install -g @anthropic-ai/claude-code, or name it with
     `ralph run --agent-command CMD` works without it";
 const UPDATE: &str = "npm install -g @anthropic-ai/claude-code";
 
-pub fn client(context: &CheckContext) -> (Check, Option<Version>) {
+pub fn client(context: &CheckContext) -> (DoctorCheck, Option<Version>) {
     let Some(client) = &context.client else {
         let note = CheckNote::failure(format!("{} was not found", context.claude), INSTALL);
         return (check(note), None);
@@ -40,8 +40,8 @@ pub fn client(context: &CheckContext) -> (Check, Option<Version>) {
     (check(note), version)
 }
 
-fn check(note: CheckNote) -> Check {
-    Check { id: "client", notes: [note].into_iter().chain(unused_path()).collect() }
+fn check(note: CheckNote) -> DoctorCheck {
+    DoctorCheck { id: "client", notes: [note].into_iter().chain(unused_path()).collect() }
 }
 
 fn unused_path() -> Option<CheckNote> {
@@ -60,7 +60,7 @@ pub struct FoundPlugins {
     pub others: Vec<InstalledPlugin>,
 }
 
-pub fn plugin(context: &CheckContext, client_works: bool) -> (Check, FoundPlugins) {
+pub fn plugin(context: &CheckContext, client_works: bool) -> (DoctorCheck, FoundPlugins) {
     let (plugins, problem) = match client_works.then(|| list(context)) {
         Some(Ok(plugins)) => (plugins, None),
         Some(Err(why)) => {
@@ -83,7 +83,7 @@ pub fn plugin(context: &CheckContext, client_works: bool) -> (Check, FoundPlugin
         (None, Some(problem)) => vec![problem],
         (None, None) => installed(&ours),
     };
-    (Check { id: "plugin", notes }, FoundPlugins { folder: named.or(in_use), others })
+    (DoctorCheck { id: "plugin", notes }, FoundPlugins { folder: named.or(in_use), others })
 }
 
 fn list(context: &CheckContext) -> Result<Vec<InstalledPlugin>, String> {

@@ -1,6 +1,6 @@
 //! Checks the container of `ralph run --container`.
 
-use super::{Check, CheckContext, CheckNote, skipped};
+use super::{CheckContext, CheckNote, DoctorCheck, skipped};
 use crate::claude::client::version::{OLDEST, Version};
 use crate::core::text::clean;
 use crate::store::process::command::ProgramEnd;
@@ -11,7 +11,7 @@ use std::time::Duration;
 const ID: &str = "docker";
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-pub fn container(context: &CheckContext) -> Check {
+pub fn container(context: &CheckContext) -> DoctorCheck {
     match context
         .call
         .value("container")
@@ -22,9 +22,9 @@ pub fn container(context: &CheckContext) -> Check {
         // Docker would take it for an option.
         Some(name) if name.starts_with('-') => {
             let why = format!("'{}' is not a container name", clean::excerpt(&name, 60));
-            Check::one(ID, CheckNote::failure(why, "`docker ps` lists the running containers"))
+            DoctorCheck::one(ID, CheckNote::failure(why, "`docker ps` lists the running containers"))
         }
-        Some(name) => Check::one(ID, check(context, &name)),
+        Some(name) => DoctorCheck::one(ID, check(context, &name)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Checks that our files belong to the user, are private, and can be written and locked.
 
-use super::{Check, CheckContext, CheckNote};
+use super::{CheckContext, CheckNote, DoctorCheck};
 use crate::cli::Failure;
 use crate::store::file;
 use crate::store::file::lock::Lock;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const MAX_FILES: usize = 5000;
 
-pub fn permissions(context: &CheckContext) -> Check {
+pub fn permissions(context: &CheckContext) -> DoctorCheck {
     let mut notes = Vec::new();
     let mut files = Vec::new();
     match context.world.data_dir() {
@@ -51,11 +51,11 @@ pub fn permissions(context: &CheckContext) -> Check {
         0 => "none yet; the folders can be written".to_owned(),
         count => format!("private and writable ({count} checked)"),
     };
-    Check::of("files", notes, ok)
+    DoctorCheck::of("files", notes, ok)
 }
 
 /// Tries the lock in the project and in the data folder.
-pub fn lock(context: &CheckContext) -> Check {
+pub fn lock(context: &CheckContext) -> DoctorCheck {
     let project = context.project;
     let mut notes = Vec::new();
     let data = context.world.data_dir().ok().map(Path::to_owned);
@@ -76,7 +76,7 @@ pub fn lock(context: &CheckContext) -> Check {
         ));
     }
     notes.dedup();
-    Check::of("lock", notes, "works in the project and in the data folder")
+    DoctorCheck::of("lock", notes, "works in the project and in the data folder")
 }
 
 /// Returns the folder, or the nearest one above it that exists.

@@ -5,7 +5,7 @@ use super::{CheckContext, REINSTALL, skipped};
 use crate::claude::client::plugins::InstalledPlugin;
 use crate::claude::plugin::hooks::{self, Hook};
 use crate::claude::settings::{MODES, Scope, is_truthy};
-use crate::core::diagnosis::{self, Check, CheckNote};
+use crate::core::diagnosis::{self, CheckNote, DoctorCheck};
 use crate::core::record::Engine;
 use crate::core::text::clean;
 use crate::scan;
@@ -25,7 +25,7 @@ const SLOW: Duration = Duration::from_secs(1);
 const BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 const DEFAULT_BLOCK_CAP: u64 = 8;
 
-pub fn enabled(context: &CheckContext) -> Check {
+pub fn enabled(context: &CheckContext) -> DoctorCheck {
     let mut problems = Vec::new();
     for layer in &context.settings.layers {
         let Some(fault) = &layer.fault else { continue };
@@ -51,20 +51,20 @@ pub fn enabled(context: &CheckContext) -> Check {
             problems.push(CheckNote::failure(why, format!("unset {name}")));
         }
     }
-    Check::of("hooks", problems, "no setting disables them")
+    DoctorCheck::of("hooks", problems, "no setting disables them")
 }
 
-pub fn programs(context: &CheckContext, plugin: Option<&Path>) -> Check {
+pub fn programs(context: &CheckContext, plugin: Option<&Path>) -> DoctorCheck {
     let Some(plugin) = plugin.filter(|plugin| plugin.is_dir()) else {
         return skipped(PROGRAMS, "skipped: the plugin was not found");
     };
     let hooks = match hooks::of(plugin) {
         Ok(hooks) => hooks,
-        Err(error) => return Check::one(PROGRAMS, CheckNote::failure(format!("{error:#}"), REINSTALL)),
+        Err(error) => return DoctorCheck::one(PROGRAMS, CheckNote::failure(format!("{error:#}"), REINSTALL)),
     };
     if !hooks.iter().any(|hook| hook.event == "Stop") {
         let why = format!("the plugin in {} has no Stop hook", plugin.display());
-        return Check::one(PROGRAMS, CheckNote::failure(why, REINSTALL));
+        return DoctorCheck::one(PROGRAMS, CheckNote::failure(why, REINSTALL));
     }
     let folder = temporary::folder("ralph-doctor-").and_then(|folder| {
         file::create_dir(&folder.path().join("project"))?;
@@ -84,7 +84,7 @@ pub fn programs(context: &CheckContext, plugin: Option<&Path>) -> Check {
     }
     problems.extend(guidance_program(context, plugin));
     let ok = format!("{} hooks answered, the slowest in {} ms", hooks.len(), slowest.as_millis().max(1));
-    Check::of(PROGRAMS, problems, ok)
+    DoctorCheck::of(PROGRAMS, problems, ok)
 }
 
 /// Checks the program that no hook calls, only the files of `/ralph:encourage` and `/ralph:forbid`.
@@ -150,15 +150,15 @@ fn call(context: &CheckContext, hook: &Hook, plugin: &Path, folder: &Path) -> (O
 }
 
 /// Compares Claude Code's limit on blocked turns with the circuit breaker's.
-pub fn block_cap(context: &CheckContext) -> Check {
+pub fn block_cap(context: &CheckContext) -> DoctorCheck {
     let set = context.settings.variable(BLOCK_CAP).map(|(_, text)| text).or_else(|| world::text(BLOCK_CAP));
     let cap = set.and_then(|text| text.trim().parse().ok()).unwrap_or(DEFAULT_BLOCK_CAP);
     let idle = context.resolved.settings_for(Engine::InSession).circuit.get("idle");
-    Check::one("block-cap", diagnosis::block_cap(cap, idle))
+    DoctorCheck::one("block-cap", diagnosis::block_cap(cap, idle))
 }
 
 /// Looks for Stop hooks in settings and in other plugins.
-pub fn others(context: &CheckContext, plugins: &[InstalledPlugin]) -> Check {
+pub fn others(context: &CheckContext, plugins: &[InstalledPlugin]) -> DoctorCheck {
     const HINT: &str = "if loops end or hang for no visible reason, disable it";
     let mut notes = Vec::new();
     for finding in scan::other_stop_hooks(context.world, context.project) {
@@ -169,5 +169,5 @@ pub fn others(context: &CheckContext, plugins: &[InstalledPlugin]) -> Check {
         let why = format!("the plugin {} has a Stop hook; it also runs at the end of each turn", plugin.id);
         notes.push(CheckNote::warning(why, format!("{HINT}: claude plugin disable {}", plugin.id)));
     }
-    Check::of("stop-hooks", notes, "no other Stop hook")
+    DoctorCheck::of("stop-hooks", notes, "no other Stop hook")
 }

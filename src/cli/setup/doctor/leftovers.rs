@@ -1,6 +1,6 @@
 //! Checks for what earlier runs and crashes left behind.
 
-use super::{Check, CheckContext, CheckNote};
+use super::{CheckContext, CheckNote, DoctorCheck};
 use crate::claude::client::plugins;
 use crate::claude::plugin::hooks;
 use crate::core::message;
@@ -16,14 +16,14 @@ use std::time::Duration;
 /// A temporary file exists only for a moment; an older one was left by a crash.
 const STALE: Duration = Duration::from_secs(600);
 
-pub fn leftovers(context: &CheckContext, plugin: Option<&Path>) -> Check {
+pub fn leftovers(context: &CheckContext, plugin: Option<&Path>) -> DoctorCheck {
     let mut notes = Vec::new();
     notes.extend(dead_run(context));
     notes.extend(pending_stops(context));
     notes.extend(loops(context));
     notes.extend(files(context));
     notes.extend(old_plugins(context, plugin));
-    Check::of("leftovers", notes, "none")
+    DoctorCheck::of("leftovers", notes, "none")
 }
 
 fn remove(path: &Path) -> String {

@@ -18,13 +18,13 @@ use crate::claude::client::Client;
 use crate::claude::settings::{ClientSettings, managed_folder};
 use crate::cli::loops::alive;
 use crate::cli::{CommandOutput, Invocation, Project, World};
-use crate::core::diagnosis::{Check, CheckNote, Diagnosis};
+use crate::core::diagnosis::{CheckNote, Diagnosis, DoctorCheck};
 use crate::core::outcome::Exit;
 use crate::core::record::ArmedLoop;
 use crate::core::settings::Resolved;
 use crate::store::config;
 use crate::store::process::interrupt::Interrupt;
-use crate::store::process::program::{self, Said};
+use crate::store::process::program::{self, ProgramOutput};
 use crate::store::world::Instant;
 use crate::view;
 use crate::view::paint::Paint;
@@ -111,12 +111,12 @@ impl<'a> CheckContext<'a> {
         alive(self.world, self.project).loops
     }
 
-    fn run(&self, command: &mut Command, input: &[u8], limit: Duration) -> Said {
+    fn run(&self, command: &mut Command, input: &[u8], limit: Duration) -> ProgramOutput {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        program::ask(command, input, limit.min(left), &|| self.interrupt.is_set())
+        program::run_cancellable(command, input, limit.min(left), &|| self.interrupt.is_set())
     }
 }
 
-fn skipped(id: &'static str, why: &str) -> Check {
-    Check::one(id, CheckNote::skipped(why))
+fn skipped(id: &'static str, why: &str) -> DoctorCheck {
+    DoctorCheck::one(id, CheckNote::skipped(why))
 }

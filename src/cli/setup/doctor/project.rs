@@ -1,6 +1,6 @@
 //! Checks git, Ralph's settings, and commands that are not trusted.
 
-use super::{Check, CheckContext, CheckNote};
+use super::{CheckContext, CheckNote, DoctorCheck};
 use crate::core::text::clean;
 use crate::store::process::command::ProgramEnd;
 use crate::store::project::{git, git_process};
@@ -10,12 +10,15 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-pub fn git(context: &CheckContext) -> Check {
+pub fn git(context: &CheckContext) -> DoctorCheck {
     let root = &context.project.root;
     let mut command = match git_process::command(root) {
         Ok(command) => command,
         Err(why) => {
-            return Check::one("git", CheckNote::warning(why, "remove it, or clone the repository again"));
+            return DoctorCheck::one(
+                "git",
+                CheckNote::warning(why, "remove it, or clone the repository again"),
+            );
         }
     };
     command.args(["rev-parse", "--is-inside-work-tree"]);
@@ -41,10 +44,10 @@ pub fn git(context: &CheckContext) -> Check {
             "git init, to count commits as progress and to undo changes",
         ),
     };
-    Check::one("git", note)
+    DoctorCheck::one("git", note)
 }
 
-pub fn config(context: &CheckContext) -> Check {
+pub fn config(context: &CheckContext) -> DoctorCheck {
     let mut notes = Vec::new();
     let faults = config::faults(context.world, context.project);
     for fault in &faults {
@@ -68,10 +71,10 @@ pub fn config(context: &CheckContext) -> Check {
             notes.push(CheckNote::warning(note, "remove them from that file"));
         }
     }
-    Check::of("config", notes, "all values are valid")
+    DoctorCheck::of("config", notes, "all values are valid")
 }
 
-pub fn trust(context: &CheckContext) -> Check {
+pub fn trust(context: &CheckContext) -> DoctorCheck {
     let notes = context.resolved.withheld.iter().map(|row| {
         let why = format!("{}: {} is not trusted and does not run", row.place, row.key.name);
         CheckNote::warning(why, "read it with `ralph trust --show`, then run `ralph trust`")
@@ -80,5 +83,5 @@ pub fn trust(context: &CheckContext) -> Check {
     let foreign =
         document.and_then(|document| given_guidance::foreign_note(context.world, context.project, &document));
     let foreign = foreign.map(|why| CheckNote::warning(why, "read it with `ralph-guidance list`"));
-    Check::of("trust", notes.chain(foreign).collect(), "no untrusted commands or guidance")
+    DoctorCheck::of("trust", notes.chain(foreign).collect(), "no untrusted commands or guidance")
 }

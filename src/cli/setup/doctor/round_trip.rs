@@ -3,7 +3,7 @@
 //! It uses a temporary home and a fake key; of the user's settings only the switches that disable hooks are copied. It takes
 //! two seconds and no tokens, and no other check proves that the parts work together.
 
-use super::{Check, CheckContext, CheckNote, skipped};
+use super::{CheckContext, CheckNote, DoctorCheck, skipped};
 use crate::claude::client::Client;
 use crate::claude::client::version::{OLDEST_FOR_PLUGIN, Version};
 use crate::claude::round_trip::{self, Model, RoundTrip};
@@ -25,8 +25,12 @@ const KEPT_VARIABLES: [&str; 9] =
     ["PATH", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SystemRoot", "ComSpec", "PATHEXT"];
 
 /// Returns the check of the round trip, and those of what it shows about steering and about the session's figures.
-pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Option<&Path>) -> [Check; 3] {
-    let figures = |module: Option<bool>| Check::one(FIGURES, figures(context, module));
+pub fn round_trip(
+    context: &CheckContext,
+    version: Option<Version>,
+    plugin: Option<&Path>,
+) -> [DoctorCheck; 3] {
+    let figures = |module: Option<bool>| DoctorCheck::one(FIGURES, figures(context, module));
     let skipped = |why: &str| [skipped(ID, why), skipped(STEERING, why), figures(None)];
     let Some(plugin) = plugin.filter(|plugin| plugin.is_dir()) else {
         return skipped("skipped: the plugin was not found");
@@ -38,7 +42,7 @@ pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Opti
         let queue =
             format!("queue (Claude Code {version}): guidance and commands wait for the end of the turn");
         let [round_trip, ..] = skipped("Claude Code is too old");
-        return [round_trip, Check::one(STEERING, CheckNote::ok(queue)), figures(Some(false))];
+        return [round_trip, DoctorCheck::one(STEERING, CheckNote::ok(queue)), figures(Some(false))];
     }
     if context.call.flag("quick") {
         return skipped("skipped by --quick");
@@ -50,7 +54,11 @@ pub fn round_trip(context: &CheckContext, version: Option<Version>, plugin: Opti
                 false => round_trip.steering(version),
             };
             let module = (!round_trip.turns.is_empty()).then(|| round_trip.loads_module());
-            [Check::one(ID, round_trip.diagnose()), Check::one(STEERING, steering), figures(module)]
+            [
+                DoctorCheck::one(ID, round_trip.diagnose()),
+                DoctorCheck::one(STEERING, steering),
+                figures(module),
+            ]
         }
         Err(error) => skipped(&format!("could not be tried: {error:#}")),
     }

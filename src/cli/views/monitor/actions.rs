@@ -7,7 +7,7 @@ use crate::cli::views::report;
 use crate::cli::{Failure, Project, World};
 use crate::core::guidance::List;
 use crate::store::state;
-use crate::view::monitor::{Act, Banner, RunRef};
+use crate::view::monitor::{Banner, LoopAction, RunRef};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -25,7 +25,7 @@ impl Default for Actions {
 }
 
 impl Actions {
-    pub fn begin(&mut self, world: &World, target: RunRef, act: Act) {
+    pub fn begin(&mut self, world: &World, target: RunRef, act: LoopAction) {
         let (world, sender) = (world.clone(), self.sender.clone());
         let thread = Builder::new().spawn(move || {
             let notice = match perform(&world, &target, &act) {
@@ -55,10 +55,10 @@ impl Actions {
     }
 }
 
-fn perform(world: &World, target: &RunRef, act: &Act) -> Result<String, Failure> {
+fn perform(world: &World, target: &RunRef, act: &LoopAction) -> Result<String, Failure> {
     let RunRef { run_id, session_id: session, project } = target;
     let project = &Project { root: project.clone() };
-    if !matches!(act, Act::OpenReport) {
+    if !matches!(act, LoopAction::OpenReport) {
         ensure_current(project, session, run_id)?;
     }
     let scope = StopScope::Session(session.clone());
@@ -67,18 +67,18 @@ fn perform(world: &World, target: &RunRef, act: &Act) -> Result<String, Failure>
         guidance::run(world, project, Some(session), &request, false)
     };
     match act {
-        Act::Encourage(text) => give(List::Encouraged, text),
-        Act::Forbid(text) => give(List::Forbidden, text),
-        Act::Answer(text) => {
+        LoopAction::Encourage(text) => give(List::Encouraged, text),
+        LoopAction::Forbid(text) => give(List::Forbidden, text),
+        LoopAction::Answer(text) => {
             let gone = || Failure::refused("the question is no longer open");
             let question = answer::of_session(world, project, session)?.ok_or_else(gone)?;
             answer::give(world, project, &question, text, false)
         }
-        Act::Pause => pause::pause(world, project, &scope),
-        Act::Resume => pause::resume(world, project, &scope),
-        Act::Stop => stop::stop(world, project, &scope, None),
-        Act::Reset => reset::reset(world, project, &scope),
-        Act::OpenReport => {
+        LoopAction::Pause => pause::pause(world, project, &scope),
+        LoopAction::Resume => pause::resume(world, project, &scope),
+        LoopAction::Stop => stop::stop(world, project, &scope, None),
+        LoopAction::Reset => reset::reset(world, project, &scope),
+        LoopAction::OpenReport => {
             let path = report::open(world, project, run_id)?;
             Ok(format!("opened {}", path.display()))
         }

@@ -1,6 +1,6 @@
 //! Follows what the agent of the selected run says and does: the log of a runner's iteration, or a session's transcript.
 
-use crate::claude::{account, transcript};
+use crate::claude::{agent_log, transcript};
 use crate::cli::{Project, World};
 use crate::core::record::Engine;
 use crate::run::agent;
@@ -28,7 +28,7 @@ impl ActivityReader {
             *self = ActivityReader { run_id: run.run_id.clone(), ..ActivityReader::default() };
         }
         let Some(path) = self.source(world, run) else { return };
-        let read_entries = if run.engine == Engine::Runner { agent::log_entries } else { account::entries };
+        let read_entries = if run.engine == Engine::Runner { agent::log_entries } else { agent_log::entries };
         let mut entries = Vec::new();
         let mut read = |follower: &mut Follower| {
             // What cannot be read now may be there at the next look.

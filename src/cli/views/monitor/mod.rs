@@ -16,7 +16,7 @@ use crate::view::paint;
 use actions::Actions;
 use activity::ActivityReader;
 use ratatui::crossterm::event::{self, Event};
-use screen::{Screen, Signals, TerminalPoll};
+use screen::{FullScreen, Signals, TerminalPoll};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use watch::Watch;
@@ -37,7 +37,7 @@ pub fn run(call: &Invocation) -> CommandOutput {
     // Before the screen is taken: what cannot be read at all is an error on the terminal as it was.
     watch.load(&mut monitor)?;
     let signals = Signals::watch().map_err(Failure::internal)?;
-    let mut screen = Screen::enter().map_err(|error| unusable(&error))?;
+    let mut screen = FullScreen::enter().map_err(|error| unusable(&error))?;
     let mut actions = Actions::default();
     let shown = show(&mut monitor, &mut watch, &mut screen, &signals, &mut actions);
     drop(screen);
@@ -65,7 +65,7 @@ fn unusable(error: &std::io::Error) -> Failure {
 fn show(
     monitor: &mut Monitor,
     watch: &mut Watch,
-    screen: &mut Screen,
+    screen: &mut FullScreen,
     signals: &Signals,
     actions: &mut Actions,
 ) -> std::io::Result<bool> {
@@ -115,7 +115,7 @@ fn take(
     event: Event,
     monitor: &mut Monitor,
     watch: &mut Watch,
-    screen: &mut Screen,
+    screen: &mut FullScreen,
     actions: &mut Actions,
     activity: &mut ActivityReader,
 ) -> std::io::Result<bool> {

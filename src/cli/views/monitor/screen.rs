@@ -16,18 +16,18 @@ use std::time::Duration;
 /// A whole frame is written in one piece, so that no half of it is seen.
 const BUFFER_BYTES: usize = 64 << 10;
 
-pub struct Screen {
+pub struct FullScreen {
     /// Never dropped: that would print an error about a terminal that is gone, and panic because it cannot.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
 }
 
-impl Screen {
-    pub fn enter() -> std::io::Result<Screen> {
+impl FullScreen {
+    pub fn enter() -> std::io::Result<FullScreen> {
         give_back_on_panic();
         let backend = CrosstermBackend::new(BufWriter::with_capacity(BUFFER_BYTES, stdout()));
         let terminal = Terminal::new(backend)?;
         // From here on it is given back when this is dropped.
-        let mut screen = Screen { terminal: ManuallyDrop::new(terminal) };
+        let mut screen = FullScreen { terminal: ManuallyDrop::new(terminal) };
         screen.take()?;
         Ok(screen)
     }
@@ -106,7 +106,7 @@ pub fn wait(limit: Duration) -> std::io::Result<TerminalPoll> {
     Ok(if event::poll(limit)? { TerminalPoll::Event } else { TerminalPoll::Nothing })
 }
 
-impl Drop for Screen {
+impl Drop for FullScreen {
     fn drop(&mut self) {
         give_back();
     }
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn panic_on_a_terminal() {
         if std::env::var_os(IN_CHILD).is_some() {
-            let _screen = Screen::enter().unwrap();
+            let _screen = FullScreen::enter().unwrap();
             panic!("something broke");
         }
     }

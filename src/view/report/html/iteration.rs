@@ -1,9 +1,9 @@
 //! Each iteration, with its details on demand.
 
-use super::course::clock;
+use super::timeline::clock;
 use super::{none, state};
 use crate::core::event;
-use crate::core::event::account::{AccountEntry, EntryKind};
+use crate::core::event::agent_log::{AgentLogEntry, EntryKind};
 use crate::core::message;
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
@@ -86,7 +86,7 @@ fn iteration(row: &IterationRow) -> String {
             out.push_str(&format!("<pre>{}</pre>\n", html(&check.tail)));
         }
     }
-    out.push_str(&log(&row.account));
+    out.push_str(&log(&row.agent_log));
     out.push_str("</div></details>\n");
     out
 }
@@ -126,11 +126,11 @@ fn changes(row: &IterationRow) -> String {
     out + "</ul>\n"
 }
 
-fn log(account: &[AccountEntry]) -> String {
-    if account.is_empty() {
+fn log(entries: &[AgentLogEntry]) -> String {
+    if entries.is_empty() {
         return String::new();
     }
-    let one = |entry: &AccountEntry| {
+    let one = |entry: &AgentLogEntry| {
         let (class, word) = match entry.kind {
             EntryKind::Said => ("", "agent"),
             EntryKind::Tool => ("tool", "tool"),
@@ -147,6 +147,6 @@ fn log(account: &[AccountEntry]) -> String {
     };
     format!(
         "<details class=\"log\"><summary>end of the log</summary>\n<ol>\n{}</ol></details>\n",
-        account.iter().map(one).collect::<String>()
+        entries.iter().map(one).collect::<String>()
     )
 }

@@ -1,9 +1,9 @@
 //! A report as one HTML page: no script, no request, nothing outside the file.
 
-mod course;
 mod iteration;
 mod review;
 mod style;
+mod timeline;
 
 use super::escape::{html, html_with_code, html_words};
 use super::summary::{CheckRow, Tone};
@@ -42,8 +42,8 @@ pub fn page(report: &Report) -> String {
     section(&mut out, "What needs you", "", &needs(&report.needs));
     section(&mut out, "Evidence", "", &evidence(report));
     section(&mut out, "Review first", "long", &review::section(&report.review));
-    section(&mut out, "Timeline", "", &course::timeline_section(report));
-    section(&mut out, "Cost", "long", &course::money(report));
+    section(&mut out, "Timeline", "", &timeline::section(report));
+    section(&mut out, "Cost", "long", &timeline::money(report));
     section(&mut out, "Iterations", "long", &iteration::all(report));
     section(&mut out, "What next", "", &steps(&report.steps));
     out.push_str(&foot(report.made_at));

@@ -200,7 +200,7 @@ mod tests {
             let mut world = World::at(&project.root, &base.join("data"));
             world.run_id = Some("run-1".into());
             let mut runner = HeldProject::take(&world, &project).unwrap().unwrap();
-            runner.tell(RunLock::of_this_process("run-1", world.now)).unwrap();
+            runner.publish(RunLock::of_this_process("run-1", world.now)).unwrap();
             let guarded =
                 Guarded { _dir: dir, world, project, source: TaskSource::default(), runner: Some(runner) };
             if let Some(stories) = stories {

@@ -5,7 +5,7 @@
 
 use super::object::Object;
 use super::stream::{Limit, StreamEvent, rate_limit, summary};
-use crate::core::event::account::{AccountEntry, EntryKind};
+use crate::core::event::agent_log::{AgentLogEntry, EntryKind};
 use crate::core::text::clean;
 use crate::core::time::{self, Stamp};
 
@@ -15,7 +15,7 @@ const MAX_TEXT_CHARS: usize = 16_000;
 const REPORT_COLUMNS: usize = 300;
 
 /// Returns what a line tells, in its order.
-pub fn entries(line: &[u8]) -> Vec<AccountEntry> {
+pub fn entries(line: &[u8]) -> Vec<AgentLogEntry> {
     if !line.starts_with(b"{") || is_beside_the_conversation(line) {
         return Vec::new();
     }
@@ -35,11 +35,11 @@ pub fn entries(line: &[u8]) -> Vec<AccountEntry> {
     let at = line.read::<Stamp>("timestamp");
     let is_empty = |text: &str| text.trim().is_empty();
     let found = found.into_iter().filter(|(_, text)| !is_empty(text));
-    found.map(|(kind, text)| AccountEntry { at, kind, text }).collect()
+    found.map(|(kind, text)| AgentLogEntry { at, kind, text }).collect()
 }
 
 /// Like `entries`, for a line that another program may have written. Returns nothing if it is not of Claude Code's stream.
-pub fn of_stream(line: &[u8]) -> Option<Vec<AccountEntry>> {
+pub fn of_stream(line: &[u8]) -> Option<Vec<AgentLogEntry>> {
     let is_claudes = |line: &Object| {
         const KINDS: [&str; 6] =
             ["assistant", "user", "system", "result", "rate_limit_event", "stream_event"];
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn account(lines: &str) -> Vec<(EntryKind, String)> {
+    fn agent_log(lines: &str) -> Vec<(EntryKind, String)> {
         lines
             .lines()
             .flat_map(|line| entries(line.as_bytes()))
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_stream_reads_as_what_was_said_and_done() {
-        let told = account(include_str!("stream/samples/tools.jsonl"));
+        let told = agent_log(include_str!("stream/samples/tools.jsonl"));
         let expected = [
             found(EntryKind::Said, "working"),
             found(EntryKind::Tool, "Bash: echo 1 >> f; ls"),
@@ -300,14 +300,14 @@ mod tests {
             ),
             ("an interrupt", include_str!("stream/samples/interrupted.jsonl"), "interrupted by the user"),
         ] {
-            let told = account(sample);
+            let told = agent_log(sample);
             assert!(told.contains(&found(EntryKind::Reported, expected)), "{name}: {told:#?}");
         }
-        let denied = account(include_str!("stream/samples/denied.jsonl"));
+        let denied = agent_log(include_str!("stream/samples/denied.jsonl"));
         assert_eq!(denied[1], found(EntryKind::ToolFailed, "This command requires approval"), "{denied:#?}");
-        let partial = account(include_str!("stream/samples/partial.jsonl"));
+        let partial = agent_log(include_str!("stream/samples/partial.jsonl"));
         assert_eq!(partial.len(), 2, "pieces of a message are not told beside it: {partial:#?}");
-        let sub_agent = account(include_str!("stream/samples/sub-agent.jsonl"));
+        let sub_agent = agent_log(include_str!("stream/samples/sub-agent.jsonl"));
         assert!(sub_agent.contains(&found(EntryKind::Tool, "sub-agent: Bash: echo sub")), "{sub_agent:#?}");
         assert!(!sub_agent.contains(&found(EntryKind::Said, "sub speaking")), "{sub_agent:#?}");
     }
@@ -319,7 +319,7 @@ mod tests {
             r#"{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"do it"},"timestamp":"2026-11-18T11:02:29.665Z"}"#,
         );
         let at = Stamp::parse("2026-11-18T11:02:29.665Z");
-        assert_eq!(prompt, [AccountEntry { at, kind: EntryKind::Told, text: "do it".into() }]);
+        assert_eq!(prompt, [AgentLogEntry { at, kind: EntryKind::Told, text: "do it".into() }]);
         let cases = [
             (
                 r#"{"type":"attachment","attachment":{"type":"hook_additional_context","content":["go","further"],"hookEvent":"Stop"}}"#,
@@ -353,21 +353,21 @@ mod tests {
             ("", vec![]),
         ];
         for (line, expected) in cases {
-            assert_eq!(account(line), expected, "{line}");
+            assert_eq!(agent_log(line), expected, "{line}");
         }
     }
 
     #[test]
     fn hostile_and_huge_texts_become_harmless() {
         let text = format!("a\\u001b[31mred\\u001b[0m\\u202e{}", "x".repeat(2 * MAX_TEXT_CHARS));
-        let said = account(&format!(
+        let said = agent_log(&format!(
             r#"{{"type":"assistant","message":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
         ));
         assert!(said[0].1.starts_with("aredx") && said[0].1.chars().count() <= MAX_TEXT_CHARS + 1);
         let failed = format!(
             r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","is_error":true,"content":"é{text}"}}]}}}}"#
         );
-        let failed = &account(&failed)[0].1;
+        let failed = &agent_log(&failed)[0].1;
         assert!(clean::columns(failed) <= REPORT_COLUMNS && !failed.contains('\u{1b}'), "{failed}");
     }
 

@@ -4,7 +4,7 @@ use crate::core::time::Stamp;
 
 /// One thing that the agent said or did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountEntry {
+pub struct AgentLogEntry {
     /// When, as far as its source tells.
     pub at: Option<Stamp>,
     pub kind: EntryKind,

@@ -10,7 +10,7 @@ use crate::view::report::escape::html;
 use crate::view::report::words::{count, dollars};
 use crate::view::report::{IterationRow, Report, strip};
 
-pub fn timeline_section(report: &Report) -> String {
+pub fn section(report: &Report) -> String {
     let Some(strip) = strip::timeline_svg(&report.timeline) else {
         return none("How the time was spent is unknown.");
     };
