@@ -349,7 +349,7 @@ impl LoopView {
     pub(super) fn tasks_text(&self, tasks: &Tasks) -> String {
         let (file, form) = (&self.run.tasks.file, self.run.tasks.form);
         match &tasks.unusable {
-            Some(why) => format!("{file} {why}"),
+            Some(why) => why.clone(),
             None => format!("{} of {} {} {} · {file}", tasks.passing, tasks.total, form.nouns(), form.done()),
         }
     }
