@@ -65,8 +65,8 @@ pub(super) fn drained(watch: &Watch, run: &ArmedLoop) -> Option<String> {
     None
 }
 
-/// Tells the user that the client did not compact the context, which a compaction would have cleared the handover for. The
-/// loop continues in the old one.
+/// Tells the user if the client did not compact the context: a compaction would have cleared the handover. The loop
+/// continues in the old context.
 fn tell_if_not_compacted(watch: &Watch, run: &ArmedLoop) {
     let Watch { world, project, session, .. } = *watch;
     let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);
