@@ -14,7 +14,7 @@ const COMMANDS = [
 const COMMAND_MS = 28000;
 const REFRESH_MS = 5000;
 const TICK_MS = 1000;
-// So often the line is renewed although nothing changed, because it shows times.
+// Renews the line after this many ticks even if nothing changed, because it shows times.
 const RENEW_TICKS = 30;
 
 let session = {}; // its id, and as `ralph module` names them: `watch`, `state`, `pin`

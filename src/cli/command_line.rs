@@ -79,7 +79,7 @@ fn commands() -> Vec<Command> {
         .args(flags.map(|(flag, key)| setting(flag, key).aliases(settings::aliases(flag))))
         .args(PRESETS.iter().map(|preset| flag(preset.name, preset.help)))
         .args(SWITCHES.iter().map(|&(name, help)| flag(name, help)))
-        .arg(value("run", "ID", "with --resume: the loop to resume, by its run id or the beginning of it"));
+        .arg(value("run", "ID", "run id (or a unique prefix) of the loop to resume; needs --resume"));
     let [encourage, forbid] = guidance_program::giving();
     // Help that is too long for its line below.
     let answer = "your answer; - reads it from stdin; without TEXT, the question is shown";
@@ -110,7 +110,7 @@ fn commands() -> Vec<Command> {
         ]),
         Command::new("logs")
             .about("Show what the agent of a run said and did")
-            .arg(word("run-id", "RUN", "the run, by its id or the beginning of it [default: this session's, else the newest]"))
+            .arg(word("run-id", "RUN", "run id, or a unique prefix [default: this session's, else the newest]"))
             .arg(flag("follow", "follow the output until the run ends").short('f'))
             .arg(value("iteration", "N", "show only this iteration").value_parser(value_parser!(u64).range(1..)))
             .arg(flag("raw", "print the raw log or transcript")),
@@ -121,7 +121,7 @@ fn commands() -> Vec<Command> {
             .about("Show or answer the agent's open question")
             .arg(words("text", "TEXT", answer))
             .arg(flag("replace", "overwrite an earlier answer"))
-            .arg(flag("adopt", "accept the answer in a question file that is not from one of your loops").conflicts_with("text")),
+            .arg(flag("adopt", "accept the question and answer in ralph/, even though none of your loops asked it").conflicts_with("text")),
         Command::new("reset")
             .about("Reset the circuit breaker of this session, or of every loop of this project")
             .arg(session())
@@ -129,7 +129,7 @@ fn commands() -> Vec<Command> {
         Command::new("history")
             .about("List past runs of this project, newest first, or show one in full")
             .arg(
-                word("run-id", "RUN", "show this run, by its id or the beginning of it")
+                word("run-id", "RUN", "run id, or a unique prefix, of the run to show")
                     .conflicts_with_all(["last", "circuit", "stalls"]),
             )
             .arg(value("last", "N", "show only the newest N runs").value_parser(value_parser!(u32).range(1..)))
@@ -138,7 +138,7 @@ fn commands() -> Vec<Command> {
             .arg(flag("json", "print one JSON object per line")),
         Command::new("report")
             .about("Write an HTML report of a run: outcome, checks, changes to review, cost, every iteration")
-            .arg(word("run", "RUN", "the run, by its id or the beginning of it [default: the newest of this project]"))
+            .arg(word("run", "RUN", "run id, or a unique prefix [default: the newest of this project]"))
             .arg(value("out", "FILE", "write it to this file [default: into the run's folder in your data folder]").value_parser(value_parser!(PathBuf)))
             .arg(flag("open", "open it in your browser"))
             .arg(flag("markdown", "write Markdown, to stdout unless --out is given").conflicts_with("open"))
@@ -188,7 +188,7 @@ fn commands() -> Vec<Command> {
                     .conflicts_with_all(["settings", "claude"]),
             )
             .arg(flag("settings", settings))
-            .arg(flag("yes", "change the settings without asking").requires("settings"))
+            .arg(flag("yes", "change the settings without asking"))
             .arg(flag("force", "replace an edited plugin (keeps a copy), another marketplace or status line"))
             .arg(claude()),
         Command::new("uninstall")

@@ -64,8 +64,8 @@ pub fn text() -> String {
     text.push_str(&flags());
     text.push_str(
         "\nEsc pauses the loop. `touch .claude/STOP_LOOP` stops every loop of the project.\n\
-         Commands and addresses in a project's config (verify, notify) count only after `ralph trust` in a terminal.\n\
-         In a terminal: `ralph --help`; `ralph init` creates a task list; a loop completes only when every story in it passes.\n\n\
+         Ralph ignores commands and addresses in a project's config (verify, notify) until you run `ralph trust` in a terminal.\n\
+         In a terminal: `ralph --help`; `ralph init` creates a task list; with one, a loop completes only when every story passes.\n\n\
          Migrating from other loops:\n\
          \x20 /ralph-loop \"TASK\" --completion-promise X --max-iterations N   (the official plugin)\n\
          \x20   /ralph:start TASK --promise X --max-iterations N\n\

@@ -101,19 +101,26 @@ impl Diagnosis {
 /// Compares Claude Code's limit on consecutive blocked turns without a tool (`cap`, 0 = none) with the breaker's
 /// `circuit.idle` (0 = off). If the cap is lower, Claude Code ends the loop and gives no reason.
 pub fn block_cap(cap: u64, idle: u64) -> CheckNote {
-    const HINT: &str = "set circuit.idle to at most that, or CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0";
-    let shown = if cap == 0 { "no limit".to_owned() } else { format!("{cap} idle turns") };
+    const OFF: &str = "or set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0";
+    let turns = format!("{cap} turn{} without a tool call", if cap == 1 { "" } else { "s" });
     match (cap, idle) {
         (1.., 0) => CheckNote::warning(
-            format!("Claude Code ends a loop after {shown} without a reason, and circuit.idle is off"),
-            HINT,
+            format!("Claude Code ends a loop after {turns} and gives no reason; circuit.idle is off"),
+            format!("set circuit.idle to {cap}, {OFF}"),
         ),
         (1.., idle) if idle > cap => CheckNote::warning(
-            format!("Claude Code ends a loop after {shown} without a reason, before circuit.idle ({idle})"),
-            HINT,
+            format!(
+                "Claude Code ends a loop after {turns} and gives no reason; circuit.idle ({idle}) would trip later"
+            ),
+            format!("set circuit.idle to {cap} or less, {OFF}"),
         ),
-        (_, 0) => CheckNote::ok(format!("{shown}; circuit.idle is off")),
-        _ => CheckNote::ok(format!("{shown}; the circuit breaker trips first, at {idle}")),
+        (0, 0) => CheckNote::ok("Claude Code has no limit on turns without a tool call; circuit.idle is off"),
+        (0, _) => CheckNote::ok(format!(
+            "Claude Code has no limit on turns without a tool call; the circuit breaker trips at {idle}"
+        )),
+        _ => CheckNote::ok(format!(
+            "Claude Code stops after {turns}; the circuit breaker trips first, at {idle}"
+        )),
     }
 }
 

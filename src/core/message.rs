@@ -106,7 +106,7 @@ pub fn remarks(note: &Note) -> Vec<String> {
         NextTurn::Continue => None,
         NextTurn::FinishUp(words) => Some(format!("{words}: the agent finishes up")),
         NextTurn::WriteHandover(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
-        NextTurn::NewContext => Some(format!("handed over in {HANDOVER}")),
+        NextTurn::NewContext => Some(format!("handover written to {HANDOVER}")),
     };
     let remarks =
         paused.into_iter().chain(claims).chain(note.warning.clone()).chain(note.cost_unknown.clone());
@@ -268,12 +268,12 @@ pub fn next_step(run: &StoredLoop, outcome: Outcome) -> Option<String> {
         },
         Outcome::Blocked if run.engine == Engine::InSession => {
             format!(
-                "resolve the problem in ralph/blocked.txt, then {resume}, or explain it to the agent with /ralph:answer TEXT"
+                "fix the problem described in ralph/blocked.txt, then {resume}; or tell the agent what to do: /ralph:answer TEXT"
             )
         }
         Outcome::Blocked => {
             format!(
-                "resolve the problem in ralph/blocked.txt (explain it to the agent with `ralph answer TEXT`), then {resume}"
+                "fix the problem described in ralph/blocked.txt, or tell the agent what to do with `ralph answer TEXT`, then {resume}"
             )
         }
         Outcome::Decide if run.engine == Engine::InSession => "/ralph:answer TEXT".into(),
@@ -473,7 +473,7 @@ mod tests {
         for (outcome, of_session, of_run) in [
             (
                 Outcome::Blocked,
-                "then /ralph:start --resume, or explain it to the agent with /ralph:answer TEXT",
+                "then /ralph:start --resume; or tell the agent what to do: /ralph:answer TEXT",
                 "then ralph run",
             ),
             (Outcome::Decide, "/ralph:answer TEXT", "`ralph answer TEXT`, then ralph run"),

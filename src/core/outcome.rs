@@ -27,7 +27,7 @@ pub const OUTCOMES: [(Outcome, &str, &str, Exit); 13] = [
     (Outcome::Complete, "complete", "task complete", Exit::Success),
     (Outcome::MaxIterations, "max-iterations", "iteration limit reached", Exit::Failed),
     (Outcome::MaxRuntime, "max-runtime", "runtime limit reached", Exit::Failed),
-    (Outcome::MaxCost, "max-cost", "cost limit reached", Exit::Failed),
+    (Outcome::MaxCost, "max-cost", "cost or token limit reached", Exit::Failed),
     (Outcome::Blocked, "blocked", "needs a person", Exit::Blocked),
     (Outcome::Decide, "decide", "waiting for a decision", Exit::Decide),
     (Outcome::Stuck, "stuck", "stuck", Exit::Stuck),
@@ -131,7 +131,7 @@ pub enum Exit {
 /// Every exit code: what it means for `ralph run`, and for other commands that exit with it.
 pub const EXITS: [(Exit, &str, &str); 10] = [
     (Exit::Success, "complete", "success"),
-    (Exit::Failed, "iteration, runtime or cost limit reached", "refused; `doctor`: a check failed"),
+    (Exit::Failed, "iteration, runtime, cost or token limit reached", "refused; `doctor`: a check failed"),
     (Exit::Blocked, "BLOCKED: see `ralph/blocked.txt`", "`scan`: a critical constraint was found"),
     (Exit::Decide, "DECIDE: see `ralph/decide.txt`; refused while it is unanswered", ""),
     (Exit::Stuck, "stuck, or the circuit breaker tripped; refused until it is reset", ""),

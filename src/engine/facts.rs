@@ -32,8 +32,8 @@ impl Facts {
         Facts { run, resolved, settings, turn, scan: None, checks, notes: Vec::new() }
     }
 
-    /// Adds what the checkout tells in which the agent works: HEAD, the task list, and the files if something may
-    /// have been written since they were scanned.
+    /// Adds the facts from the agent's checkout: HEAD, the task list, and changed files if something may have been
+    /// written since the last scan.
     pub fn gather_project(
         mut self,
         world: &World,

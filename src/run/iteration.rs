@@ -462,7 +462,7 @@ impl Runner<'_> {
 
     /// Runs the check commands. Returns `None` if the run ended meanwhile.
     pub(super) fn run_checks(&mut self, facts: &Facts) -> Option<Vec<CheckRun>> {
-        self.screen.say("Ralph: the agent says it is done; checking");
+        self.screen.say("Ralph: the agent claims completion; running the checks");
         self.screen.event("verifying", json!({"iteration": self.run.iteration + 1}));
         let (root, began) = (&self.project.root, Instant::now());
         let runner = RefCell::new(self);

@@ -162,7 +162,7 @@ impl Runner<'_> {
         }
         let Some(open) = reply::load(&world, self.project, SESSION) else { return Ok(false) };
         let Some(topic) = Topic::of(&notify, &open) else {
-            self.screen.warn("notify.answers names no ntfy topic: https://HOST/TOPIC");
+            self.screen.warn("notify.answers: the address has no ntfy topic; use https://HOST/TOPIC");
             return Ok(false);
         };
         self.announce(&world, &resolved);

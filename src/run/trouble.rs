@@ -57,11 +57,7 @@ impl TroubleCount {
             }
             Trouble::Denied(tools) => Some((
                 Outcome::Blocked,
-                permission::blocked(
-                    tools,
-                    &format!("{count} iterations"),
-                    &permission::flags_hint(&agent.flags_to_allow(tools)),
-                ),
+                denied(tools, &format!(" in {count} iterations in a row"), &agent.flags_to_allow(tools)),
             )),
         }
     }
@@ -70,9 +66,18 @@ impl TroubleCount {
     pub fn news(&mut self, tools: &[String], agent: &dyn AgentProgram) -> Option<String> {
         let new: Vec<String> = tools.iter().filter(|tool| !self.told.contains(tool)).cloned().collect();
         self.told.extend(new.iter().cloned());
-        let hint = || permission::flags_hint(&agent.flags_to_allow(&new));
-        (!new.is_empty()).then(|| format!("{}; {}", permission::was_denied(&new), hint()))
+        (!new.is_empty()).then(|| denied(&new, "", &agent.flags_to_allow(&new)))
     }
+}
+
+/// Says which tools were denied and how to allow them. Only Claude Code has flags for that.
+fn denied(tools: &[String], when: &str, flags: &str) -> String {
+    let names = permission::listed(tools);
+    let what = match flags {
+        "" => format!("the agent was denied {names}"),
+        _ => format!("Claude Code denied {names}"),
+    };
+    format!("{what}{when}; {}", permission::flags_hint(tools.len(), flags))
 }
 
 #[cfg(test)]
@@ -111,10 +116,10 @@ mod tests {
     fn denied_tools_are_told_once_and_block_the_run() {
         let (write, both) = (tools(&["Write"]), tools(&["Write", "Bash"]));
         let (mut count, agent) = (TroubleCount::default(), &Claude::default());
-        let told = "the agent was denied Write; to allow it: --permission-mode acceptEdits";
+        let told = "Claude Code denied Write; to allow it: --permission-mode acceptEdits";
         assert_eq!(count.news(&write, agent).as_deref(), Some(told));
         assert_eq!(count.news(&write, agent), None);
-        let told = "the agent was denied Bash; to allow it: --allowed-tools Bash";
+        let told = "Claude Code denied Bash; to allow it: --allowed-tools Bash";
         assert_eq!(count.news(&both, agent).as_deref(), Some(told));
         assert_eq!(count.add(Trouble::Denied(&write), false, agent), None);
         assert_eq!(count.add(Trouble::Denied(&both), false, agent), None);
@@ -123,7 +128,7 @@ mod tests {
         let flags = "--permission-mode acceptEdits --allowed-tools Bash";
         assert_eq!(
             reason,
-            format!("the agent was denied Write, Bash, 3 iterations in a row; to allow it: {flags}")
+            format!("Claude Code denied Write and Bash in 3 iterations in a row; to allow them: {flags}")
         );
         let told = "the agent was denied Write; allow it in the agent's own settings";
         let other = ShellCommand("agent".into());

@@ -174,7 +174,7 @@ fn fingerprint(lists: &[Option<Stat>; 2]) -> u64 {
 /// Says what is left out: a directory of the project, which is empty for the project itself, or a list elsewhere.
 pub fn left_out_note(path: &str) -> String {
     let limits = format!(
-        "at most {MAX_WILDCARDS} patterns with wildcards ({} KB) and {} KB in all are used for one directory, {} MB for the project",
+        "at most {MAX_WILDCARDS} patterns with wildcards ({} KB) and {} KB in all are used for one folder, {} MB for the project",
         MAX_WILDCARD_BYTES >> 10,
         MAX_LIST_BYTES >> 10,
         MAX_TOTAL_BYTES >> 20

@@ -154,7 +154,7 @@ fn left_out_notes(left_out: &BTreeMap<String, u64>) -> Vec<String> {
     let mut told: Vec<String> =
         left_out.keys().take(MAX_NAMED).map(|path| ignore_budget::left_out_note(path)).collect();
     if left_out.len() > MAX_NAMED {
-        told.push(format!("scan: {} more directories are skipped", left_out.len() - MAX_NAMED));
+        told.push(format!("scan: {} more folders are skipped", left_out.len() - MAX_NAMED));
     }
     told
 }

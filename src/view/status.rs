@@ -349,7 +349,7 @@ impl LoopView {
     pub(super) fn tasks_text(&self, tasks: &Tasks) -> String {
         let (file, form) = (&self.run.tasks.file, self.run.tasks.form);
         match &tasks.unusable {
-            Some(why) => format!("{file} {why}"),
+            Some(why) => why.clone(),
             None => format!("{} of {} {} {} · {file}", tasks.passing, tasks.total, form.nouns(), form.done()),
         }
     }
@@ -365,11 +365,13 @@ impl LoopView {
         clean::excerpt(&format!("ok{}", counts.collect::<String>()), VALUE)
     }
 
-    /// Returns how many iterations of a runner went by without a commit. In a session the breaker counts them.
+    /// Returns how many iterations of a runner went by without a commit, or outside git without a changed file. In a
+    /// session the breaker counts them.
     fn stuck(&self) -> Option<String> {
         let (count, max) = (self.run.stuck_count, self.settings.max_stuck);
         let shown = self.run.engine == Engine::Runner && count > 0;
-        shown.then(|| format!("{} in a row without a commit", message::of(count, max)))
+        let what = if self.run.circuit.baseline.head.is_some() { "a commit" } else { "a changed file" };
+        shown.then(|| format!("{} iterations in a row without {what}", message::of(count, max)))
     }
 
     /// Returns the fields of the agent's last status block.

@@ -125,7 +125,7 @@ fn a_run_that_was_blocked_continues_with_its_check() {
     let ended = begin(&session, &[]).wait();
 
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    let next = "resolve the problem in ralph/blocked.txt (explain it to the agent with `ralph answer TEXT`), then ralph run";
+    let next = "fix the problem described in ralph/blocked.txt, or tell the agent what to do with `ralph answer TEXT`, then ralph run";
     continues(&session, &ended, next, &[]);
     let prompt = api.requests()[1].text();
     assert!(prompt.contains("no key"), "what is left over is told: {prompt}");

@@ -48,14 +48,14 @@ fn a_stock_client_edits_nothing_and_the_run_says_so_before_and_after() {
 
     assert_eq!(output.code, Some(2), "{output:?}");
     let before = output.stdout.split("── iteration 1").next().unwrap();
-    let flags = "to allow it: --permission-mode acceptEdits --allowed-tools Bash";
+    let flags = "to allow them: --permission-mode acceptEdits --allowed-tools Bash";
     assert!(
-        before.contains("Claude Code cannot edit files in permission mode default") && before.contains(flags),
+        before.contains("in permission mode default, Claude Code denies edits") && before.contains(flags),
         "{before}"
     );
-    assert_eq!(output.stdout.matches("Ralph: the agent was denied Write, Bash; ").count(), 1, "{output:?}");
+    assert_eq!(output.stdout.matches("Ralph: Claude Code denied Write and Bash; ").count(), 1, "{output:?}");
     assert_eq!(column(&session, "outcome"), ["denied", "denied", "blocked"]);
-    let reason = format!("the agent was denied Write, Bash, 3 iterations in a row; {flags}");
+    let reason = format!("Claude Code denied Write and Bash in 3 iterations in a row; {flags}");
     assert_eq!((told(&output, "Reason"), &the_loop(&session)["reason"]), (reason.as_str(), &json!(reason)));
     assert!(!session.project().join("made.txt").exists());
 }

@@ -222,7 +222,7 @@ fn a_service_that_fails_once_costs_no_iteration() {
 }
 
 #[test]
-fn a_client_that_is_not_logged_in_ends_the_run_with_the_way_out() {
+fn a_client_that_is_not_logged_in_ends_the_run_with_a_hint() {
     let api = Api::start(vec![Reply::error(401)]);
     let Some(session) = session(&api) else { return };
 

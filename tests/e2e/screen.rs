@@ -85,7 +85,7 @@ fn stop_typed_in_mid_loop_ends_it_at_the_end_of_the_turn() {
 }
 
 #[test]
-fn esc_pauses_until_the_user_says_go_on() {
+fn esc_pauses_until_the_user_resumes() {
     let api = holding_the_second_turn();
     let Some((session, screen)) = looping(&api) else { return };
 

@@ -178,7 +178,7 @@ fn the_run_is_this_sessions_or_the_newest_or_the_one_that_is_named() {
         (&["logs", "nothing"][..], "no run with this id"),
         (&["logs", ""], "several runs begin with"),
         (&["logs", "../x"], "no run with this id"),
-        (&["logs", &mine, "--iteration", "7"], "nothing about iteration 7"),
+        (&["logs", &mine, "--iteration", "7"], "has no iteration 7"),
     ] {
         let refused = env.ralph(args);
         assert!(refused.code == Some(1) && refused.stderr.contains(said), "{args:?}: {refused:?}");

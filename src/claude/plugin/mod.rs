@@ -6,10 +6,13 @@ mod record;
 
 use crate::store::file::swap;
 use crate::store::file::{self, Privacy};
+use crate::store::hinted::Hinted;
 use crate::store::process::names;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use record::InstallRecord;
 use std::path::{Path, PathBuf};
+
+const NAME_ANOTHER: &str = "name another folder";
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -79,10 +82,11 @@ impl PluginFiles {
             return Ok(TargetState::Empty);
         }
         let Some(version) = version_of_ours(target) else {
-            bail!("{} is not empty and contains no Ralph plugin: name another folder", target.display());
+            let what = format!("{} is not empty and contains no Ralph plugin", target.display());
+            return Err(Hinted::error(what, NAME_ANOTHER));
         };
         if target.join("Cargo.toml").exists() {
-            bail!("{} is Ralph's own source: name another folder", target.display());
+            return Err(Hinted::error(format!("{} is Ralph's own source", target.display()), NAME_ANOTHER));
         }
         let Some(found) = InstallRecord::read(target) else { return Ok(TargetState::Other(version)) };
         let edited = found.edited(target)?;

@@ -98,7 +98,10 @@ impl RoundTrip {
         if self.turns.is_empty() {
             let why =
                 format!("Claude Code did not call the model ({}): {}", self.ended, self.output(&events));
-            return CheckNote::warning(why, "the other checks are still valid; --quick skips this one");
+            return CheckNote::warning(
+                why,
+                "the other checks are still valid; `ralph doctor --quick` skips this one",
+            );
         }
         if let Some((event, Some(why))) = events.hooks.iter().find(|(_, error)| error.is_some()) {
             return CheckNote::failure(format!("the {event} hook failed: {why}"), "see hook-programs");

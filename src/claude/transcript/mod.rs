@@ -177,7 +177,7 @@ impl<'a> Line<'a> {
         Stamp::parse(&serde_json::from_str::<String>(self.timestamp?.get()).ok()?)
     }
 
-    /// Returns when the usage limit resets that stands in the place of an answer.
+    /// Returns the reset time from a usage-limit entry that replaced the model's answer.
     fn limit_resets_at(&self) -> Option<Stamp> {
         let limits: serde_json::Value = serde_json::from_str(self.quota_limits?.get()).ok()?;
         serde_json::from_value(limits["resetsAt"].clone()).ok()

@@ -210,14 +210,14 @@ fn not_own(world: &World, project: &Project, session: &str) -> anyhow::Result<Fa
     Ok(match asked_by(world, project)? {
         Some(other) => Failure::refused(format!("{what}; {other}"))
             .hint("to answer that question, use `ralph answer TEXT` in a terminal"),
-        None if has_asked => Failure::refused(what).hint("continue with /ralph:start --resume"),
+        None if has_asked => Failure::refused(what).hint("resume it with /ralph:start --resume"),
         None => no_question(),
     })
 }
 
 fn no_question() -> Failure {
     Failure::refused("no open question in this project")
-        .hint("the agent asks one with <promise>DECIDE:question</promise>")
+        .hint("wait until a loop ends with DECIDE or BLOCKED; `ralph status` shows what each loop is doing")
 }
 
 /// Returns a question of this project. One that a loop of the user asked comes first, then one without an answer.

@@ -71,7 +71,7 @@ impl HistoryArgs {
             return self.list(circuit::events(world, project)?, world.now, paint, view::history::event, none);
         }
         if self.stalls {
-            let none = "No agent of this project was silent long enough for a warning.\n";
+            let none = "No stalls or stall warnings in this project.\n";
             let stalls = stalls::stalls(world, project)?;
             let newest = &stalls[stalls.len().saturating_sub(self.max())..];
             let counts = if self.json { String::new() } else { view::history::stall_counts(newest) };

@@ -1,6 +1,7 @@
 //! `start --import`: imports a loop of the official ralph-loop plugin. The user's flags win over the plugin's file.
 
 use crate::cli::{Failure, Project, World};
+use crate::core::message;
 use crate::core::record::ArmedLoop;
 use crate::core::request::StartRequest;
 use crate::core::request::import::{OfficialLoop, official as parse};
@@ -49,7 +50,11 @@ pub fn read(world: &World, project: &Project, request: &mut StartRequest) -> Res
         (LIMIT_KEY, "max-iterations", "max_iterations", &limit),
     ] {
         if let Some(value) = value.as_deref().filter(|_| !is_given(key)) {
-            request.set(flag, Some(value)).map_err(|wrong| refused(format!("{field}: {wrong}")))?;
+            request.set(flag, Some(value)).map_err(|wrong| {
+                // The file has a field, not a flag.
+                let wrong = wrong.strip_prefix(&format!("--{flag}: ")).unwrap_or(&wrong);
+                refused(format!("{field}: {wrong}"))
+            })?;
         }
     }
     let unlimited = found.max_iterations == 0 && !is_given(LIMIT_KEY);
@@ -103,8 +108,8 @@ impl Import {
             count => format!("a prompt of {count} characters"),
         };
         let mut lines = vec![format!(
-            "imported from the official plugin: {task}, {promise}, {} iterations done, {limit}{started}",
-            found.done
+            "imported from the official plugin: {task}, {promise}, {} done, {limit}{started}",
+            message::iterations(found.done)
         )];
         if found.promise.is_none() {
             let promise = clean::line(&settings.promise);
@@ -122,9 +127,12 @@ impl Import {
         if let Some(id) = found.session_id.as_ref().filter(|id| *id != session) {
             lines.push(format!("it no longer runs in session {}", clean::excerpt(id, 40)));
         }
-        let mut ignored = vec!["its runtime so far (the plugin did not count it)".to_owned()];
-        ignored.extend(found.unknown.iter().map(|name| clean::excerpt(name, 40)));
-        lines.push(format!("not imported: {}", ignored.join(", ")));
+        let mut ignored: String =
+            found.unknown.iter().map(|name| format!("{}, ", clean::excerpt(name, 40))).collect();
+        if !ignored.is_empty() {
+            ignored.push_str("and ");
+        }
+        lines.push(format!("not imported: {ignored}the runtime so far, which the plugin does not record"));
         lines.push(format!("the old loop is disabled; its file is now {}", aside.display()));
         lines
     }

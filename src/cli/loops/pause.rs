@@ -23,8 +23,14 @@ pub fn command(call: &Invocation) -> Result<String, Failure> {
 
 /// Pauses the loops that run.
 pub fn pause(world: &World, project: &Project, scope: &StopScope) -> Result<String, Failure> {
+    let mut refused = None;
     let lines = change(world, project, scope, |session, run| {
+        if run.engine == Engine::Runner && run_lock::holder(world, project).is_none() {
+            refused = Some(runner_gone(run));
+            return Ok(None);
+        }
         if run.state != LoopState::Running {
+            refused = Some(already_paused(scope, run));
             return Ok(None);
         }
         let in_turn = run.session.waiting.is_none();
@@ -36,9 +42,26 @@ pub fn pause(world: &World, project: &Project, scope: &StopScope) -> Result<Stri
         Ok(Some(format!("{} {}", quoted(run), how_it_pauses(session, run.engine, in_turn))))
     })?;
     match lines.is_empty() {
-        true => Err(Failure::refused(none(scope, "is running")).hint("`ralph status` shows the loops here")),
+        true => Err(refused.unwrap_or_else(|| none(scope, "running"))),
         false => Ok(lines.join("\n")),
     }
+}
+
+/// Returns the failure of pausing a loop that is paused.
+fn already_paused(scope: &StopScope, run: &ArmedLoop) -> Failure {
+    let which = match scope {
+        StopScope::Session(_) => "the loop of this session".to_owned(),
+        _ => quoted(run),
+    };
+    Failure::refused(format!("{which} is already paused")).hint(match run.engine {
+        Engine::Runner => "resume it with `ralph pause --resume`",
+        Engine::InSession => "resume it with /ralph:start --resume in its session",
+    })
+}
+
+fn runner_gone(run: &ArmedLoop) -> Failure {
+    Failure::refused(format!("the runner of {} has exited", quoted(run)))
+        .hint("resume it with `ralph run`, or end it with `ralph stop`")
 }
 
 fn how_it_pauses(session: &str, engine: Engine, in_turn: bool) -> String {
@@ -59,19 +82,16 @@ pub fn resume(world: &World, project: &Project, scope: &StopScope) -> Result<Str
         if run.state != LoopState::Paused {
             return Ok(None);
         }
-        let (what, hint) = match run.engine {
-            Engine::Runner if run_lock::holder(world, project).is_none() => {
-                ("its runner has exited", "continue it with `ralph run`")
-            }
-            Engine::Runner => ("", ""),
+        refused = match run.engine {
+            Engine::Runner if run_lock::holder(world, project).is_none() => Some(runner_gone(run)),
             // No hook runs in a session that waits for its user, so nothing would continue it.
             Engine::InSession if run.told.ending || run.reason.as_deref() != Some(PAUSED_BY_USER) => {
-                ("its session waits for you", "continue it with /ralph:start --resume in its session")
+                let why = format!("{} is paused, and its session waits for you", quoted(run));
+                Some(Failure::refused(why).hint("resume it with /ralph:start --resume in its session"))
             }
-            Engine::InSession => ("", ""),
+            _ => None,
         };
-        if !what.is_empty() {
-            refused = Some(Failure::refused(format!("{} is paused, and {what}", quoted(run))).hint(hint));
+        if refused.is_some() {
             return Ok(None);
         }
         (run.state, run.reason) = (LoopState::Running, None);
@@ -84,9 +104,7 @@ pub fn resume(world: &World, project: &Project, scope: &StopScope) -> Result<Str
     match (lines.is_empty(), refused) {
         (false, _) => Ok(lines.join("\n")),
         (true, Some(refused)) => Err(refused),
-        (true, None) => {
-            Err(Failure::refused(none(scope, "is paused")).hint("`ralph status` shows the loops here"))
-        }
+        (true, None) => Err(none(scope, "paused")),
     }
 }
 
@@ -123,9 +141,8 @@ fn quoted(run: &ArmedLoop) -> String {
     format!("\"{}\"", clean::excerpt(&run.task, 60))
 }
 
-fn none(scope: &StopScope, what: &str) -> String {
-    match scope {
-        StopScope::Session(_) => format!("no loop of this session {what}"),
-        _ => format!("no loop of this project {what}"),
-    }
+fn none(scope: &StopScope, state: &str) -> Failure {
+    let place = if matches!(scope, StopScope::Session(_)) { "session" } else { "project" };
+    Failure::refused(format!("no loop is {state} in this {place}"))
+        .hint("`ralph status` shows the loops of this project")
 }

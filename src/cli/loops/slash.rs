@@ -260,8 +260,12 @@ fn unexpected(words: &[&str], known: &[&'static str], usage: &str) -> Failure {
     // `--flag=value` is two words that may be mistyped.
     let parts = words.iter().flat_map(|word| word.split('=')).filter(|word| !known.contains(word));
     let meant = parts.into_iter().find_map(|word| nearest(word, known.iter().copied()));
-    Failure::usage(format!("unexpected argument: '{}'", clean::excerpt(&words.join(" "), 60)))
-        .did_you_mean(meant, format!("use {usage}"))
+    let flag = words.iter().find(|word| word.starts_with('-') && !known.contains(word));
+    let what = match flag {
+        Some(flag) => format!("unknown flag: {}", clean::excerpt(flag, 60)),
+        None => format!("unexpected argument: '{}'", clean::excerpt(&words.join(" "), 60)),
+    };
+    Failure::usage(what).did_you_mean(meant, format!("use {usage}"))
 }
 
 /// Returns what the command file shows the agent: what the hook left for it or, if the client has no such hook, how to

@@ -31,7 +31,7 @@ pub fn archive(call: &Invocation) -> Result<String, Failure> {
     if archive::is_fresh(project, &name, include_logs) {
         if lines.is_empty() {
             return Err(Failure::refused("there is nothing to archive in ralph/")
-                .hint("`ralph init` creates it, `ralph run` works in it"));
+                .hint("run `ralph init` or `ralph run` first"));
         }
         return Ok(lines.join("\n"));
     }

@@ -48,7 +48,7 @@ const CLAWKER_FLAGS: [(&str, &str); 3] = [
 /// Returns the hint for a flag that is not ours, if it is known what it means elsewhere.
 pub fn foreign_flag(flag: &str) -> Option<Failure> {
     let (name, hint) = CLAWKER_FLAGS.into_iter().find(|(name, _)| *name == flag)?;
-    Some(Failure::usage(format!("unexpected argument: {name}")).hint(hint))
+    Some(Failure::usage(format!("unknown flag: {name}")).hint(hint))
 }
 
 /// `ralph run` as it was typed.

@@ -28,6 +28,9 @@ const BROKEN: &str =
     "the plugin is installed but does not work; `ralph doctor` says more, `ralph uninstall` removes it";
 
 pub fn run(call: &Invocation) -> Result<String, Failure> {
+    if call.flag("yes") && !call.flag("settings") {
+        return Err(Failure::usage("--yes needs --settings"));
+    }
     match call.parsed::<PathBuf>("to") {
         Some(folder) => copy_to(&call.world, &folder, call.flag("force")),
         None => install(call),

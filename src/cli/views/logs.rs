@@ -113,7 +113,7 @@ impl<W: Write> LogReader<'_, W> {
             Some(number) if !self.told => {
                 let id = crate::core::message::short_id(&self.run.run_id);
                 let last = self.iteration.max(1);
-                Err(Failure::refused(format!("run {id} has nothing about iteration {number}"))
+                Err(Failure::refused(format!("run {id} has no iteration {number}"))
                     .hint(format!("its newest iteration is {last}")))
             }
             _ => Ok(()),

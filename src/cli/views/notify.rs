@@ -22,6 +22,9 @@ use std::time::Duration;
 /// How long the user's command may take in a test.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How the result of a test begins that was not made.
+const SKIPPED: &str = "skipped: ";
+
 /// One way to notify: its name, what is configured, and how the test of it went.
 struct Channel {
     name: &'static str,
@@ -44,6 +47,7 @@ pub fn command(call: &Invocation) -> CommandOutput {
     for Channel { name, what, result } in &ways {
         out.push_str(&format!("{name:<10} {what}\n"));
         match result {
+            Some(Ok(how)) if how.starts_with(SKIPPED) => out.push_str(&format!("{:<10} {how}\n", "")),
             Some(Ok(how)) => out.push_str(&format!("{:<10} ok: {how}\n", "")),
             Some(Err(why)) => out.push_str(&format!("{:<10} FAILED: {}\n", "", clean::line(why))),
             None => {}
@@ -79,13 +83,13 @@ fn in_terminal(settings: &NotifySettings, notice: &Notice, tests: bool) -> Chann
     if !settings.terminal {
         return Channel { name, what: "off (notify.terminal)".into(), result: None };
     }
-    let what = "on, from `ralph run`".into();
+    let what = "on, in the terminal of `ralph run`".into();
     if !tests {
         return Channel { name, what, result: None };
     }
     let stdout = std::io::stdout();
     let result = match stdout.is_terminal() {
-        false => Ok("not sent: stdout is not a terminal".into()),
+        false => Ok(format!("{SKIPPED}stdout is not a terminal")),
         true => {
             let terminal = terminal::Terminal {
                 name: world::text("TERM").unwrap_or_default(),
@@ -155,7 +159,8 @@ fn answers(call: &Invocation, settings: &NotifySettings, tests: bool) -> Channel
     };
     let poll = || {
         let open = OpenReply { run_id: String::new(), token: String::new(), asked_at: call.world.now };
-        let mut topic = Topic::of(settings, &open).ok_or("it names no ntfy topic: https://HOST/TOPIC")?;
+        let mut topic =
+            Topic::of(settings, &open).ok_or("the address has no ntfy topic; use https://HOST/TOPIC")?;
         topic.poll().map(|_| "the topic can be read".to_owned())
     };
     let what = format!("{}, for {}", shown(url, None), time::span(settings.answer_ms));

@@ -33,7 +33,7 @@ pub fn brief(run: &ArmedLoop, settings: &Settings) -> String {
         .map_or_else(|| "circuit ok".into(), |counter| counter.to_string())
 }
 
-/// Counts the runner's iterations without a commit, or outside git without a change.
+/// Counts the runner's iterations without a commit, or outside git without a changed file.
 pub fn count_stuck(run: &mut ArmedLoop, turn: &Turn, status: Option<&StatusBlock>) {
     let baseline = &run.circuit.baseline;
     let moved = baseline.committed(turn).or_else(|| baseline.progress(turn, status));
@@ -85,10 +85,11 @@ pub fn judge(
 
 /// Judges the runner's iterations without a commit by `--max-stuck`.
 fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: bool) -> BreakerVerdict {
-    let what = if committed.is_some() { "a commit" } else { "a change in the work tree" };
-    let mut found = format!("{} in a row without {what}", message::iterations(count));
+    let what = if committed.is_some() { "a commit" } else { "a changed file" };
+    let in_a_row = if count == 1 { "" } else { " in a row" };
+    let mut found = format!("{}{in_a_row} without {what}", message::iterations(count));
     if committed.is_some() && files_changed {
-        found.push_str(" (files change, nothing is committed)");
+        found.push_str(" (files changed, nothing was committed)");
     }
     match max {
         0 => BreakerVerdict::Fine,
@@ -118,14 +119,17 @@ mod tests {
             assert_eq!(judge_stuck(count, max, Some(false), true), BreakerVerdict::Fine, "{count} of {max}");
         }
         let warning = warn(2, 3, Some(false), true);
-        for part in
-            ["2 iterations in a row without a commit", "files change, nothing is committed", "one more ends"]
-        {
+        for part in [
+            "2 iterations in a row without a commit",
+            "files changed, nothing was committed",
+            "one more ends",
+        ] {
             assert!(warning.contains(part), "{part}: {warning}");
         }
-        assert!(!warn(2, 3, Some(false), false).contains("files change"));
-        assert!(warn(2, 3, None, true).contains("without a change in the work tree;"));
-        let trip = "3 iterations in a row without a commit (files change, nothing is committed)";
+        assert!(!warn(2, 3, Some(false), false).contains("files changed"));
+        assert!(warn(2, 3, None, true).contains("without a changed file;"));
+        assert!(warn(1, 2, Some(false), false).starts_with("1 iteration without a commit;"));
+        let trip = "3 iterations in a row without a commit (files changed, nothing was committed)";
         assert_eq!(judge_stuck(3, 3, Some(false), true), BreakerVerdict::Trip(Outcome::Stuck, trip.into()));
     }
 }

@@ -137,7 +137,7 @@ fn tasks_missing(run: &ArmedLoop, turn: &Turn) -> Option<String> {
         return were_there.then(|| format!("{file} is missing"));
     };
     if let Some(unusable) = &tasks.unusable {
-        return Some(format!("{file} {unusable}"));
+        return Some(unusable.clone());
     }
     if !tasks.violations.is_empty() {
         return Some(tasks.violations.join("; "));
@@ -295,7 +295,8 @@ mod tests {
         ] {
             assert_eq!(gate(&turn(tasks(0, 0), checks), &settings), Gate::Passed(expected.into()));
         }
-        let broken = Tasks { unusable: Some("is not valid JSON".into()), ..Tasks::default() };
+        let broken =
+            Tasks { unusable: Some("ralph/tasks.json is not valid JSON".into()), ..Tasks::default() };
         let rejected = gate(&turn(Some(broken), Checks::Passed(1)), &settings);
         assert_eq!(rejected, Gate::Rejected(Rejection::Tasks("ralph/tasks.json is not valid JSON".into())));
     }

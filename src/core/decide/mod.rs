@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_somebody_edited_stay_where_they_end() {
+    fn counters_edited_to_their_maximum_stay_there() {
         let settings = Settings { max_iterations: 0, circuit: Default::default(), ..Settings::default() };
         let mut run = running_with(|run| run.iteration = u64::MAX);
         run.circuit.counters = run.circuit.counters.with("idle", u64::MAX);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn completion_is_held_back_by_a_minimum_and_beats_every_limit() {
+    fn completion_is_rejected_below_a_minimum_and_beats_every_limit() {
         let done = says("ok\n<promise>COMPLETE</promise>");
         let settings = Settings { min_runtime_ms: HOUR, min_iterations: 2, ..Settings::default() };
         let (run, decision) = decide(running(), &done, &settings, minute(1));
@@ -558,7 +558,7 @@ mod tests {
             note = *next;
         }
         let warning = note.warning.unwrap();
-        assert!(warning.contains("testing only") && warning.contains("nothing is committed"), "{warning}");
+        assert!(warning.contains("testing only") && warning.contains("nothing was committed"), "{warning}");
     }
 
     #[test]

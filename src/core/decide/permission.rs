@@ -188,18 +188,21 @@ pub fn end_turn(run: &mut StoredLoop, progress: Option<bool>) -> Option<String> 
     if denied.is_empty() || denials.turns_in_a_row < MAX_DENIALS {
         return None;
     }
-    let reason = blocked(&denied, &format!("{} turns", denials.turns_in_a_row), &allow_hint(&rules));
+    let reason = blocked(&denied, denials.turns_in_a_row, &allow_hint(&rules));
     run.session.flags_to_allow = Some(flags(&rules.into_iter().flatten().collect::<Vec<_>>()));
     Some(reason)
 }
 
 /// Says how to allow calls, each by its rule or, without one, in the client.
 pub fn allow_hint(rules: &[Option<String>]) -> String {
-    let flags = flags(&rules.iter().flatten().cloned().collect::<Vec<_>>());
+    let named: Vec<String> = rules.iter().flatten().cloned().collect();
+    let flags = flags(&named);
     match (flags.is_empty(), rules.contains(&None)) {
         (true, _) => "no tool rule can allow exactly this; use /permissions in Claude Code".into(),
-        (false, true) => format!("{}; for the rest use /permissions in Claude Code", flags_hint(&flags)),
-        (false, false) => flags_hint(&flags),
+        (false, true) => {
+            format!("{}; for the rest use /permissions in Claude Code", flags_hint(named.len(), &flags))
+        }
+        (false, false) => flags_hint(named.len(), &flags),
     }
 }
 
@@ -218,19 +221,27 @@ pub fn flag(name: &str, value: &str) -> String {
 }
 
 /// Says that a loop is blocked by what it was denied.
-pub fn blocked(denied: &[String], times: &str, hint: &str) -> String {
-    format!("{}, {times} in a row; {hint}", was_denied(denied))
+fn blocked(denied: &[String], turns: u64, hint: &str) -> String {
+    let were = if denied.len() == 1 { "was" } else { "were" };
+    format!("{} {were} denied in {turns} turns in a row; {hint}", listed(denied))
 }
 
-pub fn was_denied(denied: &[String]) -> String {
-    format!("the agent was denied {}", denied.join(", "))
+/// Returns a list as it is read: `Write, Edit and Bash`.
+pub fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [name] => name.clone(),
+        [names @ .., last] => format!("{} and {last}", names.join(", ")),
+    }
 }
 
-pub fn flags_hint(flags: &str) -> String {
+/// Says how to allow so many tools or calls.
+pub fn flags_hint(count: usize, flags: &str) -> String {
+    let what = if count == 1 { "it" } else { "them" };
     if flags.is_empty() {
-        "allow it in the agent's own settings".into()
+        format!("allow {what} in the agent's own settings")
     } else {
-        format!("to allow it: {flags}")
+        format!("to allow {what}: {flags}")
     }
 }
 
@@ -347,7 +358,7 @@ mod tests {
         let reason = turn(run, &[rule], none).unwrap();
         assert_eq!(
             reason,
-            "the agent was denied Bash(npm publish), Edit, 3 turns in a row; to allow it: \
+            "Bash(npm publish) and Edit were denied in 3 turns in a row; to allow them: \
              --allow-tool 'Bash(npm publish)' --allow-tool Edit"
         );
         assert_eq!(

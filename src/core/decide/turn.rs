@@ -73,7 +73,7 @@ pub struct Tasks {
     pub passing: u64,
     /// The first few that do not pass, by id.
     pub open: Vec<String>,
-    /// Why the file cannot be used.
+    /// Why the file cannot be used, with its name.
     pub unusable: Option<String>,
     /// What the iteration changed in the file against the rules, a sentence each.
     pub violations: Vec<String>,

@@ -102,7 +102,10 @@ impl StartRequest {
             return Err("--import and --resume cannot be used together".into());
         }
         if self.task.is_empty() && !self.resume && !self.import {
-            return Err("no task given".into());
+            return Err(RequestError {
+                message: "no task given".into(),
+                hint: Some("use /ralph:start TASK"),
+            });
         }
         let length = self.task.chars().count();
         if length > MAX_TASK_CHARS {

@@ -28,7 +28,7 @@ impl<'a> ToolRule<'a> {
     /// Parses a rule, or says what is wrong with it.
     pub fn parse(text: &'a str) -> Result<ToolRule<'a>, String> {
         let quoted = || clean::excerpt(text, 80);
-        let wrong = |why: &str| Err(format!("'{}' is not a rule for a tool: {why}", quoted()));
+        let wrong = |why: &str| Err(format!("'{}' is not a valid tool rule: {why}", quoted()));
         if text.chars().count() > MAX_CHARS || text.chars().any(char::is_control) {
             return wrong("give one line of at most 2000 characters");
         }
@@ -60,7 +60,7 @@ impl<'a> ToolRule<'a> {
             return wrong("it would allow every command; if you mean that, give Bash");
         }
         if command.contains('*') {
-            return wrong("`*` is understood only as `:*` at the end");
+            return wrong("`*` is only allowed in `:*` at the end");
         }
         if is_prefix && !is_simple(command) {
             return wrong(&format!("a prefix is one simple command: letters, digits, spaces and {HARMLESS}"));
@@ -220,9 +220,9 @@ mod tests {
             ("Bash(x) y", "parenthesis is missing"),
             ("Bash()", "every command"),
             ("Bash(:*)", "every command"),
-            ("Bash(*)", "`*` is understood only"),
-            ("Bash(git * main)", "`*` is understood only"),
-            ("Bash(npm run*)", "`*` is understood only"),
+            ("Bash(*)", "`*` is only allowed"),
+            ("Bash(git * main)", "`*` is only allowed"),
+            ("Bash(npm run*)", "`*` is only allowed"),
             ("Bash(a && b:*)", "one simple command"),
             ("Bash(echo $[:*)", "one simple command"),
             ("Bash(a \\:*)", "one simple command"),

@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// `passes` are required. Unknown fields are ignored.
 pub fn validate(document: &Value) -> Result<TaskList, Vec<String>> {
     let Some(top) = document.as_object() else {
-        return Err(vec![format!("it is {}, not an object with \"userStories\"", shown(document))]);
+        return Err(vec![format!(
+            "the file contains {}; expected an object with \"userStories\"",
+            shown(document)
+        )]);
     };
     let mut reader = Reader { row: top, prefix: String::new(), errors: Vec::new() };
     // The agent runs these commands; here only their form matters.
@@ -27,8 +30,8 @@ pub fn validate(document: &Value) -> Result<TaskList, Vec<String>> {
         Some(Value::Array(rows)) => {
             list.stories = rows.iter().enumerate().map(|(at, row)| read(row, at, &mut errors)).collect();
         }
-        None => errors.push("userStories is missing: it is the list of stories".into()),
-        Some(other) => errors.push(format!("userStories is {}, not a list", shown(other))),
+        None => errors.push("userStories is missing; expected a list of stories".into()),
+        Some(other) => errors.push(format!("userStories is {}; expected a list of stories", shown(other))),
     }
     errors.extend(id_errors(&list.stories));
     if errors.is_empty() { Ok(list) } else { Err(errors) }
@@ -41,7 +44,7 @@ pub fn story(row: &Row) -> Story {
 
 fn read(row: &Value, at: usize, errors: &mut Vec<String>) -> Story {
     let Some(row) = row.as_object() else {
-        errors.push(format!("story {}: it is {}, not an object", at + 1, shown(row)));
+        errors.push(format!("story {} is {}; expected an object", at + 1, shown(row)));
         return Story::default();
     };
     let id = row.get("id").and_then(Value::as_str).filter(|id| !id.trim().is_empty());
@@ -49,7 +52,7 @@ fn read(row: &Value, at: usize, errors: &mut Vec<String>) -> Story {
     let mut reader = Reader { row, prefix: format!("story {name}: "), errors: Vec::new() };
     let story = reader.story();
     if id.is_none() {
-        reader.wrong("id", "a text that names it");
+        reader.wrong("id", "a non-empty string");
     }
     if !row.get("passes").is_some_and(Value::is_boolean) {
         reader.wrong("passes", "true or false");
@@ -82,7 +85,7 @@ impl Reader<'_> {
             passes: self.row.get("passes").and_then(Value::as_bool).unwrap_or_default(),
             review: self.value("reviewStatus", REVIEW_STATUS, review).unwrap_or_default(),
             review_count: self
-                .value("reviewCount", "a whole number from 0", Value::as_u64)
+                .value("reviewCount", "a whole number of 0 or more", Value::as_u64)
                 .unwrap_or_default(),
             review_feedback: self.text("reviewFeedback"),
             notes: self.text("notes"),
@@ -101,7 +104,7 @@ impl Reader<'_> {
     }
 
     fn text(&mut self, field: &str) -> String {
-        self.value(field, "a text", |value| value.as_str().map(str::to_owned)).unwrap_or_default()
+        self.value(field, "a string", |value| value.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
     fn texts(&mut self, field: &str) -> Vec<String> {
@@ -112,7 +115,7 @@ impl Reader<'_> {
                 .map(|value| value.as_str().map(str::to_owned))
                 .collect::<Option<Vec<_>>>()
         };
-        self.value(field, "a list of texts", parse).unwrap_or_default()
+        self.value(field, "a list of strings", parse).unwrap_or_default()
     }
 
     fn say(&mut self, what: &str) {
@@ -121,7 +124,7 @@ impl Reader<'_> {
 
     fn wrong(&mut self, field: &str, wanted: &str) {
         let is = self.row.get(field).map_or_else(|| "missing".into(), shown);
-        self.say(&format!("{field} is {is}, not {wanted}"));
+        self.say(&format!("{field} is {is}; expected {wanted}"));
     }
 }
 
@@ -252,49 +255,52 @@ mod tests {
 
     #[test]
     fn an_error_names_story_and_field() {
-        let status = "not null, \"needs_review\", \"changes_requested\" or \"approved\"";
+        let status = "expected null, \"needs_review\", \"changes_requested\" or \"approved\"";
         let cases = [
             (
                 json!({"id": "US-2", "passes": "yes"}),
-                "story US-2: passes is \"yes\", not true or false".to_owned(),
+                "story US-2: passes is \"yes\"; expected true or false".to_owned(),
             ),
-            (json!({"id": "US-2"}), "story US-2: passes is missing, not true or false".into()),
-            (json!({"id": "US-2", "passes": null}), "story US-2: passes is null, not true or false".into()),
-            (json!({"passes": true}), "story 1: id is missing, not a text that names it".into()),
-            (json!({"id": 7, "passes": true}), "story 1: id is 7, not a text that names it".into()),
-            (json!({"id": " ", "passes": true}), "story 1: id is \" \", not a text that names it".into()),
-            (json!({"id": "x", "passes": true, "title": 1}), "story x: title is 1, not a text".into()),
+            (json!({"id": "US-2"}), "story US-2: passes is missing; expected true or false".into()),
+            (
+                json!({"id": "US-2", "passes": null}),
+                "story US-2: passes is null; expected true or false".into(),
+            ),
+            (json!({"passes": true}), "story 1: id is missing; expected a non-empty string".into()),
+            (json!({"id": 7, "passes": true}), "story 1: id is 7; expected a non-empty string".into()),
+            (json!({"id": " ", "passes": true}), "story 1: id is \" \"; expected a non-empty string".into()),
+            (json!({"id": "x", "passes": true, "title": 1}), "story x: title is 1; expected a string".into()),
             (
                 json!({"id": "x", "passes": true, "notes": {}}),
-                "story x: notes is an object, not a text".into(),
+                "story x: notes is an object; expected a string".into(),
             ),
             (
                 json!({"id": "x", "passes": true, "priority": "high"}),
-                "story x: priority is \"high\", not a number".into(),
+                "story x: priority is \"high\"; expected a number".into(),
             ),
             (
                 json!({"id": "x", "passes": true, "acceptanceCriteria": "all of it"}),
-                "story x: acceptanceCriteria is \"all of it\", not a list of texts".into(),
+                "story x: acceptanceCriteria is \"all of it\"; expected a list of strings".into(),
             ),
             (
                 json!({"id": "x", "passes": true, "acceptanceCriteria": ["a", 1]}),
-                "story x: acceptanceCriteria is [\"a\",1], not a list of texts".into(),
+                "story x: acceptanceCriteria is [\"a\",1]; expected a list of strings".into(),
             ),
             (
                 json!({"id": "x", "passes": true, "reviewCount": -1}),
-                "story x: reviewCount is -1, not a whole number from 0".into(),
+                "story x: reviewCount is -1; expected a whole number of 0 or more".into(),
             ),
             (
                 json!({"id": "x", "passes": true, "reviewCount": 1.5}),
-                "story x: reviewCount is 1.5, not a whole number from 0".into(),
+                "story x: reviewCount is 1.5; expected a whole number of 0 or more".into(),
             ),
             (
                 json!({"id": "x", "passes": true, "reviewStatus": "ok"}),
-                format!("story x: reviewStatus is \"ok\", {status}"),
+                format!("story x: reviewStatus is \"ok\"; {status}"),
             ),
             (
                 json!({"id": "x", "passes": true, "reviewStatus": 1}),
-                format!("story x: reviewStatus is 1, {status}"),
+                format!("story x: reviewStatus is 1; {status}"),
             ),
             (
                 json!({"id": "x", "passes": false, "reviewStatus": "approved"}),
@@ -313,7 +319,7 @@ mod tests {
                 json!({"id": "x", "passes": true, "dependsOn": ["x"]}),
                 "story x: dependsOn is circular: x → x".into(),
             ),
-            (json!("US-1"), "story 1: it is \"US-1\", not an object".into()),
+            (json!("US-1"), "story 1 is \"US-1\"; expected an object".into()),
         ];
         for (story, expected) in cases {
             assert_eq!(errors(json!({"userStories": [story]})), [expected]);
@@ -323,13 +329,13 @@ mod tests {
     #[test]
     fn the_list_itself_can_be_wrong() {
         let cases = [
-            (json!([]), "it is [], not an object with \"userStories\""),
-            (json!({}), "userStories is missing: it is the list of stories"),
-            (json!({"userStories": "none"}), "userStories is \"none\", not a list"),
-            (json!({"userStories": [], "project": 1}), "project is 1, not a text"),
+            (json!([]), "the file contains []; expected an object with \"userStories\""),
+            (json!({}), "userStories is missing; expected a list of stories"),
+            (json!({"userStories": "none"}), "userStories is \"none\"; expected a list of stories"),
+            (json!({"userStories": [], "project": 1}), "project is 1; expected a string"),
             (
                 json!({"userStories": [], "verifyCommands": "make"}),
-                "verifyCommands is \"make\", not a list of texts",
+                "verifyCommands is \"make\"; expected a list of strings",
             ),
         ];
         for (document, expected) in cases {
@@ -343,9 +349,9 @@ mod tests {
             {"id": "a", "passes": 1, "title": 2}, {"id": "b", "passes": true}, {"id": "b", "passes": true}
         ]}));
         let expected = [
-            "project is 1, not a text",
-            "story a: title is 2, not a text",
-            "story a: passes is 1, not true or false",
+            "project is 1; expected a string",
+            "story a: title is 2; expected a string",
+            "story a: passes is 1; expected true or false",
             "story b: id is used by two stories",
         ];
         assert_eq!(found, expected);

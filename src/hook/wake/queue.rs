@@ -65,8 +65,8 @@ pub(super) fn wait_for_queue(watch: &WakeContext, run: &ArmedLoop) -> Option<Str
     None
 }
 
-/// Tells the user that the client did not compact the context, which a compaction would have cleared the handover for. The
-/// loop continues in the old one.
+/// Tells the user if the client did not compact the context: a compaction would have cleared the handover. The loop
+/// continues in the old context.
 fn tell_if_not_compacted(watch: &WakeContext, run: &ArmedLoop) {
     let WakeContext { world, project, session, .. } = *watch;
     let waiting = run.session.waiting.as_ref().map(|waiting| &waiting.what);

@@ -96,7 +96,7 @@ impl AgentProgram for Claude {
         Ok(())
     }
 
-    /// Claude Code asks for each edit, and nobody answers. What the settings in a container or a sandbox allow is not
+    /// Claude Code asks for each edit, and no one can answer. What the settings in a container or a sandbox allow is not
     /// known here.
     fn warning(&self, world: &World, project: &Project, target: &Target) -> Option<String> {
         if *target != Target::Local || self.names_allowed_tools() {
@@ -105,9 +105,11 @@ impl AgentProgram for Claude {
         let settings = settings::ClientSettings::read(world, project, settings::managed_folder());
         let mode = permissions::mode_without_edits(&settings, self.permission_mode.as_deref())?;
         let flags = self.flags_to_allow(&["Edit", "Bash"].map(str::to_owned));
-        Some(format!(
-            "Claude Code cannot edit files in permission mode {mode}, and denies what it would ask for; to allow it: {flags}"
-        ))
+        let denied = match mode.as_str() {
+            "plan" => "cannot edit files; to allow edits",
+            _ => "denies edits and commands that would need your approval; to allow them",
+        };
+        Some(format!("in permission mode {mode}, Claude Code {denied}: {flags}"))
     }
 
     fn flags_to_allow(&self, tools: &[String]) -> String {

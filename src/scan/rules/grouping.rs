@@ -38,7 +38,7 @@ pub fn group<'a>(findings: Vec<Finding>, sizes: impl Iterator<Item = (&'a str, u
         }
     }
     for (directory, count) in directories {
-        let what = format!("{count} generated files in this directory, each marked at its top");
+        let what = format!("{count} generated files in this folder, each marked at its top");
         let advice = "Do not edit them: change their source or their generator";
         rest.push(finding(GENERATED, Severity::High, directory, None, "", what, advice));
     }

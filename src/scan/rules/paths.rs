@@ -130,8 +130,8 @@ pub fn fixed_directories(path: &str, bytes: &[u8]) -> Vec<Finding> {
         }
         let (line, text) = line_at(bytes, at);
         if !text.trim_start().starts_with('#') {
-            let what = "works in a fixed absolute directory".to_owned();
-            let advice = "Do not assume that the directory exists";
+            let what = "works in a fixed absolute folder".to_owned();
+            let advice = "Do not assume that the folder exists";
             found.push(finding(RIGID_FOLDER, Severity::Medium, path, Some(line), text.trim(), what, advice));
         }
     }

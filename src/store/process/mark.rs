@@ -14,7 +14,7 @@ const ID_BITS: u32 = 36;
 const LEVELS: RangeInclusive<u32> = ID_BITS..=TOP_LEVEL;
 const TOP_LEVEL: u32 = 42;
 
-/// Returns the limit for what no other run is around, in KiB.
+/// Returns the limit, in KiB, for a run that is not inside another run.
 pub fn limit_kib(run_id: &str) -> u64 {
     at_level(run_id, TOP_LEVEL)
 }

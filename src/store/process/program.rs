@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_had_the_time_to_read_is_kept() {
+    fn output_that_was_not_read_in_time_is_kept() {
         let (output, writer) = unread();
         let mut command = Command::new("sh");
         command.args(["-c", "head -c 60000 /dev/zero | tr '\\0' x; echo end"]).stdout(writer);

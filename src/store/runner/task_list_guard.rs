@@ -260,7 +260,10 @@ mod tests {
         let guarded = Guarded::on(Some(json!([{"id": "US-1", "passes": false}])));
         assert_eq!(guarded.check(), [""; 0]);
         guarded.stories(json!([{"id": "US-1", "passes": "done"}]));
-        assert_eq!(guarded.check(), ["ralph/tasks.json: story US-1: passes is \"done\", not true or false"]);
+        assert_eq!(
+            guarded.check(),
+            ["ralph/tasks.json: story US-1: passes is \"done\"; expected true or false"]
+        );
         guarded.write("ralph/tasks.json", "{\"userStories\": [");
         assert!(
             guarded.check()[0].starts_with("ralph/tasks.json is not valid JSON"),

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 pub struct Fields(pub Vec<(String, Box<str>)>);
 
 impl Fields {
-    /// Reads the object that stands at the beginning. Returns it and what follows, or nothing for a damaged one.
+    /// Reads the leading object. Returns it and what follows, or nothing for a damaged one.
     pub fn split(text: &str) -> Option<(Fields, &str)> {
         let mut fields = Fields::default();
         let rest = walk(text, |name, value| {
@@ -60,8 +60,8 @@ fn inside(text: &str, before: &str, after: &str) -> Box<str> {
     text[before.len()..text.len() - after.len()].into()
 }
 
-/// Walks through the object that stands at the beginning and returns what follows it. `take` gets each name and the
-/// text from its value on, and returns what follows the value.
+/// Walks through the leading object and returns what follows it. `take` gets each name and the text from its value on,
+/// and returns what follows the value.
 pub fn walk<'a>(text: &'a str, mut take: impl FnMut(String, &'a str) -> Option<&'a str>) -> Option<&'a str> {
     let mut rest = text.strip_prefix('{')?.trim_ascii_start();
     let mut end = rest.strip_prefix('}');
@@ -88,7 +88,7 @@ pub fn needs_no_escape(text: &str) -> bool {
     text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'))
 }
 
-/// Returns how long the value is that stands at the beginning.
+/// Returns the length of the leading value.
 fn value_length(bytes: &[u8]) -> Option<usize> {
     match *bytes.first()? {
         b'"' => string_length(bytes),
@@ -122,7 +122,7 @@ fn nested_length(bytes: &[u8], opening: u8, closing: u8) -> Option<usize> {
     }
 }
 
-/// Returns how long the string is that stands at the beginning, with its quotes.
+/// Returns the length of the leading string, with its quotes.
 fn string_length(bytes: &[u8]) -> Option<usize> {
     if bytes.first() == Some(&b'"') { string_end(bytes, 0) } else { None }
 }

@@ -73,7 +73,9 @@ pub fn read(project: &Project, source: &TaskSource) -> Option<Tasks> {
         };
         Ok(Some(summed(stories.len(), open.map(name).collect())))
     };
-    read().unwrap_or_else(|why| Some(Tasks { unusable: Some(why), ..Tasks::default() }))
+    let unusable =
+        |why: String| Tasks { unusable: Some(format!("{} {why}", source.file)), ..Tasks::default() };
+    read().unwrap_or_else(|why| Some(unusable(why)))
 }
 
 /// Returns the tasks of a run: the file must be valid, and in a format with reviews a story counts when approved.
@@ -82,15 +84,14 @@ pub fn read_reviewed(project: &Project, source: &TaskSource, skip_review: bool) 
         Ok(None) => None,
         Ok(Some(list)) => Some(of_list(&list, list.skips_review(skip_review))),
         Err(errors) => {
-            // The reader of `unusable` puts the file's name before it.
-            let unnamed = |error: &String| {
-                error.replacen(&source.file, "", 1).trim_start_matches([':', ' ']).to_owned()
-            };
-            let errors: Vec<_> = errors.iter().map(unnamed).collect();
-            Some(Tasks {
-                unusable: Some(format!("cannot be used: {}", errors.join("; "))),
-                ..Tasks::default()
-            })
+            // The first error is enough to name the file.
+            let prefix = format!("{}: ", source.file);
+            let errors: Vec<&str> = errors
+                .iter()
+                .enumerate()
+                .map(|(at, error)| if at == 0 { error } else { error.strip_prefix(&prefix).unwrap_or(error) })
+                .collect();
+            Some(Tasks { unusable: Some(errors.join("; ")), ..Tasks::default() })
         }
     }
 }
@@ -247,7 +248,9 @@ mod tests {
         assert_eq!((session.passing, session.open), (1, vec!["story 2".to_owned()]));
         let why = read_reviewed(&project, &usual(), false).unwrap().unusable.unwrap();
         assert!(
-            why.starts_with("cannot be used: story 1: priority is \"high\", not a number; story 1: id"),
+            why.starts_with(
+                "ralph/tasks.json: story 1: priority is \"high\"; expected a number; story 1: id"
+            ),
             "{why}"
         );
         assert!(

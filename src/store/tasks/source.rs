@@ -253,7 +253,7 @@ mod tests {
     fn a_broken_list_is_reported_and_not_skipped() {
         for (files, part) in [
             (&[("prd.json", "{\"userStories\": [")][..], "prd.json is not valid JSON"),
-            (&[("ralph/prd.json", "[]")], "ralph/prd.json: it is [], not an object with"),
+            (&[("ralph/prd.json", "[]")], "ralph/prd.json: the file contains []; expected an object with"),
             (
                 &[(
                     "prd.json",

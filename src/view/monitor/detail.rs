@@ -337,7 +337,7 @@ impl Monitor {
         page.title("Constraints");
         if !run.is_alive() && run.timeline.is_some() {
             let count = run.timeline.as_ref().map_or(0, |timeline| timeline.findings.count);
-            return page.text(&format!("{count} when it was last scanned"), 1, Tone::Dim);
+            return page.text(&format!("{count} in the last scan"), 1, Tone::Dim);
         }
         let shown = || project.constraints.iter().filter(|finding| finding.severity > Severity::Low);
         if shown().next().is_none() {

@@ -9,8 +9,8 @@ use ratatui::text::{Line, Span};
 /// Every key, and what it does. `scripts/update-docs` writes the table in `docs/monitor.md` from it.
 pub const KEYS: [(&str, &str); 17] = [
     ("j k, arrows", "select a run, or scroll the selected one"),
-    ("PgDn, PgUp", "by a page (Ctrl-D, Ctrl-U); g, G: to the end"),
-    ("Enter, Esc", "open the selected run, and back; right, left"),
+    ("PgDn, PgUp", "scroll one page (also Ctrl-D, Ctrl-U); g: first, G: last"),
+    ("Enter, Esc", "open the selected run, go back (also →, ←)"),
     ("Tab", "switch between the list and the run"),
     ("/", "filter by task, project, state or run id"),
     ("l", "log: what the agent said and did"),
@@ -43,7 +43,7 @@ impl Monitor {
         if usize::from(area.height) > lines.len() + 4 {
             lines.insert(0, Line::default());
             let note =
-                "Viewing changes nothing. e, f, a, p, s and r do the same as the commands of the same name.";
+                "Watching changes nothing. e, f, a, p, s and r do the same as the commands of the same name.";
             lines.push(Line::default());
             let notes = text::wrap(note, width.saturating_sub(2 * margin), 3);
             lines.extend(notes.into_iter().map(|note| {

@@ -76,7 +76,7 @@ fn evidence(out: &mut String, report: &Report) {
         table(out, &["check", "newest result", "first failed", "last passed", "runs"], &rows);
     }
     if !report.rejected.is_empty() {
-        out.push_str("Claims of completion that were rejected:\n\n");
+        out.push_str("Rejected claims of completion:\n\n");
         report
             .rejected
             .iter()

@@ -29,9 +29,9 @@ fn engine(facts: &ReportInput) -> Engine {
 
 fn question(facts: &ReportInput) -> Option<Need> {
     let (_, ended) = facts.timeline.ended.as_ref()?;
-    let what = match ended.outcome? {
-        Outcome::Blocked => "It is blocked: ",
-        Outcome::Decide => "It asks you: ",
+    let (what, file) = match ended.outcome? {
+        Outcome::Blocked => ("The agent is blocked: ", "ralph/blocked.txt"),
+        Outcome::Decide => ("The agent asks: ", "ralph/decide.txt"),
         _ => return None,
     };
     let mut words = vec![plain(what), quote(&ended.reason)];
@@ -41,7 +41,7 @@ fn question(facts: &ReportInput) -> Option<Need> {
             None
         }
         QuestionState::Gone => {
-            words.push(plain(" Its file is no longer in ralph/."));
+            words.push(plain(format!(" ({file} no longer exists)")));
             None
         }
         QuestionState::Open | QuestionState::None => Some(match engine(facts) {

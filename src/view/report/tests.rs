@@ -138,10 +138,10 @@ fn what_needs_the_user_is_named_with_its_command() {
         question: state,
         ..facts([(0, started(&[])), (9, ended(Outcome::Decide, "A or B?", 1))])
     };
-    assert_eq!(needs(question(QuestionState::Open)), ["It asks you: A or B? > ralph answer TEXT"]);
+    assert_eq!(needs(question(QuestionState::Open)), ["The agent asks: A or B? > ralph answer TEXT"]);
     assert_eq!(
         needs(question(QuestionState::Answered("B".into()))),
-        ["It asks you: A or B? You answered: B"]
+        ["The agent asks: A or B? You answered: B"]
     );
     let given = |change, list: &str| {
         EventKind::Guidance(GuidanceChange {

@@ -214,7 +214,7 @@ fn a_list_that_cannot_be_read_is_archived_anyway() {
     env.write("ralph/tasks.json", "{\"userStories\": [{\"id\": \"US-1\", \"passes\": 1}]}");
     env.ralph(&["archive"]).ok();
     let summary = env.read("ralph-archive/2026-11-16-shop/summary.md");
-    assert!(summary.contains("story US-1: passes is 1, not true or false"), "{summary}");
+    assert!(summary.contains("story US-1: passes is 1; expected true or false"), "{summary}");
     assert!(env.read("ralph-archive/2026-11-16-shop/tasks.json").contains("US-1"));
 }
 

@@ -64,7 +64,7 @@ fn ignore_files_in_folders_without_number_have_a_budget_together() {
     }
     let told = env.start("task", &["--max-iterations", "0"]);
     assert!(told.contains("is skipped: its ignore files are too large"), "{told}");
-    assert!(told.contains("993 more directories are skipped"), "{told}");
+    assert!(told.contains("993 more folders are skipped"), "{told}");
     for turn in 0..3 {
         // A new file has the folder above them all listed again.
         env.write(&format!("new-{turn}.txt"), "x");

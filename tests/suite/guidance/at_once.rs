@@ -59,7 +59,7 @@ fn guidance_typed_in_a_running_turn_is_for_that_turn_and_told_once() {
 }
 
 #[test]
-fn guidance_from_elsewhere_reaches_the_turn_by_whichever_way_comes_first() {
+fn guidance_from_elsewhere_reaches_the_turn_once_by_the_first_hook() {
     let env = Env::new();
     env.start("tidy up", &[]);
     env.guidance(&["forbid", "touching the API"]).ok();
@@ -142,7 +142,7 @@ fn stop_and_status_act_in_a_running_turn() {
     );
     env.turn(SESSION, "still there").silent();
     let refused = types(&env, "stop", "--nonsense");
-    assert!(refused["text"].as_str().unwrap().contains("unexpected argument"), "{refused}");
+    assert!(refused["text"].as_str().unwrap().contains("unknown flag: --nonsense"), "{refused}");
 }
 
 #[test]

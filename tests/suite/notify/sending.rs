@@ -180,10 +180,7 @@ fn the_test_tries_every_way_and_names_the_format() {
     let service = Webhook::start();
     let env = Env::new();
     let told = env.ralph(&["notify", "--test"]).ok();
-    assert!(
-        told.contains("command    none") && told.contains("not sent: stdout is not a terminal"),
-        "{told}"
-    );
+    assert!(told.contains("command    none") && told.contains("skipped: stdout is not a terminal"), "{told}");
     assert!(!told.contains('\u{1b}') && !told.contains('\u{7}'), "{told:?}");
     env.var("RALPH_NOTIFY_URL", &service.url("/topic")).var("RALPH_NOTIFY_FORMAT", "ntfy");
     env.var("RALPH_NOTIFY", "[ \"$RALPH_EVENT\" = test ] && touch told");
@@ -211,7 +208,7 @@ fn a_bad_address_or_format_is_named_and_sends_nothing() {
     assert!(told.contains("one of auto, json, ntfy, slack"), "{told}");
     env.var("RALPH_NOTIFY_URL", "https://ntfy.sh/");
     let run = env.ralph(&["notify", "--test"]);
-    assert!(run.code == Some(1) && run.stdout.contains("names no ntfy topic"), "{run:?}");
+    assert!(run.code == Some(1) && run.stdout.contains("the address has no ntfy topic"), "{run:?}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn an_agent_that_prints_nothing_gets_stuck() {
         (Some(4), vec!["ok".into(), "ok".into(), "stuck".into()]),
         "{run:?}"
     );
-    assert_eq!(summary(&run, "Reason"), "3 iterations in a row without a change in the work tree");
+    assert_eq!(summary(&run, "Reason"), "3 iterations in a row without a changed file");
     assert_eq!(fs::metadata(env.path("ralph/logs/iteration-001.log")).unwrap().len(), 0);
 }
 

@@ -87,7 +87,7 @@ fn stuck_and_circuit_are_4() {
     let env = Env::git();
     let call = env.run_with("work; echo \"thoughts about $n\"", &["--max-stuck", "2", "x"]);
     let run = ends(&env, call, 4, "stuck");
-    let reason = "2 iterations in a row without a commit (files change, nothing is committed)";
+    let reason = "2 iterations in a row without a commit (files changed, nothing was committed)";
     assert_eq!(summary(&run, "Reason"), reason);
     assert_eq!(summary(&run, "Stuck iters"), "2");
 

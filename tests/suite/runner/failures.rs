@@ -111,11 +111,12 @@ fn denied_tools_are_named_with_the_flags_that_allow_them_and_three_times_block_t
         "{run:?}"
     );
     let flags = "--permission-mode acceptEdits --allowed-tools Bash";
-    let told = format!("Ralph: the agent was denied Write, Bash; to allow it: {flags}");
+    let told = format!("Ralph: Claude Code denied Write and Bash; to allow them: {flags}");
     assert_eq!(run.stdout.matches(&told).count(), 1, "told after the first: {run:?}");
     assert!(run.stdout.find(&told) < run.stdout.find("── iteration 2 of "), "{run:?}");
     assert!(last_line_of_iteration(&run, 2).contains(" · denied: Write, Bash"), "{run:?}");
-    let reason = format!("the agent was denied Write, Bash, 3 iterations in a row; to allow it: {flags}");
+    let reason =
+        format!("Claude Code denied Write and Bash in 3 iterations in a row; to allow them: {flags}");
     assert_eq!(
         (summary(&run, "Reason"), &env.history()[0]["reason"]),
         (reason.as_str(), &reason.as_str().into())
@@ -142,7 +143,7 @@ fn a_run_that_was_denied_tools_continues_with_the_flags_it_names() {
 
     let run = env.call(Program::Ralph).args(&["run"]).args(&flags).run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    let told = "ralph/blocked.txt still exists: \"the agent was denied Write, Bash, 3 iterations in a row";
+    let told = "ralph/blocked.txt still exists: \"Claude Code denied Write and Bash in 3 iterations in a row";
     assert!(run.stdout.contains(told) && !run.stdout.contains("earlier run"), "{run:?}");
     let prompt = env.prompt(4);
     assert!(prompt.contains("ralph/blocked.txt says:\n## Blocked (from iteration 3"), "{prompt}");
@@ -182,8 +183,8 @@ fn an_agent_that_completes_without_the_tools_it_was_denied_is_complete() {
 
 #[test]
 fn a_stock_client_is_told_of_before_the_first_iteration() {
-    const NOTE: &str = "Ralph: Claude Code cannot edit files in permission mode default, and denies what it would ask for; \
-                        to allow it: --permission-mode acceptEdits --allowed-tools Bash";
+    const NOTE: &str = "Ralph: in permission mode default, Claude Code denies edits and commands that would need your \
+                        approval; to allow them: --permission-mode acceptEdits --allowed-tools Bash";
     let notes = |settings: &str, flags: &[&str]| {
         let env = Env::new();
         env.write(".claude/settings.json", settings);
@@ -195,7 +196,9 @@ fn a_stock_client_is_told_of_before_the_first_iteration() {
     };
     assert_eq!(notes("{}", &[]), [NOTE]);
     assert_eq!(notes("{}", &["--claude-arg=--verbose"]), [NOTE]);
-    assert_eq!(notes("{}", &["--permission-mode", "plan"]), [NOTE.replace("mode default", "mode plan")]);
+    let denies = "denies edits and commands that would need your approval; to allow them";
+    let plan = NOTE.replace("mode default", "mode plan").replace(denies, "cannot edit files; to allow edits");
+    assert_eq!(notes("{}", &["--permission-mode", "plan"]), [plan]);
     let none: [&str; 0] = [];
     for flags in [
         &["--permission-mode", "acceptEdits"][..],

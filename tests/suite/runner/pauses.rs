@@ -66,7 +66,10 @@ fn a_paused_run_can_be_stopped_interrupted_and_continued() {
     paused().kill();
     wait_until("its runner has exited", || env.shown("ralph-run")["activity"] == "orphaned");
     let refused = env.ralph(&["pause", "--resume"]).fails(1);
-    assert!(refused.contains("its runner has exited") && refused.contains("`ralph run`"), "{refused}");
+    assert!(
+        refused.contains("the runner of \"x\" has exited") && refused.contains("`ralph run`"),
+        "{refused}"
+    );
     env.touch("go");
     let ended = env.run_with("work; promise COMPLETE", &[]).run();
     assert_eq!(summary(&ended, "Exit"), "COMPLETE (code 0)");

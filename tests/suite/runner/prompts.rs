@@ -88,7 +88,7 @@ fn a_claim_is_checked_before_it_counts() {
     assert_eq!((run.code, env.outcomes()), (Some(0), vec!["rejected".into(), "complete".into()]), "{run:?}");
     let prompt = env.prompt(2);
     assert!(prompt.contains("test -e green") && prompt.contains("looked"), "{prompt}");
-    assert!(run.stdout.contains("checking"), "{run:?}");
+    assert!(run.stdout.contains("running the checks"), "{run:?}");
 }
 
 #[test]

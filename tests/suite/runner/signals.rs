@@ -99,21 +99,20 @@ fn max_stuck_warns_the_agent_and_the_user_one_iteration_before() {
     env.write(".git/refs/heads/main", "f".repeat(40));
     let run = env.run_with("work; echo \"thoughts about $n\"", &["--max-stuck", "3", "x"]).run();
     assert_eq!(run.code, Some(4), "{run:?}");
-    let warning =
-        "2 iterations in a row without a commit (files change, nothing is committed); one more ends the loop";
+    let warning = "2 iterations in a row without a commit (files changed, nothing was committed); one more ends the loop";
     let warned: Vec<&str> = run.stdout.lines().filter(|line| line.contains("one more ends")).collect();
     assert_eq!(warned.len(), 1, "{run:?}");
     assert!(warned[0].starts_with("── iteration 2 ok") && warned[0].contains(warning), "{warned:?}");
     assert!(env.prompt(3).contains(warning) && !env.prompt(2).contains("one more ends"), "{}", env.prompt(3));
 
-    let reason = "3 iterations in a row without a commit (files change, nothing is committed)";
+    let reason = "3 iterations in a row without a commit (files changed, nothing was committed)";
     assert!(run.stdout.contains(reason), "{run:?}");
     let shown = env.shown("ralph-run");
     assert_eq!(
         (&shown["stuck_count"], &shown["max_stuck"], &shown["reason"]),
         (&json!(3), &json!(3), &json!(reason))
     );
-    assert!(env.ralph(&["status"]).ok().contains("3/3 in a row without a commit"));
+    assert!(env.ralph(&["status"]).ok().contains("3/3 iterations in a row without a commit"));
     let events: Vec<Value> = env
         .ralph(&["history", "--circuit", "--json"])
         .ok()
@@ -132,7 +131,7 @@ fn without_a_changed_file_the_warning_says_that() {
     let run = env.run_with("echo \"thoughts about $n\"", &["x"]).run();
     assert_eq!(run.code, Some(4), "{run:?}");
     let line = run.stdout.lines().find(|line| line.contains("one more ends")).unwrap();
-    assert!(line.contains("no commit, no changed file") && !line.contains("files change,"), "{line}");
+    assert!(line.contains("no commit, no changed file") && !line.contains("files changed,"), "{line}");
     assert_eq!(env.ralph(&["history", "--circuit"]).ok().matches("trip ").count(), 1);
 }
 

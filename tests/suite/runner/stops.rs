@@ -146,7 +146,7 @@ fn a_stop_ends_a_running_check() {
     let start = |env: &Env| {
         env.run_with("work; promise COMPLETE", &["--verify", "touch ../checking; sleep 600", "x"]).spawn()
     };
-    stops(start, "the agent says it is done; checking", 1);
+    stops(start, "the agent claims completion; running the checks", 1);
 }
 
 #[test]

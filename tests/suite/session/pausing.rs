@@ -40,7 +40,7 @@ fn a_pause_without_a_loop_says_so() {
     let env = Env::new();
     for args in [&["pause"][..], &["pause", "--resume"], &["pause", "--session", OTHER]] {
         let refused = env.ralph(args).fails(1);
-        assert!(refused.starts_with("error: no loop of this ") && refused.contains("hint: "), "{refused}");
+        assert!(refused.starts_with("error: no loop is ") && refused.contains("hint: "), "{refused}");
     }
     env.start("the task", &[]);
     env.at(5).ralph(&["pause"]).ok();

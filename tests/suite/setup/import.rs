@@ -48,7 +48,7 @@ fn a_loop_continues_where_the_plugin_left_it() {
         "Ralph imported: Build the API. --- Then test it.",
         "Ends at 20 iterations or 9h runtime, or when the agent promises \"ALL DONE\"",
         "imported from the official plugin: a prompt of 32 characters, promise \"ALL DONE\", 6 iterations done, limit 20, started 2026-11-15 22:30",
-        "not imported: its runtime so far",
+        "not imported: the runtime so far",
         ASIDE,
     ] {
         assert!(told.contains(part), "{part}\n{told}");
@@ -169,7 +169,10 @@ fn errors_name_the_line_and_nothing_changes() {
         ("Build it".to_owned(), &["ralph-loop.local.md: line 1: expected ---, found \"Build it\""][..]),
         (good.replace("max_iterations: 9", "max_iterations: many"), &["line 5: max_iterations is \"many\""]),
         (good.replace("iteration: 2\n", "iteration two\n"), &["line 3: \"iteration two\" is not a field"]),
-        (good.replace("null", "\"<promise>x</promise>\""), &["completion_promise: --promise"]),
+        (
+            good.replace("null", "\"<promise>x</promise>\""),
+            &["completion_promise: '<promise>x</promise>' contains the tag"],
+        ),
         ("---\nactive: true\n".into(), &["line 3: the front matter has no end"]),
         (good.replace("Build it", ""), &["there is no prompt after the front matter"]),
         (good.replace("Build it", &"x".repeat(20_001)), &["20001 characters", "task too long"]),
@@ -259,7 +262,10 @@ fn unknown_fields_are_named() {
     let text = file(1, 20, "null", "", "x").replace("active: true", "active: false\nmodel: opus");
     env.write(FILE, text);
     let told = import(&env, &[]);
-    assert!(told.contains("marked active: false") && told.contains("did not count it), model"), "{told}");
+    assert!(
+        told.contains("marked active: false") && told.contains("not imported: model, and the runtime"),
+        "{told}"
+    );
 }
 
 #[test]

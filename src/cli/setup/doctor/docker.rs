@@ -43,7 +43,10 @@ fn check(context: &CheckContext, name: &str) -> CheckNote {
         }
         _ => {
             let why = format!("docker cannot inspect container {name}: {}", state.complaint());
-            return CheckNote::failure(why, "is Docker running? `docker ps` lists its containers");
+            return CheckNote::failure(
+                why,
+                "check with `docker ps` that Docker and the container are running",
+            );
         }
     }
     let client = docker(&["exec", name, context.claude, "--version"]);

@@ -87,7 +87,7 @@ fn nearest(path: &Path) -> Option<&Path> {
 fn unwritable(dir: &Path) -> Option<CheckNote> {
     let dir = nearest(dir)?;
     let error = file::check_writable(dir).err()?;
-    let why = format!("cannot write to {}: {error}; loops cannot be armed", dir.display());
+    let why = format!("cannot write to {}: {error}; loops cannot start", dir.display());
     Some(CheckNote::failure(why, "make it writable, or set RALPH_DATA_DIR to another folder"))
 }
 

@@ -86,7 +86,7 @@ fn loops(context: &CheckContext) -> Vec<CheckNote> {
         notes.push(CheckNote::warning(why, "make it readable, or remove it to give up its loop"));
     }
     for (record, root) in armed::records(context.world).iter().filter(|(_, root)| !root.exists()) {
-        let why = format!("a loop is armed in {}, which no longer exists", root.display());
+        let why = format!("a loop is still active in {}, which no longer exists", root.display());
         notes.push(CheckNote::warning(why, remove(record)));
     }
     notes

@@ -37,7 +37,7 @@ pub fn git(context: &CheckContext) -> DoctorCheck {
         }
         _ if is_repository => CheckNote::warning(
             format!("git does not work in {}: {}", root.display(), answer.complaint()),
-            "follow git's advice",
+            "run `git status` there and fix what it reports",
         ),
         _ => CheckNote::warning(
             format!("{} is not in a git repository; progress is measured by changed files", root.display()),

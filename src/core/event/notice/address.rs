@@ -63,7 +63,7 @@ impl Address {
         let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         match !topic.is_empty() && topic.len() <= 64 && topic.chars().all(is_valid) {
             true => Ok((folder, topic)),
-            false => Err("names no ntfy topic: https://HOST/TOPIC"),
+            false => Err("the address has no ntfy topic; use https://HOST/TOPIC"),
         }
     }
 

@@ -161,7 +161,7 @@ fn rejected(report: &Report) -> String {
         format!("<li>iteration {number}: <span class=\"q\">{}</span></li>\n", html_with_code(why))
     });
     format!(
-        "<h3>Claims of completion that were rejected</h3>\n<ul class=\"plain small\">\n{}</ul>\n",
+        "<h3>Rejected claims of completion</h3>\n<ul class=\"plain small\">\n{}</ul>\n",
         items.collect::<String>()
     )
 }

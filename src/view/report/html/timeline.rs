@@ -23,8 +23,8 @@ pub fn section(report: &Report) -> String {
     }
     let warned = report.timeline.breaker.len();
     if warned > 0 {
-        let steps = count(warned, "step", "steps");
-        legend.push_str(&format!("<span><svg class=\"mark warned\"><path d=\"M6 0l5 9h-10z\"/></svg>circuit breaker, {steps}</span>\n"));
+        let events = count(warned, "event", "events");
+        legend.push_str(&format!("<span><svg class=\"mark warned\"><path d=\"M6 0l5 9h-10z\"/></svg>circuit breaker, {events}</span>\n"));
     }
     if !report.timeline.guidance.is_empty() {
         legend.push_str("<span><svg class=\"guidance\" style=\"width:24px\"><g class=\"guidance\"><line x1=\"4\" x2=\"20\" y1=\"5\" y2=\"5\"/><circle class=\"given\" cx=\"4\" cy=\"5\" r=\"3\"/><circle cx=\"20\" cy=\"5\" r=\"3.5\"/></g></svg>guidance, given to delivered</span>\n");

@@ -130,14 +130,14 @@ fn the_round_trip_uses_nothing_of_the_user() {
 fn a_block_cap_below_the_breaker_is_reported() {
     let cap = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
     let doctor = Doctor::new();
-    doctor.check().says("block-cap", "ok", &["8 idle turns"]);
+    doctor.check().says("block-cap", "ok", &["8 turns without a tool call"]);
     doctor.env.var("RALPH_CIRCUIT_IDLE", "12");
     doctor.check().says("block-cap", "warning", &["circuit.idle (12)", cap]);
     doctor.env.var(cap, "0");
     doctor.check().says("block-cap", "ok", &["no limit"]);
     // Settings win over the environment, as in Claude Code.
     doctor.settings("user", &json!({"env": {cap: "3"}}).to_string());
-    doctor.check().says("block-cap", "warning", &["3 idle turns"]);
+    doctor.check().says("block-cap", "warning", &["3 turns without a tool call"]);
 }
 
 #[test]
