@@ -15,10 +15,11 @@ fn wide_rules(count: usize) -> Value {
 fn rules_without_number_leave_the_last_findings_in_force_and_are_named() {
     let env = Env::without_breaker();
     env.write("app.toml", "path = \"/home/alice/src\"\n");
+    env.start("task", &[]);
+    // After the start, whose scan has no limit while the clock stands still.
     for n in 0..8 {
         env.write(&format!("digits-{n}.txt"), "0110100110010110".repeat(60_000));
     }
-    env.start("task", &[]);
     env.write(".claude/ralph-config.json", wide_rules(5000).to_string());
     // The limit of the scan passes while the hook runs, however fast or slow it is.
     let clock = env.clock();
