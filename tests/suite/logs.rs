@@ -2,7 +2,6 @@
 
 use crate::env::{DONE, Env, MINUTE, OTHER, SESSION, wait_until};
 use std::fs;
-use std::io::{BufRead, BufReader};
 
 /// Runs the runner with an agent that prints, commits nothing and claims completion at the second iteration.
 fn run_two_iterations(env: &Env) {
@@ -142,21 +141,14 @@ fn following_prints_what_comes_and_ends_with_the_run() {
     let run = ["run", "--agent-command", "sh ../agent.sh", "--delay", "0", "the task"];
     let running = env.call(crate::env::Program::Ralph).args(&run).spawn();
     wait_until("the agent has begun", || env.exists("ralph/logs/iteration-001.log"));
-    let mut follower = std::process::Command::new(crate::env::Program::Ralph.path());
-    follower.args(["logs", "-f"]).current_dir(&env.project).env_clear();
-    follower.env("RALPH_DATA_DIR", env.data()).env("HOME", env.base.join("home"));
-    follower.env("RALPH_CONFIG_DIR", env.base.join("config")).stdout(std::process::Stdio::piped());
-    let mut child = follower.spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| line.unwrap());
-    assert!(lines.any(|line| line.contains("begun")), "what was there before is shown first");
+    let mut follower =
+        env.call(crate::env::Program::Ralph).args(&["logs", "-f"]).without("RALPH_NOW").spawn();
+    // What was there before is shown first.
+    follower.until("begun");
     env.write("go", "");
-    let rest: Vec<String> = lines.collect();
-    assert!(
-        rest.iter().any(|line| line.contains("done"))
-            && rest.iter().any(|line| line.contains("= ended: complete")),
-        "{rest:#?}"
-    );
-    assert!(child.wait().unwrap().success());
+    let shown = follower.wait().ok();
+    let (_, rest) = shown.split_once("begun").unwrap();
+    assert!(rest.contains("done") && rest.contains("= ended: complete"), "{shown}");
     running.wait().ok();
 }
 

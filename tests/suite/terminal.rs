@@ -1,6 +1,6 @@
 //! What only a terminal shows: a status that stays up to date, and how far something is.
 
-use crate::env::{Env, MAX_WAIT, Program, SESSION, wait_for, write_program};
+use crate::env::{Env, MAX_WAIT, Program, SESSION, wait_for, wait_until, write_program};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Child;
@@ -99,7 +99,7 @@ fn watching_without_a_terminal_is_refused() {
 fn slow_client(env: &Env) {
     let bin = env.base.join("bin");
     std::fs::create_dir_all(&bin).unwrap();
-    let script = "#!/bin/sh\nuntil [ -e ../go ]; do sleep 0.02; done\necho '2.1.325 (Claude Code)'\n";
+    let script = "#!/bin/sh\necho x >> ../asked\nuntil [ -e ../go ]; do sleep 0.02; done\necho '2.1.325 (Claude Code)'\n";
     write_program(&bin.join("claude"), script);
     env.var("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
 }
@@ -114,8 +114,19 @@ fn something_slow_shows_a_line_on_a_terminal_and_erases_it() {
     let (_, text) = doctor.end();
     let (before, after) = text.rsplit_once("checking the installation…").unwrap();
     assert!(before.ends_with("\r\u{1b}[K") && after.starts_with("\r\u{1b}[K"), "{text:?}");
-    let json = OnTerminal::start(&env, &["doctor", "--quick", "--json"]).end().1;
+    // These two wait for the client as long as a third one, which began later and shows the line.
+    std::fs::remove_file(env.base.join("go")).unwrap();
+    let asked = || std::fs::read_to_string(env.base.join("asked")).map_or(0, |text| text.lines().count());
+    let before = asked();
+    let json = OnTerminal::start(&env, &["doctor", "--quick", "--json"]);
+    let piped = env.call(Program::Ralph).args(&["doctor", "--quick"]).spawn();
+    wait_until("both wait for the client", || asked() == before + 2);
+    let mut shown = OnTerminal::start(&env, &["doctor", "--quick"]);
+    shown.until("checking the installation…");
+    std::fs::write(env.base.join("go"), "").unwrap();
+    let json = json.end().1;
     assert!(!json.contains("checking the installation"), "{json:?}");
-    let piped = env.ralph(&["doctor", "--quick"]);
+    let piped = piped.wait();
     assert!(!piped.stderr.contains("checking the installation"), "{}", piped.stderr);
+    shown.end();
 }

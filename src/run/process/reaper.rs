@@ -268,7 +268,9 @@ mod tests {
         let words = marked(&["env", "-i", "setsid", "sleep", "600"].map(str::to_owned), run_id);
         let cleared = Command::new(&words[0]).args(&words[1..]).spawn().unwrap();
         let name = || std::fs::read_to_string(format!("/proc/{}/comm", cleared.id())).unwrap();
+        let began = std::time::Instant::now();
         while name() != "sleep\n" {
+            assert!(began.elapsed() < Duration::from_secs(120), "it is still {}", name());
             std::thread::sleep(Duration::from_millis(5));
         }
         cleared

@@ -113,7 +113,9 @@ mod tests {
         command.args(["-c", "ulimit -m \"$1\"; exec env -i setsid sleep 600", "sh", &limit]);
         let mut child = command.spawn().unwrap();
         let pid = child.id().to_string();
+        let began = std::time::Instant::now();
         while !is_on(&pid, "a run of this test") {
+            assert!(began.elapsed() < std::time::Duration::from_secs(120), "it has no mark");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert!(!is_on(&pid, "another run") && !is_own("a run of this test"));

@@ -111,7 +111,6 @@ fn user() -> Env {
     fs::create_dir(&fake).unwrap();
     env.var("PATH", &format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
     env.var("FAKE", fake.to_str().unwrap()).var("REPOSITORY", root().to_str().unwrap());
-    env.without("RALPH_NOW");
     env
 }
 

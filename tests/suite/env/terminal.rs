@@ -82,6 +82,17 @@ impl Call {
     }
 }
 
+/// Returns whether a frame has ended: the last thing that is said about one is that the cursor is hidden, or where it is
+/// shown. The system gives us a large frame in pieces.
+fn ends_with_cursor(bytes: &[u8]) -> bool {
+    let tail = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(32)..]);
+    match tail.rsplit_once("\u{1b}[?25") {
+        Some((_, "l")) => true,
+        Some((_, rest)) => rest.starts_with("h\u{1b}[") && rest.ends_with('H'),
+        None => false,
+    }
+}
+
 fn size(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
@@ -91,12 +102,18 @@ fn cells(count: u16) -> NonZeroU16 {
 }
 
 impl Terminal {
-    /// Returns what is on the screen, without spaces at the ends of lines.
+    /// Returns what is on the screen after a whole frame, without spaces at the ends of lines.
     pub fn text(&self) -> String {
+        self.wait_until("a whole frame", |_| true)
+    }
+
+    /// Returns what is on the screen now, and whether that is a whole frame.
+    fn look(&self) -> (String, bool) {
         let drawn = self.drawn.lock().unwrap();
         let (_, columns) = drawn.emulator.screen().size();
         let rows: Vec<String> = drawn.emulator.screen().rows(0, columns.get()).collect();
-        rows.iter().map(|row| row.trim_end().to_owned() + "\n").collect()
+        let text = rows.iter().map(|row| row.trim_end().to_owned() + "\n").collect();
+        (text, !drawn.emulator.screen().alternate_screen() || ends_with_cursor(&drawn.bytes))
     }
 
     /// Returns everything that was written so far.
@@ -108,8 +125,8 @@ impl Terminal {
     pub fn wait_until(&self, what: &str, so: impl Fn(&str) -> bool) -> String {
         let began = Instant::now();
         loop {
-            let text = self.text();
-            if so(&text) {
+            let (text, is_whole) = self.look();
+            if is_whole && so(&text) {
                 return text;
             }
             assert!(

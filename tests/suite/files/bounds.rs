@@ -14,17 +14,18 @@ fn wide_rules(count: usize) -> Value {
 #[test]
 fn rules_without_number_leave_the_last_findings_in_force_and_are_named() {
     let env = Env::without_breaker();
-    env.real_time().write(
-        "app.toml",
-        "path = \"/home/alice/src\"
-",
-    );
+    env.write("app.toml", "path = \"/home/alice/src\"\n");
+    env.start("task", &[]);
+    // After the start, whose scan has no limit while the clock stands still.
     for n in 0..8 {
         env.write(&format!("digits-{n}.txt"), "0110100110010110".repeat(60_000));
     }
-    env.start("task", &[]);
     env.write(".claude/ralph-config.json", wide_rules(5000).to_string());
-    let answer = env.turn(SESSION, "x");
+    // The limit of the scan passes while the hook runs, however fast or slow it is.
+    let clock = env.clock();
+    let mut hook = env.stop(SESSION).says("x").call().spawn();
+    clock.advance_until(1, "the hook answers", || hook.has_ended());
+    let answer = hook.wait().answer();
     assert!(answer.continues().contains("app.toml"), "the last findings count: {answer:?}");
     let told = answer.message.unwrap();
     let too_long = "scan.rules: the rules take too long, so the scan was stopped";

@@ -12,6 +12,10 @@ fn hold(env: &Env) -> File {
     file
 }
 
+fn opens_of_lock(env: &Env) -> FileEvents {
+    FileEvents::of_file(&env.path(".claude/ralph-state.lock"), Access::Open)
+}
+
 const BUSY: [&str; 4] = ["--max-iterations", "0", "--max-idle", "0"];
 
 #[test]
@@ -21,7 +25,10 @@ fn a_held_lock_is_waited_for_two_seconds_then_the_stop_is_allowed() {
     let lock = hold(&env);
     let before = env.read(".claude/ralph-state.json");
     let clock = env.clock();
+    let mut opens = opens_of_lock(&env);
     let mut hook = env.stop(SESSION).says("<promise>COMPLETE</promise>").call().spawn();
+    assert!(opens.wait_for_or_end(1, &mut hook), "it wants the lock");
+    // From here on it looks at the clock only to end its wait.
     clock.wait_until_seen();
     clock.advance_ms(1900);
     clock.wait_until_seen();
@@ -51,9 +58,10 @@ fn a_lock_that_is_released_in_time_costs_only_the_wait() {
     let env = Env::new();
     env.start("task", &[]);
     let lock = hold(&env);
-    let clock = env.clock();
-    let hook = env.stop(SESSION).says("x").call().spawn();
-    clock.wait_until_seen();
+    let _clock = env.clock();
+    let mut opens = opens_of_lock(&env);
+    let mut hook = env.stop(SESSION).says("x").call().spawn();
+    assert!(opens.wait_for_or_end(1, &mut hook), "it wants the lock");
     FileExt::unlock(&lock).unwrap();
     hook.wait().answer().continues();
     assert_eq!(env.record(SESSION)["iteration"], 1);

@@ -73,8 +73,9 @@ fn half_a_line_waits_for_its_other_half() {
     let (first, second) = line.split_at(line.len() / 2);
     let mut file = fs::OpenOptions::new().append(true).open(env.events_file(PAST)).unwrap();
     file.write_all(first.as_bytes()).unwrap();
-    FileEvents::of_file(&env.events_file(PAST), Access::Open).wait_for(2);
-    assert!(terminal.text().contains("·x·r·✓"));
+    FileEvents::of_file(&env.events_file(PAST), Access::Open).wait_for(4);
+    let text = terminal.text();
+    assert!(text.contains("·x·r·✓") && !text.contains("·x·r·✓d"), "{text}");
     file.write_all(second.as_bytes()).unwrap();
     terminal.sees("·x·r·✓d");
 }

@@ -1,7 +1,7 @@
 //! The terminal is given back however the monitor ends, and any size will do.
 
 use super::worlds::busy;
-use crate::env::{Env, Program};
+use crate::env::{Env, Program, wait_until};
 use rustix::process::Signal;
 
 #[test]
@@ -52,10 +52,16 @@ fn it_is_drawn_anew_after_the_shell_had_the_terminal() {
     let env = busy();
     let mut terminal = env.monitor((80, 24), &[]);
     terminal.sees("▌● working");
+    // What stands on the screen is written again only if all of it is drawn anew.
+    let times_drawn = || String::from_utf8_lossy(&terminal.bytes()).matches("● working").count();
+    let before = times_drawn();
+    terminal.types("\u{c}");
+    wait_until("it is drawn anew", || times_drawn() > before);
+    let before = times_drawn();
     // No parent waits for it here, so the stop is only asked for.
-    terminal.types("\u{c}").sees("▌● working");
     terminal.signal(Signal::STOP);
     terminal.signal(Signal::CONT);
+    wait_until("it is drawn anew", || times_drawn() > before);
     terminal.types("?").sees("this help");
     terminal.types("qq");
     assert_eq!(terminal.wait(), Some(0));

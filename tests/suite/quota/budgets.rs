@@ -1,7 +1,7 @@
 //! Limits of cost, tokens and context in a session, of one loop and of a day.
 
 use super::told;
-use crate::env::{DONE, Env, Program, SESSION, T0, mode, names_in, wait_until};
+use crate::env::{DONE, Env, Program, SESSION, T0, mode, names_in};
 use crate::transcript::Transcript;
 use serde_json::{Value, json};
 use std::fs;
@@ -234,7 +234,7 @@ fn the_module_compacts_a_full_context_between_turns_and_once() {
 #[test]
 fn a_context_that_the_client_did_not_compact_is_told_and_the_loop_continues() {
     let env = Env::new();
-    env.ralph(&["config", "--user", "notify.command", "echo $RALPH_EVENT > told"]).ok();
+    env.ralph(&["config", "--user", "notify.command", "echo $RALPH_EVENT > ../told"]).ok();
     let transcript = env.transcript();
     transcript.worked(1);
     waits_for_compaction(&env, &transcript);
@@ -244,8 +244,7 @@ fn a_context_that_the_client_did_not_compact_is_told_and_the_loop_continues() {
     clock.advance_until(1, "the waker ends", || waker.has_ended());
     let woken = waker.wait();
     assert_eq!(woken.code, Some(2), "{woken:?}");
-    wait_until("the notification", || env.exists("told"));
-    assert_eq!(env.read("told").trim(), "full-context");
+    assert_eq!(env.wait_for_file("told"), "full-context");
     let continues = env.turn(SESSION, "three");
     continues.continues();
     assert!(continues.message.unwrap().contains("type /compact"));

@@ -248,8 +248,8 @@ fn a_run_started_with_nohup_survives_the_end_of_its_terminal() {
 #[test]
 fn enter_ends_every_wait() {
     let env = Env::new();
-    // With a fixed time there would be no wait.
-    env.without("RALPH_NOW");
+    // It stands still, so that only Enter ends a wait.
+    let _clock = env.clock();
     let call = env.run_with("work; [ $n = 3 ] && promise COMPLETE", &["--calls-per-hour", "1", "x"]);
     let (mut run, mut keyboard) = call.spawn_typed();
     for _ in 0..2 {
@@ -261,6 +261,7 @@ fn enter_ends_every_wait() {
     assert_eq!((run.wait().code, env.starts()), (Some(0), 3), "one press, one iteration");
 
     let env = Env::new();
+    let _clock = env.clock();
     let call = env.run_claude("[ $n = 1 ] && limit 1794834014; result '<promise>COMPLETE</promise>'", &["x"]);
     let (mut run, mut keyboard) = call.spawn_typed();
     let said = run.until("usage limit reached; continuing in");

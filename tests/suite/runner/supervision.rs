@@ -148,11 +148,13 @@ fn the_time_in_which_a_runner_was_stopped_is_no_silence() {
 fn an_iteration_that_ends_leaves_no_process() {
     let env = Env::new();
     let script = "setsid sleep 602 > /dev/null 2>&1 & sleep 600 > /dev/null 2>&1 & echo $! > ../child; work; \
-                  [ $n = 1 ] && exit; ps -o stat= -p $(cat ../first) | grep -v Z > ../alive; promise COMPLETE";
-    let script = format!("[ $n = 2 ] && cp ../child ../first; {script}");
+                  [ $n = 1 ] && exit; { alive $(cat ../first); echo asked; } > ../alive; promise COMPLETE";
+    // A zombie has no folder.
+    let alive = "alive() { if [ -d /proc/self ]; then readlink /proc/$1/cwd; else ps -o stat= -p $1 | grep -v Z; fi; }";
+    let script = format!("{alive}\n[ $n = 2 ] && cp ../child ../first; {script}");
     let run = env.run_with(&script, &["x"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert_eq!(std::fs::read_to_string(env.base.join("alive")).unwrap(), "", "ended before the next begins");
+    assert_eq!(env.wait_for_file("alive"), "asked", "ended before the next begins");
     assert_eq!(env.processes(), [""; 0]);
 }
 
@@ -383,6 +385,7 @@ fn an_agent_that_stays_after_its_result_is_believed_and_ended() {
 fn a_process_that_keeps_the_pipe_open_does_not_delay_the_run() {
     let env = Env::new();
     env.real_time();
+    // It sleeps for longer than a test waits, so that a run that waits for it fails.
     let run = env.run_with("setsid sleep 600 & work; promise COMPLETE", &["x"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     env.wait_until_nothing_runs();

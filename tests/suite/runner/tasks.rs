@@ -280,8 +280,9 @@ fn a_list_that_an_interrupted_or_repeated_attempt_emptied_is_not_complete() {
     env.write("ralph/tasks.json", two_stories());
     std::fs::write(env.base.join("empty"), list(&[])).unwrap();
     let script = "work; [ $n = 1 ] && { cp ../empty ralph/tasks.json; error 529; }; result '<promise>COMPLETE</promise>'";
-    let run = env.run_claude(script, &["--max-iterations", "2", "x"]).spawn();
-    clock.advance_until(1, "the end", || run.has_printed("Ralph run\n"));
+    let mut run = env.run_claude(script, &["--max-iterations", "2", "x"]).spawn();
+    run.until("continuing in ");
+    clock.advance_until(1, "the second try", || run.times_printed("── iteration 1 of") == 2);
     assert_eq!(run.wait().code, Some(1), "repeated");
 }
 

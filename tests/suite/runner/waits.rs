@@ -110,6 +110,8 @@ fn a_service_that_stays_away_ends_the_run_in_its_words_and_the_user_is_told_befo
     assert!(reason.starts_with("the API failed for 1h"), "{reason}");
     assert!(reason.ends_with(": the API is overloaded (529) · API Error"), "{reason}");
     assert_eq!((env.outcomes(), summary(&run, "Stuck iters")), (vec!["error".to_owned()], "0"));
+    // Each is told by a process of its own.
+    wait_until("both are told", || env.wait_for_file("told").lines().count() >= 2);
     let told = env.wait_for_file("told");
     let events: Vec<&str> = told.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(events, ["outage", "ended"], "{told}");

@@ -380,20 +380,16 @@ fn a_subagent_whose_dialog_is_not_open_is_denied_soon_and_sent_to_the_main_agent
     let mut looks = FileEvents::of(&[env.base.join("home/.claude/sessions")], Access::Open);
     let mut hook = runs(&env, "make").field("agent_id", "a1").call().spawn();
     assert!(looks.wait_for_or_end(1, &mut hook), "it looks for the dialog");
+    // The user would have minutes, and the clock stands still from here on.
     clock.advance(4);
     let answer = hook.wait().answer();
     assert!(answer.denied().contains("leave this call to the main agent"), "{answer:?}");
-    assert!(clock_moved_less_than(&env, 5), "it does not wait for the user");
 
     let hook = prompted(&env, runs(&env, "make").field("agent_id", "a1"));
     assert!(
         unanswered(&clock, hook).denied().contains("no answer within 5m"),
         "an open dialog is waited for"
     );
-}
-
-fn clock_moved_less_than(env: &Env, seconds: i64) -> bool {
-    env.shown(SESSION)["wall_seconds"].as_f64().unwrap() < seconds as f64
 }
 
 #[test]

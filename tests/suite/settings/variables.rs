@@ -67,6 +67,7 @@ fn a_command_in_a_variable_runs_only_if_it_was_there_at_the_start() {
     env.start("the task", &["--max-iterations", "1"]);
     env.var("RALPH_NOTIFY_COMMAND", "echo x > ../notified").var("RALPH_VERIFY", "echo x > ../verified");
     env.turn(SESSION, "<promise>COMPLETE</promise>").ended("complete");
+    env.wait_until_nothing_runs();
     assert!(!env.base.join("notified").exists() && !env.base.join("verified").exists());
     env.start_in("other", "the task", &[]);
     env.turn("other", "Done.\n\n<promise>COMPLETE</promise>").ended("complete");
@@ -104,6 +105,7 @@ fn variables_in_the_projects_own_settings_are_ignored_and_named() {
         assert!(by_agent.contains("50"), "{by_agent}");
         set_by_project(&env, file, &[("RALPH_CONFIG_DIR", &own)]);
         env.turn(SESSION, "Done.\n\n<promise>COMPLETE</promise>").ended("complete");
+        env.wait_until_nothing_runs();
         assert!(!env.base.join("notified").exists() && !env.base.join("verified").exists());
         // In a terminal it is the user's own variable, and the file is named.
         let env = Env::new();

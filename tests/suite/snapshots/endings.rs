@@ -111,8 +111,13 @@ fn of_the_runner() {
         page.run(&env, title, &env.run_claude(script, &flags).run());
     }
     let env = Env::new();
-    env.without("RALPH_NOW");
-    let run = env.run_with("work; sleep 0.4", &["--max-hours", "0.0001", "make the suite green"]).run();
+    let clock = env.clock();
+    let call = env.run_with("work; wait_for go", &["--max-hours", "0.0001", "make the suite green"]);
+    let running = call.spawn();
+    env.wait_for_file("n");
+    clock.advance(1);
+    env.touch("go");
+    let run = running.wait();
     let stdout = replace(&run.stdout, r"[0-9]+s of 0s|[0-9]+s/0s|Wall: [^ \n]+", "[time]");
     page.run(&env, "max-runtime", &Run { stdout, ..run });
 

@@ -1,7 +1,7 @@
 //! Permission prompts: what the user sees while one is open, what the agent reads when it is denied, and how it ends.
 
 use super::{Page, replace, started};
-use crate::env::{Answer, Clock, Env, Event, Program, Run, SESSION, wait_until};
+use crate::env::{Access, Answer, Clock, Env, Event, FileEvents, Program, Run, SESSION, wait_until};
 use crate::session::activity::{alive, client_says};
 use serde_json::{Value, json};
 
@@ -55,13 +55,20 @@ fn interactive() -> (Env, Clock) {
     (env, clock)
 }
 
+/// The looks of hooks at the client's records of what it shows.
+fn looks(env: &Env) -> FileEvents {
+    FileEvents::of(&[env.base.join("home/.claude/sessions")], Access::Open)
+}
+
 /// Opens a prompt that nobody answers. `meanwhile` is called while it is open.
 fn unanswered(env: &Env, clock: &Clock, event: Event, mut meanwhile: impl FnMut()) -> Answer {
     client_says(env, &alive(), json!({"status": "waiting", "waitingFor": "permission prompt"}));
-    let mut hook = event.call().spawn();
+    let hook = event.call().spawn();
     wait_until("the wait is noted", || env.record(SESSION)["session"]["waiting"].is_object());
     meanwhile();
-    clock.advance_until(31, "the hook answers", || hook.has_ended());
+    // Its five minutes have begun when it looks for the dialog after that.
+    looks(env).wait_for(2);
+    clock.advance(310);
     hook.wait().answer()
 }
 
@@ -106,8 +113,10 @@ fn other_denials(page: &mut Page) {
     let answer = unanswered(&env, &clock, runs(&env, "ls *.rs"), || ());
     page.answer(&env, "a call that no rule can allow", &answer);
     client_says(&env, &alive(), json!({"status": "busy"}));
+    let mut looks = looks(&env);
     let mut hook = runs(&env, "make").field("agent_id", "a1").call().spawn();
-    clock.advance_until(1, "the answer", || hook.has_ended());
+    assert!(looks.wait_for_or_end(2, &mut hook), "it looks for the dialog");
+    clock.advance(4);
     page.answer(&env, "a subagent whose dialog is not open", &hook.wait().answer());
 }
 

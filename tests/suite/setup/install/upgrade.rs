@@ -1,12 +1,13 @@
 //! `ralph install` over an earlier plugin.
 
 use super::Home;
-use crate::env::{Access, FileEvents, Running, names_in, wait_until};
+use crate::env::{Access, FileEvents, MAX_WAIT, Running, names_in, wait_until};
 use fs2::FileExt;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 #[test]
 fn an_upgrade_replaces_the_old_plugin() {
@@ -27,7 +28,9 @@ fn hooks_never_miss_their_program_during_upgrades() {
     let mut upgrades = 0;
     std::thread::scope(|scope| {
         let sessions = scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
+            // Also if the test fails below, where nobody says that it is over.
+            let began = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && began.elapsed() < MAX_WAIT {
                 let output = Command::new(&hook).stdin(Stdio::null()).output().expect("the program is there");
                 assert!(output.status.success() && output.stdout.starts_with(b"{"), "{output:?}");
                 calls.fetch_add(1, Ordering::Relaxed);
@@ -95,7 +98,10 @@ fn a_second_install_at_the_same_time_is_refused() {
     let held = fs::File::open(home.env.data().join("install.lock")).unwrap();
     held.lock_exclusive().unwrap();
     let clock = home.env.clock();
+    let mut opens = FileEvents::of_file(&home.env.data().join("install.lock"), Access::Open);
     let mut second = home.installing(&[]).spawn();
+    // Claude Code was asked for its version by now, which has a limit by the same clock.
+    assert!(opens.wait_for_or_end(1, &mut second), "it wants the lock");
     clock.advance_until(1, "it gives up", || second.has_ended());
     let told = second.wait().fails(1);
     assert!(
