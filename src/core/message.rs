@@ -108,8 +108,11 @@ pub fn remarks(note: &Note) -> Vec<String> {
         NextTurn::WriteHandover(words) => Some(format!("{words}: the agent writes {HANDOVER}")),
         NextTurn::NewContext => Some(format!("handover written to {HANDOVER}")),
     };
-    let remarks =
-        paused.into_iter().chain(claims).chain(note.warning.clone()).chain(note.cost_unknown.clone());
+    let remarks = paused
+        .into_iter()
+        .chain(claims)
+        .chain(note.warning.iter().map(|warning| warning.found.clone()))
+        .chain(note.cost_unknown.clone());
     remarks.chain(next_turn).collect()
 }
 
@@ -322,6 +325,7 @@ pub fn tokens(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::circuit::BreakerWarning;
     use crate::core::decide::completion::Rejection;
     use crate::core::record::{BackgroundWait, LoopState, QueuedPrompt, Session, Usage, Waiting};
 
@@ -371,7 +375,8 @@ mod tests {
     fn the_line_tells_what_is_new_beside_the_position() {
         let rejected =
             Note { rejected: Some(Rejection::Tasks("1 of 3 tasks pass".into())), ..Note::default() };
-        let warning = Note { warning: Some("4 turns without progress".into()), ..Note::default() };
+        let warning =
+            Note { warning: Some(BreakerWarning::new("4 turns without progress", "")), ..Note::default() };
         let capped = Settings { max_cost_usd: Some(5.0), ..Settings::default() };
         let spent = |iteration, cost_usd| StoredLoop {
             iteration,
@@ -388,7 +393,13 @@ mod tests {
                 Settings::default(),
                 " · completion rejected: 1 of 3 tasks pass",
             ),
-            ("a warning", run(), warning, Settings::default(), " · 4 turns without progress"),
+            (
+                "a warning",
+                run(),
+                warning,
+                Settings::default(),
+                " · 4 turns without progress; one more ends the loop",
+            ),
             ("cost", spent(1, Some(0.5)), Note::default(), capped.clone(), " · $0.50"),
             ("a cost limit without a cost", spent(1, None), Note::default(), capped.clone(), unseen),
             ("the same, but told before", spent(2, None), Note::default(), capped, ""),

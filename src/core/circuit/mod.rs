@@ -77,9 +77,37 @@ pub struct TurnFacts<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BreakerVerdict {
     Fine,
-    /// One more such turn trips it: the agent is told.
-    Warn(String),
+    /// One more such turn trips it.
+    Warn(BreakerWarning),
     Trip(Outcome, String),
+}
+
+/// What is said one turn before the breaker trips.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakerWarning {
+    /// What was found, for the user and for the agent.
+    pub found: String,
+    /// What to do instead, for the agent.
+    advice: String,
+}
+
+impl BreakerWarning {
+    pub fn new(found: &str, advice: &str) -> BreakerWarning {
+        BreakerWarning { found: format!("{found}; one more ends the loop"), advice: advice.to_owned() }
+    }
+
+    /// Returns both as one.
+    pub fn and(&self, other: &BreakerWarning) -> BreakerWarning {
+        let join = |one: &str, two: &str, by: &str| [one, two].join(by);
+        BreakerWarning {
+            found: join(&self.found, &other.found, " · "),
+            advice: join(&self.advice, &other.advice, " "),
+        }
+    }
+
+    pub fn for_agent(&self) -> String {
+        format!("{}. {}", self.found, self.advice)
+    }
 }
 
 /// A message is compared with this many before it.
@@ -105,7 +133,7 @@ impl Circuit {
             }
             // Told when the count arrives there, and not again while it stays.
             if warning.is_none() && count > before.get(condition.name()) && count.saturating_add(1) == limit {
-                warning = Some(format!("{}; one more ends the loop. {}", found(), condition.advice));
+                warning = Some(BreakerWarning::new(&found(), condition.advice));
             }
         }
         warning.map_or(BreakerVerdict::Fine, BreakerVerdict::Warn)
@@ -337,9 +365,10 @@ mod tests {
         let warned: Vec<_> =
             (0..turns.len()).filter(|&at| matches!(verdicts[at], BreakerVerdict::Warn(_))).collect();
         assert_eq!(warned, [3]);
-        let BreakerVerdict::Warn(text) = &verdicts[3] else { panic!() };
-        assert!(text.starts_with("4 turns in a row without progress"), "{text}");
-        assert!(text.contains("one more ends the loop"), "{text}");
+        let BreakerVerdict::Warn(warning) = &verdicts[3] else { panic!() };
+        let found = "4 turns in a row without progress (no commit, no changed file); one more ends the loop";
+        assert_eq!(warning.found, found);
+        assert!(warning.for_agent().starts_with(&format!("{found}. Try another approach")), "{warning:?}");
         assert!(matches!(&verdicts[7], BreakerVerdict::Trip(Outcome::Stuck, _)) && circuit.is_tripped());
     }
 

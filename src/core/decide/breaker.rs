@@ -6,7 +6,7 @@
 use super::Note;
 use super::completion::Rejection;
 use crate::core::circuit::condition::Counter;
-use crate::core::circuit::{self, BreakerVerdict};
+use crate::core::circuit::{self, BreakerVerdict, BreakerWarning};
 use crate::core::decide::turn::Turn;
 use crate::core::message;
 use crate::core::outcome::Outcome;
@@ -77,7 +77,7 @@ pub fn judge(
         (trip @ BreakerVerdict::Trip(..), _) => trip,
         // Files changed as well as not committed: the breaker's warning does not say that.
         (BreakerVerdict::Warn(first), BreakerVerdict::Warn(second)) if progress != Some(false) => {
-            BreakerVerdict::Warn(format!("{first} {second}"))
+            BreakerVerdict::Warn(first.and(&second))
         }
         (BreakerVerdict::Fine, verdict) | (verdict, _) => verdict,
     }
@@ -99,7 +99,7 @@ fn judge_stuck(count: u64, max: u64, committed: Option<bool>, files_changed: boo
                 Some(_) => "Commit each verified step, or signal that you are done or blocked.",
                 None => "Change something, or signal that you are done or blocked.",
             };
-            BreakerVerdict::Warn(format!("{found}; one more ends the loop. {advice}"))
+            BreakerVerdict::Warn(BreakerWarning::new(&found, advice))
         }
         _ => BreakerVerdict::Fine,
     }
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn max_stuck_warns_one_iteration_before_and_names_files_without_a_commit() {
         let warn = |count, max, committed, changed| match judge_stuck(count, max, committed, changed) {
-            BreakerVerdict::Warn(text) => text,
+            BreakerVerdict::Warn(warning) => warning.found,
             verdict => format!("{verdict:?}"),
         };
         for (count, max) in [(0, 3), (1, 3), (0, 1), (2, 0), (99, 0)] {

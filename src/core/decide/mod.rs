@@ -17,7 +17,7 @@ pub mod permission;
 pub mod quota;
 pub mod turn;
 
-use super::circuit::BreakerVerdict;
+use super::circuit::{BreakerVerdict, BreakerWarning};
 use super::outcome::Outcome;
 use super::record::{ArmedLoop, Engine, LoopState, QueuedPrompt, StoredLoop, Waiting, WaitingFor};
 use super::settings::Settings;
@@ -56,7 +56,7 @@ pub struct Note {
     /// Why its signal does not count.
     pub ignored: Option<Ignored>,
     /// The breaker's warning, one step before it trips.
-    pub warning: Option<String>,
+    pub warning: Option<BreakerWarning>,
     /// Advice from an earlier turn whose stop was allowed, so that it could not be given there.
     pub earlier_advice: Option<String>,
     pub next_turn: NextTurn,
@@ -98,7 +98,8 @@ impl Note {
     pub fn advice(&self) -> Option<String> {
         let advice = self.rejected.iter().map(Rejection::advice);
         let advice = advice.chain(self.ignored.iter().map(Ignored::advice));
-        let advice: Vec<String> = advice.chain(self.warning.clone()).chain(self.next_turn.advice()).collect();
+        let advice = advice.chain(self.warning.iter().map(BreakerWarning::for_agent));
+        let advice: Vec<String> = advice.chain(self.next_turn.advice()).collect();
         (!advice.is_empty()).then(|| advice.join("\n"))
     }
 }
@@ -203,7 +204,7 @@ pub fn decide(mut run: ArmedLoop, turn: &Turn, settings: &Settings, now: Stamp) 
     let verdict = breaker::judge(&mut run, turn, status.as_ref(), gave_signal, &note, settings);
     match verdict {
         BreakerVerdict::Fine => {}
-        BreakerVerdict::Warn(text) => note.warning = Some(text),
+        BreakerVerdict::Warn(warning) => note.warning = Some(warning),
         BreakerVerdict::Trip(outcome, reason) => {
             return end(run, outcome, reason, &note, now);
         }
@@ -557,7 +558,7 @@ mod tests {
             let Decision::Continue(next) = decision else { panic!("{decision:?}") };
             note = *next;
         }
-        let warning = note.warning.unwrap();
+        let warning = note.warning.unwrap().found;
         assert!(warning.contains("testing only") && warning.contains("nothing was committed"), "{warning}");
     }
 

@@ -40,7 +40,7 @@ pub fn state_change_events(
         |step, reason: &str| EventKind::Breaker(BreakerStep { step, iteration, reason: text(reason) });
     let mut events = Vec::new();
     if let Some(warning) = note.and_then(|note| note.warning.as_ref()) {
-        events.push(breaker(BreakerAction::Warned, warning));
+        events.push(breaker(BreakerAction::Warned, &warning.found));
     }
     if after.circuit.is_tripped() && !before.circuit.is_tripped() {
         events.push(breaker(BreakerAction::Tripped, after.circuit.reason.as_deref().unwrap_or_default()));
