@@ -263,7 +263,7 @@ fn an_agent_in_a_container_is_asked_before_it_is_killed() {
 }
 
 #[test]
-fn a_second_ctrl_c_asks_nobody_in_the_container() {
+fn a_second_ctrl_c_asks_no_process_in_the_container() {
     let Some(container) = Container::start() else { return };
     let user = User::new();
     let agent = "trap 'echo asked; sleep 600; echo still here; exit 0' TERM; while :; do sleep 0.05; done";

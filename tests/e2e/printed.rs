@@ -61,7 +61,7 @@ fn a_promise_on_the_last_line_completes_the_loop_and_a_mention_does_not() {
 }
 
 #[test]
-fn a_minimum_holds_a_finish_back() {
+fn a_minimum_rejects_completion() {
     let api = Api::start(vec![Reply::text("<promise>COMPLETE</promise>")]);
     let Some(session) = session(&api) else { return };
 

@@ -10,7 +10,7 @@ fn asking() -> (Webhook, Env) {
     let (service, env) = (Webhook::start(), Env::without_breaker());
     env.var("RALPH_NOTIFY_URL", &service.url("/alerts")).var("RALPH_NOTIFY_FORMAT", "ntfy");
     env.var("RALPH_NOTIFY_ANSWERS", &service.url("/answers"));
-    // Polls go on while nothing else happens.
+    // Polls continue while nothing else happens.
     env.real_time();
     (service, env)
 }

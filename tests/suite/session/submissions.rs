@@ -78,7 +78,7 @@ fn a_question_reaches_no_terminal_raw_and_at_no_length() {
 #[test]
 fn a_prompt_of_a_session_without_a_loop_reads_and_writes_nothing() {
     let env = Env::new();
-    // Whoever looked at these would report or remove them.
+    // A command that read these would report or remove them.
     env.write(".claude/ralph-state.json", "damaged").write(".claude/STOP_LOOP", "");
     let before = env.snapshot();
     for prompt in ["hello", "/compact", "/ralph:unknown", "/ralph:status", ""] {

@@ -261,7 +261,7 @@ fn ctrl_c_ends_it_and_leaves_nothing() {
 #[test]
 fn a_closed_pipe_ends_it() {
     let demo = Demo::new();
-    // Only a demo that goes on finds out.
+    // Only a demo that continues finds out.
     let piped = demo.env.real_time().call_at(Path::new("/bin/sh"));
     let line = format!("'{}' demo | head -n 1", Program::Ralph.path());
     let run = piped.args(&["-c", &line]).run().ok();

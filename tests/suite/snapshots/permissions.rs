@@ -60,7 +60,7 @@ fn looks(env: &Env) -> FileEvents {
     FileEvents::of(&[env.base.join("home/.claude/sessions")], Access::Open)
 }
 
-/// Opens a prompt that nobody answers. `meanwhile` is called while it is open.
+/// Opens a prompt that gets no answer. `meanwhile` is called while it is open.
 fn unanswered(env: &Env, clock: &Clock, event: Event, mut meanwhile: impl FnMut()) -> Answer {
     client_says(env, &alive(), json!({"status": "waiting", "waitingFor": "permission prompt"}));
     let hook = event.call().spawn();

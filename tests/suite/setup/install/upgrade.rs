@@ -28,7 +28,7 @@ fn hooks_never_miss_their_program_during_upgrades() {
     let mut upgrades = 0;
     std::thread::scope(|scope| {
         let sessions = scope.spawn(|| {
-            // Also if the test fails below, where nobody says that it is over.
+            // Also if the test fails below, where nothing says that it is over.
             let began = Instant::now();
             while !is_over.load(Ordering::Relaxed) && began.elapsed() < MAX_WAIT {
                 let output = Command::new(&hook).stdin(Stdio::null()).output().expect("the program is there");
