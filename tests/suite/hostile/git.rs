@@ -82,6 +82,9 @@ fn git_is_not_asked_where_it_would_wait_or_read_without_end() {
 /// Git opens what its settings include before it does anything else.
 #[test]
 fn git_is_not_asked_where_an_included_file_would_hold_it_up() {
+    if !crate::report::night::has_git() {
+        return;
+    }
     for (settings, pipe) in [
         ("[include]\n\tpath = more\n", ".git/more"),
         ("[includeIf \"gitdir:/**\"]\n\tpath = ../more\n", "more"),
@@ -200,6 +203,9 @@ fn iteration(env: &Env, work: &str) -> String {
 
 #[test]
 fn asking_what_is_not_committed_starts_nothing_that_a_repository_names() {
+    if !crate::report::night::has_git() {
+        return;
+    }
     let env = trapped();
     assert_eq!(iteration(&env, ":").trim(), "", "all is committed, and no filter says otherwise");
     let answer =
@@ -217,6 +223,9 @@ fn asking_what_is_not_committed_starts_nothing_that_a_repository_names() {
 /// A name that cannot be switched off, a work tree elsewhere, a file without an end: git is not asked at all.
 #[test]
 fn a_repository_that_cannot_be_asked_safely_is_not_asked() {
+    if !crate::report::night::has_git() {
+        return;
+    }
     for (key, value) in [
         ("filter.a=b.clean", "../trap.sh"),
         ("core.worktree", "../../outside"),
@@ -235,6 +244,9 @@ fn a_repository_that_cannot_be_asked_safely_is_not_asked() {
 
 #[test]
 fn a_missing_object_is_not_fetched() {
+    if !crate::report::night::has_git() {
+        return;
+    }
     let env = Env::new();
     git(&env, &["init", "-q", "-b", "main"]);
     env.write("plain.txt", "one\n").start("task", &[]);

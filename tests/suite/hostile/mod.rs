@@ -6,6 +6,8 @@ mod seen;
 mod table;
 
 use crate::env::{Call, Cost, Env, Run};
+use crate::skip::skip;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -117,8 +119,15 @@ impl Hostile {
 
 /// Asserts that a program did a bounded amount of work, where the system tells.
 pub fn assert_bounded(what: &str, run: &Run) {
-    assert!(run.cost.is_some() || !cfg!(target_os = "linux"), "{what}: unknown cost");
-    let Cost { read_bytes, cpu_ms } = run.cost.unwrap_or_default();
+    let Some(Cost { read_bytes, cpu_ms }) = run.cost else {
+        thread_local!(static IS_SAID: Cell<bool> = const { Cell::new(false) });
+        if !IS_SAID.replace(true) {
+            skip(
+                "the system does not tell what a program of this user has read, so that is not limited here",
+            );
+        }
+        return;
+    };
     // What the user has copied is read.
     let copies = what.ends_with("install --to") || what.ends_with("archive");
     let max = if copies { MAX_COPY_MB } else { MAX_READ_MB };

@@ -177,6 +177,9 @@ fn outside_code(text: &str) -> String {
 /// A repository's settings are the agent's to write.
 #[test]
 fn settings_of_a_repository_start_no_program_and_hide_no_commit() {
+    if !crate::report::night::has_git() {
+        return;
+    }
     let env = Env::new();
     super::night::git(&env, &["init", "-q", "-b", "main"]);
     env.write("a.txt", "one\n");

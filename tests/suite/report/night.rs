@@ -3,6 +3,7 @@
 //! night takes a few seconds.
 
 use crate::env::{Clock, Env, wait_until};
+use crate::skip::skip;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -86,6 +87,15 @@ fn repository(env: &Env) {
     git(env, &["init", "-q", "-b", "main"]);
     git(env, &["add", "."]);
     git(env, &["commit", "-q", "-m", "a parser of dates"]);
+}
+
+/// Returns whether the machine has git; if not, says that the test is skipped.
+pub fn has_git() -> bool {
+    let found = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        skip("git is not installed");
+    }
+    found
 }
 
 pub fn git(env: &Env, args: &[&str]) {

@@ -41,18 +41,27 @@ fn check(name: &str, night: &Night, text: &str) {
 
 #[test]
 fn the_page_of_a_night() {
+    if !crate::report::night::has_git() {
+        return;
+    }
     let night = night();
     check("report_page", night, &text_of(&night.page));
 }
 
 #[test]
 fn the_markdown_of_a_night() {
+    if !crate::report::night::has_git() {
+        return;
+    }
     let night = night();
     check("report_markdown", night, &night.markdown);
 }
 
 #[test]
 fn all_runs() {
+    if !crate::report::night::has_git() {
+        return;
+    }
     let night = night();
     check("report_all", night, &text_of(&night.all));
 }

@@ -13,10 +13,11 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// A Claude Code that knows only the plugin commands, and keeps its records in a folder.
+/// A Claude Code that knows only the plugin commands, and keeps its records in a folder. The round trip gives it none of
+/// the user's variables.
 pub const CLIENT: &str = r#"#!/bin/sh
 cat > /dev/null
-echo "$*" >> "$FAKE/calls"
+[ -z "$FAKE" ] || echo "$*" >> "$FAKE/calls"
 if [ -f "$FAKE/fail" ]; then case "$*" in "$(cat "$FAKE/fail")"*) echo "it has no luck" >&2; exit 1;; esac; fi
 case "$*" in
 --version) echo "2.1.325 (Claude Code)" ;;
