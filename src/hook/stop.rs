@@ -172,13 +172,14 @@ fn record(
     }
     notes.extend(state.moved_aside.clone());
     // The answer says that the agent works in another place, so only the saved loop says that the user knows.
-    let mut saved = after.clone();
+    let told_work_tree = after.told.work_tree.clone();
     if matches!(decision, Decision::Continue(_) | Decision::Wait | Decision::Ended) {
-        saved.told.work_tree.clone_from(&after.session.work_tree);
+        after.told.work_tree = after.session.work_tree.clone();
     }
-    if saved != *before {
-        state.document.set_loop(session, &saved)?;
+    if after != *before {
+        state.document.set_loop(session, &after)?;
     }
+    after.told.work_tree = told_work_tree;
     if let Err(error) = save(call, state, turn.kill_switch) {
         return Ok(Recorded { run: after, lists, notes, unsaved: Some(error) });
     }
