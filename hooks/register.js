@@ -20,6 +20,7 @@ const RENEW_TICKS = 30;
 let session = {}; // its id, and as `ralph module` names them: `watch`, `state`, `pin`
 let project; // where the client was launched
 let running = false;
+let turns = 0; // how many have begun
 let pinned = false;
 let timer;
 let busy = false;
@@ -72,8 +73,9 @@ async function hasLoop($) {
   return typeof session.watch === 'string' && (await $.fs.exists(session.watch));
 }
 
-// Renews the line and tells the agent what is new, if something changed. A loop that ended is shown once more.
-async function tick($) {
+// Renews the line and tells the agent what is new, if something changed. A loop that ended is shown once more, but not if a
+// turn has begun since this was asked for, which removes its line.
+async function tick($, asked = turns) {
   if (busy) return;
   busy = true;
   try {
@@ -87,16 +89,17 @@ async function tick($) {
     if (now === shown && ++ticks < RENEW_TICKS) return;
     shown = now;
     ticks = 0;
-    await obey($, await ask($, 'refresh', REFRESH_MS));
+    const answer = await ask($, 'refresh', REFRESH_MS);
+    if (loop || asked === turns) await obey($, answer);
   } finally {
     busy = false;
   }
 }
 
 // Follows the loop from now on, if there is one.
-async function follow($) {
+async function follow($, asked = turns) {
   if (await hasLoop($)) timer ??= $.clock.every(TICK_MS, () => leave(tick($)));
-  if (timer !== undefined) await tick($);
+  if (timer !== undefined) await tick($, asked);
 }
 
 async function sessionStarted($) {
@@ -148,6 +151,7 @@ export function register(on) {
   on('turn.start', ($, e, next) => {
     if (e.agentId === undefined) {
       running = true;
+      turns++;
       leave(turnStarted($));
     }
     return next(e);
